@@ -1,0 +1,3 @@
+"""kdump: a forensic tool for Kafka log segments."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,6 @@
+"""``python -m kdump``."""
+
+from kdump.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""``kdump``: the group of subcommands, and what no subcommand may get wrong.
+
+A closed pipe ends quietly, an interrupt with 130, and no traceback reaches a user without ``--traceback``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+
+import click
+
+from kdump import __version__
+from kdump.cli import exit_status
+
+_COMMANDS = {"dump": "Print Kafka segment files as DumpLogSegments does."}
+
+
+class LazyGroup(click.Group):
+    """Imports a subcommand's module when it is used: starting must not cost what is not needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the help."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of module ``kdump.cli.<name>``."""
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"kdump.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in ``--help``, without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Example: kdump dump --print-data-log 00000000000000000000.log",
+)
+@click.version_option(__version__, message="kdump %(version)s")
+def cli() -> None:
+    """A forensic tool for Kafka log segments: what is in them, damage included.
+
+    Exit status: 0 clean, 1 damage found, 2 usage, 3 a path that is missing or unreadable, 130 interrupted.
+    """
+
+
+def main() -> None:
+    """The console script."""
+    show_traceback = "--traceback" in sys.argv[1:]
+    try:
+        status = _run()
+    except Exception as error:
+        if show_traceback:
+            traceback.print_exc()
+        else:
+            click.echo(f"kdump: internal error: {type(error).__name__}: {error} (--traceback shows where)", err=True)
+        status = exit_status.UNREADABLE
+    _leave(status)
+
+
+def _run() -> int:
+    try:
+        return cli.main(prog_name="kdump", standalone_mode=False) or exit_status.CLEAN
+    except click.exceptions.Exit as request:
+        return request.exit_code
+    except click.ClickException as error:
+        error.show()
+        return exit_status.USAGE
+    except (click.Abort, KeyboardInterrupt):
+        return exit_status.INTERRUPTED
+    except BrokenPipeError:
+        # The reader has what it wanted (kdump dump F | head -1).
+        return exit_status.CLEAN
+    except OSError as error:
+        click.echo(f"kdump: {error.strerror or error}", err=True)
+        return exit_status.UNREADABLE
+
+
+def _leave(status: int) -> None:
+    """Leave at once: the interpreter would otherwise flush to a pipe that may be gone, and take its time."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            pass
+    os._exit(status)

@@ -1,0 +1,1 @@
+"""Many batches at once into numpy arrays; it only accepts, kdump.format rejects."""

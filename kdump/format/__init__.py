@@ -1,0 +1,1 @@
+"""The on-disk formats, as bytes only: no knowledge of what Kafka does with them."""

@@ -1,0 +1,149 @@
+"""The v2 batch header and the framing all formats share.
+
+Source: shared/spec/formats.md sections 1 and 3 (KIP-98, KIP-534 for the delete horizon). One field table makes
+both the ``struct`` (one header) and the numpy dtype (a column of headers).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# name, struct code, numpy code; big-endian, packed, in file order.
+_FIELDS: Final = (
+    ("base_offset", "q", "i8"),
+    ("batch_length", "i", "i4"),
+    ("partition_leader_epoch", "i", "i4"),
+    ("magic", "b", "i1"),
+    ("crc", "I", "u4"),
+    ("attributes", "H", "u2"),
+    ("last_offset_delta", "i", "i4"),
+    ("base_timestamp", "q", "i8"),
+    ("max_timestamp", "q", "i8"),
+    ("producer_id", "q", "i8"),
+    ("producer_epoch", "h", "i2"),
+    ("base_sequence", "i", "i4"),
+    ("record_count", "i", "i4"),
+)
+
+_STRUCT: Final = struct.Struct(">" + "".join(code for _, code, _ in _FIELDS))
+
+LOG_OVERHEAD: Final = 12
+"""Bytes of offset and length in front of every entry, of any magic."""
+HEADER_SIZE_UP_TO_MAGIC: Final = 17
+"""A remainder of this many bytes or fewer is never parsed as an entry."""
+LENGTH_OFFSET: Final = 8
+MAGIC_OFFSET: Final = 16
+CRC_START: Final = 21
+"""First byte under a v2 batch's CRC-32C; everything before it can change without breaking the CRC."""
+HEADER_SIZE: Final = _STRUCT.size
+"""61 bytes; also the smallest valid v2 batch."""
+MIN_ENTRY_LENGTH: Final = 14
+"""Smallest length field that any reader accepts (a v0 message without key and value)."""
+
+CODEC_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
+
+CODEC_NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+"""Codec names by id, as Kafka's ``compression.type`` spells them; ids 5-7 are invalid."""
+
+NO_SEQUENCE: Final = -1
+MAX_INT32: Final = 2**31 - 1
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes in front of the records, as stored."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch in the file."""
+        return LOG_OVERHEAD + self.batch_length
+
+    @property
+    def last_offset(self) -> int:
+        """BaseOffset + lastOffsetDelta with Java's 64-bit wrap; it survives compaction."""
+        return wrap_int64(self.base_offset + self.last_offset_delta)
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last offset, -1 for a producer without idempotence."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return increment_sequence(self.base_sequence, self.last_offset_delta)
+
+    @property
+    def codec(self) -> int:
+        """Codec id, 0-7."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """True: every record has max_timestamp."""
+        return bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Written inside a transaction (markers too)."""
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """The records are markers of Kafka, not data."""
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """base_timestamp where the cleaner put the delete horizon there (KIP-534)."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON else None
+
+
+def parse_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
+    """Read the header at ``position``; ``struct.error`` when fewer than 61 bytes are left."""
+    return BatchHeader._make(_STRUCT.unpack_from(buffer, position))
+
+
+def header_dtype() -> np.dtype[np.void]:
+    """The same 61 bytes as a packed big-endian numpy dtype with the field names of BatchHeader."""
+    import numpy as np
+
+    return np.dtype([(name, ">" + code) for name, _, code in _FIELDS])
+
+
+def increment_sequence(sequence: int, increment: int) -> int:
+    """Sequence numbers run 0..2^31-1 and start again at 0 (DefaultRecordBatch.incrementSequence).
+
+    A negative increment (a damaged delta) overflows as it does in Java.
+    """
+    if sequence > wrap_int32(MAX_INT32 - increment):
+        return wrap_int32(increment - (MAX_INT32 - sequence) - 1)
+    return sequence + increment
+
+
+def wrap_int32(value: int) -> int:
+    """Two's complement 32-bit, as Java's int arithmetic."""
+    return (value + 0x8000_0000 & 0xFFFF_FFFF) - 0x8000_0000
+
+
+def wrap_int64(value: int) -> int:
+    """Two's complement 64-bit, as Java's long arithmetic."""
+    return (value + (1 << 63) & (1 << 64) - 1) - (1 << 63)

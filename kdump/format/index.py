@@ -1,0 +1,82 @@
+"""The three index files beside a segment: fixed-size entries, no header, no checksum.
+
+Source: shared/spec/formats.md section 6 (KIP-33 for the time index, KIP-98 for the transaction index).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from kdump.codes import Codes, DamageError
+
+_OFFSET_ENTRY: Final = struct.Struct(">ii")
+_TIME_ENTRY: Final = struct.Struct(">qi")
+_TXN_ENTRY: Final = struct.Struct(">hqqqq")
+
+OFFSET_ENTRY_SIZE: Final = _OFFSET_ENTRY.size
+TIME_ENTRY_SIZE: Final = _TIME_ENTRY.size
+TXN_ENTRY_SIZE: Final = _TXN_ENTRY.size
+
+
+class OffsetEntry(NamedTuple):
+    """A batch's last offset (its first, for brokers up to 1.1) and the batch's position in the log."""
+
+    offset: int
+    position: int
+
+
+class TimeEntry(NamedTuple):
+    """The largest timestamp (ms) so far and an offset of its batch."""
+
+    timestamp: int
+    offset: int
+
+
+class AbortedTxn(NamedTuple):
+    """One aborted transaction."""
+
+    version: int
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+def parse_offset_index(data: bytes, base_offset: int) -> list[OffsetEntry]:
+    """All whole 8-byte entries, zero padding too; a partial one at the end is left out."""
+    whole = len(data) - len(data) % OFFSET_ENTRY_SIZE
+    return [
+        OffsetEntry(base_offset + relative, position)
+        for relative, position in _OFFSET_ENTRY.iter_unpack(memoryview(data)[:whole])
+    ]
+
+
+def parse_time_index(data: bytes, base_offset: int) -> list[TimeEntry]:
+    """All whole 12-byte entries, zero padding too; a partial one at the end is left out."""
+    whole = len(data) - len(data) % TIME_ENTRY_SIZE
+    return [
+        TimeEntry(timestamp, base_offset + relative)
+        for timestamp, relative in _TIME_ENTRY.iter_unpack(memoryview(data)[:whole])
+    ]
+
+
+def parse_txn_index(data: bytes) -> list[AbortedTxn]:
+    """All whole 34-byte entries; a partial one at the end is left out.
+
+    Raises:
+        DamageError: TXN_INDEX_VERSION, with the entry's position. Only the first byte of the version is looked at
+            and a negative one passes, as in Kafka (AbortedTxn, TransactionIndex).
+    """
+    whole = len(data) - len(data) % TXN_ENTRY_SIZE
+    entries = []
+    for number, entry in enumerate(_TXN_ENTRY.iter_unpack(memoryview(data)[:whole])):
+        version = entry[0] >> 8
+        if version > 0:
+            raise DamageError(
+                Codes.TXN_INDEX_VERSION,
+                f"unexpected aborted transaction version {version}, 0 is the only one known",
+                position=number * TXN_ENTRY_SIZE,
+            )
+        entries.append(AbortedTxn(version, *entry[1:]))
+    return entries

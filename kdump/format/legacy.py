@@ -1,0 +1,176 @@
+"""Messages of magic 0 and 1, and the compressed wrappers around them.
+
+Source: shared/spec/formats.md section 2 (KIP-31 for relative offsets, KIP-32 for timestamps).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from kdump.codes import Codes, DamageError
+from kdump.format.batch import (
+    CODEC_MASK,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MIN_ENTRY_LENGTH,
+    wrap_int64,
+)
+from kdump.wire import compression
+from kdump.wire.checksum import crc32
+
+NO_TIMESTAMP: Final = -1
+
+_HEAD: Final = struct.Struct(">qiIbB")
+_TIMESTAMP: Final = struct.Struct(">q")
+_SIZE: Final = struct.Struct(">i")
+_TIMESTAMP_POSITION: Final = 18
+_KEY_POSITION_V0: Final = 18
+_KEY_POSITION_V1: Final = 26
+
+
+class Message(NamedTuple):
+    """One entry of magic 0 or 1: a message, or a wrapper whose value holds compressed messages.
+
+    ``data`` is the whole entry from its offset field on; ``timestamp`` is what the message itself stores
+    (-1 for magic 0).
+    """
+
+    offset: int
+    length: int
+    crc: int
+    magic: int
+    attributes: int
+    timestamp: int
+    data: memoryview
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole entry in the file."""
+        return LOG_OVERHEAD + self.length
+
+    @property
+    def codec(self) -> int:
+        """Codec id, 0-7; 4 (zstd) and above are invalid here."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """The timestamp is the broker's; magic 0 has no timestamp."""
+        return self.magic > 0 and bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def is_valid(self) -> bool:
+        """CRC-32 over everything behind the CRC field."""
+        return crc32(self.data[MAGIC_OFFSET:]) == self.crc
+
+    @property
+    def _key_position(self) -> int:
+        return _KEY_POSITION_V0 if self.magic == 0 else _KEY_POSITION_V1
+
+    def key_size(self) -> int:
+        """The stored int32, negative for null. DamageError when it lies outside the message."""
+        return self._size_at(self._key_position, "key")
+
+    def value_size(self) -> int:
+        """The stored int32, negative for null. DamageError when it lies outside the message."""
+        return self._size_at(self._key_position + 4 + max(0, self.key_size()), "value")
+
+    def key(self) -> bytes | None:
+        """The key. DamageError when it does not fit the message."""
+        return self._bytes_at(self._key_position, "key")
+
+    def value(self) -> bytes | None:
+        """The value. DamageError when it does not fit the message."""
+        return self._bytes_at(self._key_position + 4 + max(0, self.key_size()), "value")
+
+    def _size_at(self, position: int, what: str) -> int:
+        if position + 4 > len(self.data):
+            raise DamageError(Codes.LEGACY_MESSAGE, f"the {what} size lies outside the message")
+        size: int = _SIZE.unpack_from(self.data, position)[0]
+        return size
+
+    def _bytes_at(self, position: int, what: str) -> bytes | None:
+        size = self._size_at(position, what)
+        if size < 0:
+            return None
+        start = position + 4
+        if size > len(self.data) - start:
+            raise DamageError(Codes.LEGACY_MESSAGE, f"a {what} of {size} bytes where {len(self.data) - start} are left")
+        return bytes(self.data[start : start + size])
+
+
+class LegacyRecord(NamedTuple):
+    """A message with what its wrapper says of it: the absolute offset and the timestamp that consumers see."""
+
+    offset: int
+    timestamp: int
+    message: Message
+
+
+def parse_message(data: memoryview) -> Message:
+    """Read one whole entry (at least 26 bytes, its length field already checked by the walk)."""
+    offset, length, crc, magic, attributes = _HEAD.unpack_from(data)
+    timestamp = NO_TIMESTAMP if magic == 0 else _TIMESTAMP.unpack_from(data, _TIMESTAMP_POSITION)[0]
+    return Message(offset, length, crc, magic, attributes, timestamp, data)
+
+
+def read_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> list[LegacyRecord]:
+    """The records of one entry: itself, or those inside its compressed value.
+
+    As in Kafka a wrapper is read whole before its first record is seen, and a cut last inner message is dropped.
+
+    Raises:
+        DamageError: PAYLOAD, LEGACY_WRAPPER, LEGACY_MESSAGE. A compressed inner message does not raise here: the
+            records before it stand (see ``check_inner``).
+    """
+    if entry.codec == compression.NONE:
+        return [LegacyRecord(entry.offset, entry.timestamp, entry)]
+    if entry.codec == compression.ZSTD:
+        raise _wrapper("zstd is no codec of this format")
+    value = entry.value()
+    if value is None:
+        raise _wrapper("the wrapper has no value")
+    inner = _inner_messages(memoryview(compression.decompress(entry.codec, value, magic=entry.magic, limit=limit)))
+    if not inner:
+        raise _wrapper("the wrapper holds no message")
+    base = 0
+    if entry.magic == 1 and entry.offset != 0:
+        # Offset 0 on a wrapper is what some old librdkafka producers wrote: the inner offsets then stand as they are.
+        if entry.offset < inner[-1].offset:
+            raise _wrapper(f"the wrapper's offset {entry.offset} is below its last inner offset {inner[-1].offset}")
+        base = wrap_int64(entry.offset - inner[-1].offset)
+    return [
+        LegacyRecord(
+            wrap_int64(base + message.offset),
+            entry.timestamp if entry.is_log_append_time and message.magic == 1 else message.timestamp,
+            message,
+        )
+        for message in inner
+    ]
+
+
+def check_inner(record: LegacyRecord, entry: Message) -> None:
+    """DamageError when ``record`` came out of wrapper ``entry`` and is itself compressed."""
+    if record.message is not entry and record.message.codec != compression.NONE:
+        raise _wrapper("a message inside a wrapper is compressed itself")
+
+
+def _inner_messages(data: memoryview) -> list[Message]:
+    messages = []
+    position = 0
+    while len(data) - position >= LOG_OVERHEAD:
+        length: int = _SIZE.unpack_from(data, position + 8)[0]
+        if length < MIN_ENTRY_LENGTH:
+            raise _wrapper(f"an inner message with length {length}")
+        end = position + LOG_OVERHEAD + length
+        if end > len(data):
+            break
+        messages.append(parse_message(data[position:end]))
+        position = end
+    return messages
+
+
+def _wrapper(what: str) -> DamageError:
+    return DamageError(Codes.LEGACY_WRAPPER, what)

@@ -1,0 +1,72 @@
+"""Producer snapshots: the state of every producer at one offset.
+
+Source: shared/spec/formats.md section 7 (KIP-98, KIP-890).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from kdump.codes import Codes, DamageError
+from kdump.format.batch import MAX_INT32
+from kdump.wire.checksum import crc32c
+
+_HEAD: Final = struct.Struct(">hIi")
+_ENTRY: Final = struct.Struct(">qhiqiqiq")
+_VERSION: Final = 1
+_CRC_START: Final = 6
+
+
+class ProducerEntry(NamedTuple):
+    """One producer; -1 in the last_ fields and timestamp (ms): known by a marker only."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+    coordinator_epoch: int
+    current_txn_first_offset: int
+
+    @property
+    def first_sequence(self) -> int:
+        """Sequence of the first record of the last batch; sequences start again at 0 after 2^31-1."""
+        if self.last_sequence < self.offset_delta:
+            return MAX_INT32 - (self.offset_delta - self.last_sequence) + 1
+        return self.last_sequence - self.offset_delta
+
+
+def parse_snapshot(data: bytes) -> list[ProducerEntry]:
+    """All entries in file order.
+
+    Raises:
+        DamageError: SNAPSHOT_SCHEMA with Kafka's own words in the message (schema problems come before the CRC),
+            or SNAPSHOT_CRC.
+    """
+    version = int.from_bytes(data[:2], "big", signed=True)
+    if len(data) >= 2 and version != _VERSION:
+        raise _schema(f"Snapshot contained an unknown file version {version}")
+    if len(data) < _HEAD.size:
+        raise _schema("null")
+    _, crc, count = _HEAD.unpack_from(data)
+    left = len(data) - _HEAD.size
+    if count < 0:
+        raise _schema("non-nullable field producerEntries was serialized as null")
+    if count > left:
+        raise _schema(f"Tried to allocate a collection of size {count}, but there are only {left} bytes remaining.")
+    if count * _ENTRY.size > left:
+        raise _schema("null")
+    computed = crc32c(memoryview(data)[_CRC_START:])
+    if computed != crc:
+        raise DamageError(
+            Codes.SNAPSHOT_CRC,
+            f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {crc}. Computed crc: {computed}",
+        )
+    entries = memoryview(data)[_HEAD.size : _HEAD.size + count * _ENTRY.size]
+    return [ProducerEntry._make(fields) for fields in _ENTRY.iter_unpack(entries)]
+
+
+def _schema(message: str) -> DamageError:
+    return DamageError(Codes.SNAPSHOT_SCHEMA, f"Snapshot failed schema validation: {message}")

@@ -1,0 +1,1 @@
+"""Models of what Kafka does, each tested against the real code."""

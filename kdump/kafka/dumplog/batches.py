@@ -1,0 +1,136 @@
+"""Batches of a log by position, as the index checks of DumpLogSegments look for them.
+
+Source: shared/spec/dump-output.md sections 6 and 7.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from typing import NamedTuple
+
+from kdump.codes import Codes, DamageError
+from kdump.format.batch import (
+    HEADER_SIZE,
+    HEADER_SIZE_UP_TO_MAGIC,
+    LENGTH_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MIN_ENTRY_LENGTH,
+    parse_header,
+)
+from kdump.log.source import Source
+from kdump.log.walk import Stop, Walk
+
+
+class Located(NamedTuple):
+    """A batch's position, its whole size (bytes), and its last offset (the offset field of a legacy entry)."""
+
+    position: int
+    size: int
+    last_offset: int
+
+
+def last_offset_at(data: bytes | memoryview, start: int = 0) -> int:
+    """The last offset of the entry at ``start``; DamageError when the data ends inside a v2 header."""
+    if not 2 <= data[start + MAGIC_OFFSET] <= 127:
+        return int.from_bytes(data[start : start + LENGTH_OFFSET], "big", signed=True)
+    if len(data) - start < HEADER_SIZE:
+        raise DamageError(Codes.HEADER_CUT, "the file ends inside the batch header")
+    return parse_header(data, start).last_offset
+
+
+def batch_at(log: Source, position: int, end: int) -> Located | None:
+    """The batch at ``position`` when it ends at or before ``end``; None when no whole one is there.
+
+    Raises:
+        DamageError: LENGTH_TOO_SMALL or HEADER_CUT.
+    """
+    if position >= end - HEADER_SIZE_UP_TO_MAGIC:
+        return None
+    head = log.read(position, HEADER_SIZE)
+    length = int.from_bytes(head[LENGTH_OFFSET:LOG_OVERHEAD], "big", signed=True)
+    if length < MIN_ENTRY_LENGTH:
+        raise too_small(length, log.path, position)
+    if position > end - LOG_OVERHEAD - length:
+        return None
+    try:
+        return Located(position, LOG_OVERHEAD + length, last_offset_at(head))
+    except DamageError as error:
+        raise error.located(log.path, position) from None
+
+
+def too_small(length: int, path: str | None, position: int) -> DamageError:
+    """The error of a length field that no reader gets past."""
+    return DamageError(
+        Codes.LENGTH_TOO_SMALL,
+        f"record size {length} is smaller than the smallest possible record ({MIN_ENTRY_LENGTH})",
+        path=path,
+        position=position,
+    )
+
+
+class BatchTable:
+    """All batches of a log, read once; a search is then a few steps whatever the size of the log."""
+
+    def __init__(self, log: Source) -> None:
+        self._log = log
+        self._positions = array("q")
+        self._last_offsets = array("q")
+        # Of _last_offsets up to each batch: makes the search for the first one at or above an offset binary.
+        self._highest = array("q")
+        self._walk(Walk(log))
+
+    def _walk(self, walk: Walk) -> None:
+        self._failure: DamageError | None = None
+        self._end = 0
+        highest = -(2**63)
+        for chunk in walk.chunks():
+            for start in chunk.starts:
+                try:
+                    last_offset = last_offset_at(chunk.data, start)
+                except DamageError as error:
+                    self._end = chunk.position + start
+                    error.located(self._log.path, self._end)
+                    self._failure = error
+                    return
+                highest = max(highest, last_offset)
+                self._positions.append(chunk.position + start)
+                self._last_offsets.append(last_offset)
+                self._highest.append(highest)
+        self._end = walk.position
+        if walk.stop is Stop.LENGTH_TOO_SMALL:
+            raise too_small(walk.bad_length, self._log.path, walk.position)
+
+    def first_reaching(self, offset: int, position: int) -> Located | None:
+        """The first batch from ``position`` on whose last offset is at or above ``offset``; None when there is none.
+
+        A position that is no batch's start is read from as it is, entry by entry, until it meets the batches.
+
+        Raises:
+            DamageError: what lies there cannot be walked.
+        """
+        size = self._log.size or 0
+        while True:
+            row = bisect_left(self._positions, position)
+            if row < len(self._positions) and self._positions[row] == position:
+                return self._search(offset, row)
+            found = batch_at(self._log, position, size)
+            if found is None or found.last_offset >= offset:
+                return found
+            position += found.size
+
+    def _search(self, offset: int, first: int) -> Located | None:
+        row = bisect_left(self._highest, offset, lo=first)
+        if row == first:
+            # Batches before the first one may be what reaches the offset: look one by one.
+            while row < len(self._last_offsets) and self._last_offsets[row] < offset:
+                row += 1
+        if row < len(self._positions):
+            return Located(self._positions[row], self._ends(row) - self._positions[row], self._last_offsets[row])
+        if self._failure is not None:
+            raise self._failure
+        return None
+
+    def _ends(self, row: int) -> int:
+        return self._positions[row + 1] if row + 1 < len(self._positions) else self._end

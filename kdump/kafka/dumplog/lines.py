@@ -1,0 +1,146 @@
+"""The lines of the compatible output, one at a time.
+
+Source: shared/spec/dump-output.md sections 4.2, 4.3, 5 and 9. Every function returns a whole line with its line end or
+raises: where the Java tool aborts in the middle of a line, nothing of it is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from kdump.codes import Codes, DamageError
+from kdump.format import control, legacy, record
+from kdump.format.batch import CODEC_NAMES, BatchHeader
+from kdump.format.legacy import LegacyRecord, Message
+from kdump.format.record import Record
+from kdump.kafka.dumplog.options import DumpOptions
+from kdump.kafka.java import decode_utf8
+from kdump.kafka.message_json import message_json
+
+_CREATE_TIME = "CreateTime"
+_LOG_APPEND_TIME = "LogAppendTime"
+_NO_TIMESTAMP_TYPE = "NoTimestampType"
+
+_KRAFT_LABELS = {
+    control.LEADER_CHANGE: "LeaderChange:",
+    control.SNAPSHOT_HEADER: "SnapshotHeader",
+    control.SNAPSHOT_FOOTER: "SnapshotFooter",
+    control.KRAFT_VERSION: "KRaftVersion",
+    control.KRAFT_VOTERS: "KRaftVoters",
+}
+
+
+def batch_line(header: BatchHeader, position: int, is_valid: bool) -> str:
+    """A v2 batch (magic 2 and above). DamageError for codec ids 5-7."""
+    horizon = header.delete_horizon_ms
+    return (
+        f"baseOffset: {header.base_offset} lastOffset: {header.last_offset} count: {header.record_count} "
+        f"baseSequence: {header.base_sequence} lastSequence: {header.last_sequence} "
+        f"producerId: {header.producer_id} producerEpoch: {header.producer_epoch} "
+        f"partitionLeaderEpoch: {header.partition_leader_epoch} "
+        f"isTransactional: {_bool(header.is_transactional)} isControl: {_bool(header.is_control)} "
+        f"deleteHorizonMs: {'OptionalLong.empty' if horizon is None else f'OptionalLong[{horizon}]'} "
+        f"position: {position} {_timestamp_type(header)}: {header.max_timestamp} size: {header.size} "
+        f"magic: {header.magic} compresscodec: {_codec_name(header.codec)} crc: {header.crc} "
+        f"isvalid: {_bool(is_valid)}\n"
+    )
+
+
+def legacy_batch_line(entry: Message, position: int, is_valid: bool) -> str:
+    """A message of magic 0 or 1 or a wrapper. DamageError for a negative magic and codec ids 5-7."""
+    if entry.magic < 0:
+        raise DamageError(Codes.MAGIC, f"magic byte {entry.magic}")
+    return (
+        f"offset: {entry.offset} position: {position} {_legacy_timestamp_type(entry)}: {entry.timestamp} "
+        f"size: {entry.size} magic: {entry.magic} compresscodec: {_codec_name(entry.codec)} crc: {entry.crc} "
+        f"isvalid: {_bool(is_valid)}\n"
+    )
+
+
+def record_lines(header: BatchHeader, batch: memoryview, options: DumpOptions) -> Iterator[tuple[int, str]]:
+    """(offset, line) of every record of a v2 batch, lazily; DamageError where the Java tool stops."""
+    timestamp_type = _timestamp_type(header)
+    for item in record.read_records(header, batch, options.max_decompressed_size):
+        line = "" if options.skip_record_metadata else _record_metadata(item, timestamp_type)
+        if not header.is_control:
+            line = _with_contents(line, item.key, item.value, options)
+        elif not options.skip_record_metadata:
+            line += control_text(item.key, item.value)
+        yield item.offset, line + "\n"
+
+
+def legacy_record_lines(entry: Message, options: DumpOptions) -> Iterator[tuple[int, str]]:
+    """(offset, line) of every record of a legacy entry, lazily; DamageError where the Java tool stops."""
+    timestamp_type = _legacy_timestamp_type(entry)
+    for item in legacy.read_records(entry, options.max_decompressed_size):
+        legacy.check_inner(item, entry)
+        line = "" if options.skip_record_metadata else _legacy_metadata(item, timestamp_type)
+        if options.print_data_log:
+            line = _with_contents(line, item.message.key(), item.message.value(), options)
+        yield item.offset, line + "\n"
+
+
+def _record_metadata(item: Record, timestamp_type: str) -> str:
+    header_keys = ",".join(decode_utf8(key) for key, _ in item.headers)
+    return (
+        f"| offset: {item.offset} {timestamp_type}: {item.timestamp} "
+        f"keySize: {-1 if item.key is None else len(item.key)} "
+        f"valueSize: {-1 if item.value is None else len(item.value)} "
+        f"sequence: {item.sequence} headerKeys: [{header_keys}]"
+    )
+
+
+def _legacy_metadata(item: LegacyRecord, timestamp_type: str) -> str:
+    message = item.message
+    return (
+        f"| offset: {item.offset} {timestamp_type}: {item.timestamp} keySize: {message.key_size()} "
+        f"valueSize: {message.value_size()} isValid: {_bool(message.is_valid)} crc: {message.crc}"
+    )
+
+
+def _with_contents(line: str, key: bytes | None, value: bytes | None, options: DumpOptions) -> str:
+    if not options.print_data_log:
+        return line
+    contents = "" if key is None else f" key: {options.key_decoder(key)}"
+    if value is not None:
+        contents += f" payload: {options.value_decoder(value)}"
+    if contents and options.skip_record_metadata:
+        line = "|"
+    return line + contents
+
+
+def control_text(key: bytes | None, value: bytes | None) -> str:
+    """What a control record adds to its line. DamageError where the Java tool stops."""
+    control_type = control.parse_type(key)
+    if control_type in (control.ABORT, control.COMMIT):
+        name = "ABORT" if control_type == control.ABORT else "COMMIT"
+        return f" endTxnMarker: {name} coordinatorEpoch: {control.parse_end_txn(value)}"
+    schema = control.schema_of(control_type)
+    if schema is None:
+        return f" controlType: UNKNOWN({control_type})"
+    values = control.parse_kraft(schema, value)
+    version = cast(int, values["version"])
+    if version not in schema.versions:
+        raise DamageError(Codes.CONTROL_RECORD, f"control record: its version is {version}")
+    return f" {_KRAFT_LABELS[control_type]} {message_json(schema, version, values)}"
+
+
+def _timestamp_type(header: BatchHeader) -> str:
+    return _LOG_APPEND_TIME if header.is_log_append_time else _CREATE_TIME
+
+
+def _legacy_timestamp_type(entry: Message) -> str:
+    if entry.magic == 0:
+        return _NO_TIMESTAMP_TYPE
+    return _LOG_APPEND_TIME if entry.is_log_append_time else _CREATE_TIME
+
+
+def _codec_name(codec: int) -> str:
+    if codec >= len(CODEC_NAMES):
+        raise DamageError(Codes.CODEC, f"unknown compression codec {codec}")
+    return CODEC_NAMES[codec]
+
+
+def _bool(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,31 @@
+"""The report of offsets that do not follow one another (shared/spec/dump-output.md section 5.5)."""
+
+from __future__ import annotations
+
+_NO_OFFSET = -1
+
+
+class OffsetContinuity:
+    """Sees every record offset of a file in order and keeps the pairs that are not consecutive.
+
+    ``gaps`` maps an offset to the one that follows it; as in the Java tool's map a later pair of the same offset
+    replaces the earlier.
+    """
+
+    def __init__(self) -> None:
+        self.gaps: dict[int, int] = {}
+        self._last = _NO_OFFSET
+
+    def see(self, offset: int) -> None:
+        """The next record."""
+        if offset != self._last + 1:
+            self.gaps[self._last] = offset
+        self._last = offset
+
+    def reported(self, base_offset: int | None) -> list[tuple[int, int]]:
+        """The pairs in the order of the report.
+
+        A log need not start at offset 0: what precedes the first record is reported only where the file's name
+        says that offset 0 belongs in it.
+        """
+        return sorted(pair for pair in self.gaps.items() if base_offset == 0 or pair[0] != _NO_OFFSET)

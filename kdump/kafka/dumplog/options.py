@@ -1,0 +1,65 @@
+"""What a dump is asked to show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from kdump.codes import Codes, DamageError
+from kdump.kafka.java import decode_utf8
+from kdump.wire.checksum import crc32c
+from kdump.wire.compression import DEFAULT_LIMIT
+
+MAX_BYTES: Final = 2**31 - 1
+"""Default of ``--max-bytes``; any other value also silences the report of trailing bytes."""
+MAX_MESSAGE_SIZE: Final = 5 * 1024 * 1024
+"""Default of ``--max-message-size``."""
+
+Decoder = Callable[[bytes], str]
+
+
+def _integer_decoder(size: int) -> Decoder:
+    def decode(data: bytes) -> str:
+        if len(data) < size:
+            raise DamageError(Codes.DECODER, f"a decoder that takes {size} bytes got {len(data)}")
+        return str(int.from_bytes(data[:size], "big", signed=True))
+
+    return decode
+
+
+def _default_decoder(data: bytes) -> str:
+    """Java prints the identity of a byte array, another one in each run; this is of the same shape and repeatable."""
+    return f"[B@{crc32c(data):x}"
+
+
+DECODERS: Final[dict[str, Decoder]] = {
+    "StringDecoder": decode_utf8,
+    "IntegerDecoder": _integer_decoder(4),
+    "LongDecoder": _integer_decoder(8),
+    "DefaultDecoder": _default_decoder,
+}
+"""By the simple class name; all live in ``org.apache.kafka.tools.api``."""
+
+DECODER_PACKAGE: Final = "org.apache.kafka.tools.api."
+
+
+@dataclass(frozen=True, slots=True)
+class DumpOptions:
+    """The options of DumpLogSegments under their own names, and kdump's bound on decompressed batches (bytes)."""
+
+    deep_iteration: bool = False
+    print_data_log: bool = False
+    skip_record_metadata: bool = False
+    verify_index_only: bool = False
+    index_sanity_check: bool = False
+    max_bytes: int = MAX_BYTES
+    max_message_size: int = MAX_MESSAGE_SIZE
+    key_decoder: Decoder = decode_utf8
+    value_decoder: Decoder = decode_utf8
+    max_decompressed_size: int = DEFAULT_LIMIT
+
+    @property
+    def records(self) -> bool:
+        """Records are shown, not only batches."""
+        return self.deep_iteration or self.print_data_log

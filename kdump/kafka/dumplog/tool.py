@@ -1,0 +1,251 @@
+"""DumpLogSegments: one file after the other, what each kind prints, and what is left to say at the end.
+
+Source: shared/spec/dump-output.md sections 3, 8 and 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from kdump.codes import INPUT_CODES, Codes, DamageError, KdumpError
+from kdump.format.index import AbortedTxn, parse_txn_index
+from kdump.format.snapshot import ProducerEntry, parse_snapshot
+from kdump.kafka.dumplog import indexes
+from kdump.kafka.dumplog.logs import Emit, LogDump
+from kdump.kafka.dumplog.options import DumpOptions
+from kdump.kafka.dumplog.reports import Reports
+from kdump.kafka.java import normalize_path, parse_long
+from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, parse_file_name, sibling
+from kdump.log.source import STDIN, Source, is_stream, open_source, read_whole
+
+_LINES_AT_A_TIME = 4096
+_NAME_OFFSET_SIZE = 20
+_NAME_EPOCH = slice(21, 31)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One file to dump: where it is, what kind, and its base offset (None: the name has none).
+
+    ``unnamed``: a stream, whose base offset can only be that of its first batch. ``may_be_missing``: the Java tool
+    takes a missing transaction index for an empty one.
+    """
+
+    path: str
+    kind: Kind
+    base_offset: int | None
+    unnamed: bool = False
+    may_be_missing: bool = False
+
+    @property
+    def display_name(self) -> str:
+        """As the ``Dumping`` line spells it."""
+        return normalize_path(self.path)
+
+    @property
+    def file_name(self) -> str:
+        """Last component of the path."""
+        return PurePosixPath(self.path).name
+
+
+def target_by_java_name(name: str) -> Target | None:
+    """The file a name of ``--files`` stands for; None where the Java tool says ``Ignoring unknown file``."""
+    file_name = PurePosixPath(normalize_path(name)).name
+    dot = file_name.rfind(".")
+    try:
+        kind = Kind(file_name[dot:] if dot >= 0 else "")
+    except ValueError:
+        return None
+    return Target(name, kind, parse_long(file_name.partition(".")[0]), may_be_missing=kind is Kind.TXN_INDEX)
+
+
+def target_by_path(path: str) -> Target | None:
+    """The file a PATH stands for, by kdump's own rules for names (inner suffixes, tiered storage, streams).
+
+    None for a file that is no segment file. A path that does not exist is taken by its name.
+    """
+    if path == STDIN or is_stream(path):
+        return Target(path, Kind.LOG, None, unnamed=True)
+    name = parse_file_name(path)
+    return None if name is None else Target(path, name.kind, name.base_offset)
+
+
+class DumpTool:
+    """A run over several files.
+
+    Args:
+        options: what to show.
+        emit: takes whole lines for stdout.
+        complain: takes one line (without line end) for stderr.
+
+    ``damaged`` and ``unreadable`` tell, after the files, what was met: exit status 1 and 3.
+    """
+
+    def __init__(self, options: DumpOptions, emit: Emit, complain: Callable[[str], None]) -> None:
+        self._options = options
+        self._emit = emit
+        self._complain = complain
+        self._reports = Reports()
+        self.damaged = False
+        self.unreadable = False
+
+    def ignore(self, name: str) -> None:
+        """A name of ``--files`` that is no segment file."""
+        self._line(f"Dumping {normalize_path(name)}\n")
+        self._complain(f"Ignoring unknown file {normalize_path(name)}")
+
+    def dump(self, target: Target) -> None:
+        """Dump one file; whatever is wrong with it is one line on stderr and the run goes on."""
+        self._line(f"Dumping {target.display_name}\n")
+        try:
+            _KINDS[target.kind](self, target)
+        except KdumpError as error:
+            self.fail(error.located(target.path))
+
+    def fail(self, error: KdumpError) -> None:
+        """Say what is wrong and remember it for the exit status."""
+        if error.code in INPUT_CODES:
+            self.unreadable = True
+        else:
+            self.damaged = True
+        self._complain(f"kdump: {error}")
+
+    def finish(self) -> Iterator[str]:
+        """The end-of-run reports, line by line with line ends."""
+        return self._reports.lines()
+
+    def _line(self, text: str) -> None:
+        self._emit(text.encode("utf-8", "surrogateescape"))
+
+    def _lines(self, lines: Iterator[str]) -> None:
+        pending: list[str] = []
+        try:
+            for line in lines:
+                pending.append(line)
+                if len(pending) >= _LINES_AT_A_TIME:
+                    self._line("".join(pending))
+                    pending.clear()
+        finally:
+            self._line("".join(pending))
+
+    def _dump_log(self, target: Target) -> None:
+        if not target.unnamed:
+            self._line(f"Log starting offset: {_number(target)}\n")
+        self._dump_batches(target)
+
+    def _dump_checkpoint(self, target: Target) -> None:
+        name = target.file_name
+        if name == BOOTSTRAP_CHECKPOINT:
+            self._line("KRaft bootstrap snapshot\n")
+        else:
+            offset = parse_long(name[:_NAME_OFFSET_SIZE])
+            epoch = parse_long(name[_NAME_EPOCH])
+            if len(name) < _NAME_EPOCH.stop or offset is None or epoch is None:
+                raise KdumpError(Codes.NAME, "the name is not <20-digit end offset>-<10-digit epoch>.checkpoint")
+            self._line(f"Snapshot end offset: {offset}, epoch: {epoch}\n")
+        self._dump_batches(target)
+
+    def _dump_batches(self, target: Target) -> None:
+        with open_source(target.path) as source:
+            log = LogDump(source, target.file_name, self._options, self._emit, heading=target.unnamed)
+            try:
+                log.run()
+            finally:
+                self.damaged |= log.damaged
+                self._reports.non_consecutive(target.path, log.continuity.reported(target.base_offset))
+
+    def _dump_offset_index(self, target: Target) -> None:
+        base_offset = _number(target)
+        with open_source(target.path), _open_sibling(target, Kind.LOG) as log:
+            self._lines(
+                indexes.offset_index_lines(
+                    target.path, target.display_name, base_offset, log, self._options, self._reports
+                )
+            )
+
+    def _dump_time_index(self, target: Target) -> None:
+        base_offset = _number(target)
+        with (
+            open_source(target.path),
+            _open_sibling(target, Kind.LOG) as log,
+            _open_sibling(target, Kind.INDEX) as index,
+        ):
+            self._lines(
+                indexes.time_index_lines(
+                    target.path, target.display_name, base_offset, log, index.path, self._options, self._reports
+                )
+            )
+
+    def _dump_txn_index(self, target: Target) -> None:
+        _number(target)
+        try:
+            data = read_whole(target.path)
+        except KdumpError as error:
+            if error.code is Codes.MISSING and target.may_be_missing:
+                return
+            raise
+        self._lines(map(_aborted_txn_line, parse_txn_index(data)))
+
+    def _dump_snapshot(self, target: Target) -> None:
+        data = read_whole(target.path)
+        try:
+            entries = parse_snapshot(data)
+        except DamageError as error:
+            # These are the Java tool's own words, and a report rather than an abort.
+            self.damaged = True
+            self._complain(error.message)
+            return
+        self._lines(map(_producer_line, entries))
+
+
+_KINDS: dict[Kind, Callable[[DumpTool, Target], None]] = {
+    Kind.LOG: DumpTool._dump_log,
+    Kind.CHECKPOINT: DumpTool._dump_checkpoint,
+    Kind.INDEX: DumpTool._dump_offset_index,
+    Kind.TIME_INDEX: DumpTool._dump_time_index,
+    Kind.TXN_INDEX: DumpTool._dump_txn_index,
+    Kind.SNAPSHOT: DumpTool._dump_snapshot,
+}
+
+
+def _number(target: Target) -> int:
+    if target.base_offset is None:
+        raise KdumpError(Codes.NAME, "the file name holds no offset (text before its first dot)")
+    return target.base_offset
+
+
+def _open_sibling(target: Target, kind: Kind) -> Source:
+    """Another file of the same segment, without which this one cannot be checked."""
+    try:
+        return open_source(sibling(target.path, kind))
+    except KdumpError as error:
+        if error.code is not Codes.MISSING:
+            raise
+        raise KdumpError(
+            Codes.SIBLING_MISSING, f"cannot be dumped without {PurePosixPath(error.path or '').name}, which is missing"
+        ) from error
+
+
+def _aborted_txn_line(txn: AbortedTxn) -> str:
+    return (
+        f"version: {txn.version} producerId: {txn.producer_id} firstOffset: {txn.first_offset} "
+        f"lastOffset: {txn.last_offset} lastStableOffset: {txn.last_stable_offset}\n"
+    )
+
+
+def _producer_line(entry: ProducerEntry) -> str:
+    first_offset = entry.current_txn_first_offset
+    line = (
+        f"producerId: {entry.producer_id} producerEpoch: {entry.producer_epoch} "
+        f"coordinatorEpoch: {entry.coordinator_epoch} currentTxnFirstOffset: "
+        f"{'OptionalLong.empty' if first_offset < 0 else f'OptionalLong[{first_offset}]'} "
+        f"lastTimestamp: {entry.timestamp}"
+    )
+    if entry.last_offset >= 0:
+        line += (
+            f" firstSequence: {entry.first_sequence} lastSequence: {entry.last_sequence} "
+            f"lastOffset: {entry.last_offset} offsetDelta: {entry.offset_delta} timestamp: {entry.timestamp}"
+        )
+    return line + "\n"

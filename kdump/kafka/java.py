@@ -1,0 +1,77 @@
+"""How Java spells things: what the compatible output owes to the JDK rather than to Kafka.
+
+Source: shared/spec/dump-output.md sections 3, 5.4 and 10, shared/spec/decoders.md section 2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+_LONG: Final = re.compile(r"[+-]?[0-9]+")
+_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_SLASHES: Final = re.compile(r"/{2,}")
+
+
+def parse_long(text: str) -> int | None:
+    """``Long.parseLong``: None where Java throws NumberFormatException."""
+    if not _LONG.fullmatch(text):
+        return None
+    value = int(text)
+    return value if -(2**63) <= value < 2**63 else None
+
+
+def decode_utf8(data: bytes) -> str:
+    """``new String(bytes, UTF_8)``: U+FFFD for malformed input, as many as Java makes.
+
+    Python counts alike but for encoded surrogates, which are one U+FFFD in Java and up to three in Python.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _SURROGATE.sub(b"\xff", data).decode("utf-8", "replace")
+
+
+def normalize_path(path: str) -> str:
+    """``new File(path).getPath()``: single slashes, none at the end."""
+    path = _SLASHES.sub("/", path)
+    return path.rstrip("/") if len(path) > 1 else path
+
+
+def split_commas(text: str) -> list[str]:
+    """``text.split(",")``: empty parts inside are kept, trailing ones dropped; the empty text is one empty part."""
+    if not text:
+        return [""]
+    parts = text.split(",")
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+def hash_map_order(keys: Iterable[str]) -> list[str]:
+    """The order in which a ``java.util.HashMap`` with these keys, put in this order, gives them back."""
+    distinct = list(dict.fromkeys(keys))
+    capacity = 16
+    while len(distinct) > capacity * 3 // 4:
+        capacity *= 2
+    return sorted(distinct, key=lambda key: _spread_hash(key) & capacity - 1)
+
+
+def _spread_hash(text: str) -> int:
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = 31 * value + (high << 8 | low) & 0xFFFF_FFFF
+    return value ^ value >> 16
+
+
+_JSON_ESCAPES: Final = {
+    **{code: f"\\u{code:04X}" for code in range(0x20)},
+    **{ord(char): "\\" + escape for char, escape in zip('"\\\b\f\n\r\t', '"\\bfnrt', strict=True)},
+}
+
+
+def json_string(text: str) -> str:
+    """A JSON string as Jackson writes it: quotes, backslash and characters below 0x20 escaped, the rest as it is."""
+    return f'"{text.translate(_JSON_ESCAPES)}"'

@@ -1,0 +1,1 @@
+"""Files: names, directories, sources of bytes, the walk over entries."""

@@ -1,0 +1,87 @@
+"""What a file name says: which kind of file, which base offset, which partition.
+
+Source: shared/spec/formats.md section 5 (KIP-405 for tiered-storage names).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import PurePosixPath
+from typing import Final
+
+
+class Kind(Enum):
+    """File kinds by their suffix."""
+
+    LOG = ".log"
+    CHECKPOINT = ".checkpoint"
+    INDEX = ".index"
+    TIME_INDEX = ".timeindex"
+    TXN_INDEX = ".txnindex"
+    SNAPSHOT = ".snapshot"
+
+
+STATE_SUFFIXES: Final = (".deleted", ".cleaned", ".swap", ".part")
+"""Appended to a whole file name while the file is on its way in or out."""
+
+SIBLING_TEXT_FILES: Final = frozenset({"leader-epoch-checkpoint", "partition.metadata", "quorum-state"})
+"""Text files that belong in a partition directory and have no dump."""
+
+BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
+
+_TIERED: Final = re.compile(r"(\d{20})-[0-9A-Za-z_-]{22}")
+_LEADING_OFFSET: Final = re.compile(r"[+-]?\d+")
+_PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[0-9A-Za-z_-]+-(?:delete|future|stray))?")
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """A file's name taken apart.
+
+    ``stem`` is the name without the kind's suffix and ``state`` a suffix of STATE_SUFFIXES, or ''. ``base_offset`` is
+    None where the name has no number.
+    """
+
+    kind: Kind
+    stem: str
+    state: str
+    base_offset: int | None
+
+
+def parse_file_name(path: str) -> FileName | None:
+    """None for a file that is no segment file by its name.
+
+    An inner suffix counts (``.log.deleted``), and so does a tiered-storage name (``<offset>-<uuid>.log``).
+    """
+    name = PurePosixPath(path).name
+    state = next((suffix for suffix in STATE_SUFFIXES if name.endswith(suffix)), "")
+    name = name.removesuffix(state)
+    dot = name.rfind(".")
+    try:
+        kind = Kind(name[dot:] if dot >= 0 else "")
+    except ValueError:
+        return None
+    stem = name[:dot]
+    tiered = _TIERED.fullmatch(stem)
+    number = tiered.group(1) if tiered else stem.partition(".")[0]
+    base_offset = int(number) if _LEADING_OFFSET.fullmatch(number) else None
+    if base_offset is not None and not -(2**63) <= base_offset < 2**63:
+        base_offset = None
+    return FileName(kind, stem, state, base_offset)
+
+
+def sibling(path: str, kind: Kind) -> str:
+    """The path of ``path``'s sibling of another kind, with the same state suffix."""
+    directory, slash, name = path.rpartition("/")
+    parsed = parse_file_name(name)
+    if parsed is None:
+        raise ValueError(f"{path} is no segment file")
+    return f"{directory}{slash}{parsed.stem}{kind.value}{parsed.state}"
+
+
+def parse_partition_directory(name: str) -> tuple[str, int] | None:
+    """(topic, partition) of a ``<topic>-<n>`` directory name, its -delete, -future and -stray forms included."""
+    match = _PARTITION.fullmatch(name)
+    return (match["topic"], int(match["partition"])) if match else None

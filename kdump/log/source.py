@@ -1,0 +1,156 @@
+"""Where bytes come from: regular files and streams, always opened read-only.
+
+A source fills a caller's buffer at a position. It never maps files into memory: a file cut by another process while
+it is mapped would kill kdump.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Self
+
+from kdump.codes import Codes, KdumpError
+
+STDIN = "-"
+
+
+class Source(ABC):
+    """Bytes by position.
+
+    ``size`` is the size when it was opened, None for a stream (its end is where it ends).
+    """
+
+    def __init__(self, path: str, size: int | None) -> None:
+        self.path = path
+        self.size = size
+
+    @abstractmethod
+    def read_into(self, view: memoryview, position: int) -> int:
+        """Fill ``view`` with the bytes from ``position`` on; fewer than its length only at the end.
+
+        Raises:
+            KdumpError: UNREADABLE, with the position; a stream also when asked to go back.
+        """
+
+    def read(self, position: int, size: int) -> bytes:
+        """At most ``size`` bytes from ``position`` on."""
+        buffer = bytearray(size)
+        return bytes(buffer[: self.read_into(memoryview(buffer), position)])
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the descriptor back."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class FileSource(Source):
+    """A regular file."""
+
+    def __init__(self, path: str, descriptor: int, size: int) -> None:
+        super().__init__(path, size)
+        self._descriptor = descriptor
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        filled = 0
+        try:
+            while filled < len(view):
+                count = os.preadv(self._descriptor, [view[filled:]], position + filled)
+                if count == 0:
+                    break
+                filled += count
+        except OSError as error:
+            raise _unreadable(self.path, error, position + filled) from error
+        return filled
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class StreamSource(Source):
+    """A pipe, a terminal, a socket: read once, forwards."""
+
+    def __init__(self, path: str, descriptor: int, *, owned: bool) -> None:
+        super().__init__(path, None)
+        self._descriptor = descriptor
+        self._owned = owned
+        self._position = 0
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        if position != self._position:
+            raise KdumpError(Codes.UNREADABLE, "a stream cannot be read twice", path=self.path, position=position)
+        filled = 0
+        try:
+            while filled < len(view):
+                count = os.readv(self._descriptor, [view[filled:]])
+                if count == 0:
+                    break
+                filled += count
+        except OSError as error:
+            raise _unreadable(self.path, error, position + filled) from error
+        self._position += filled
+        return filled
+
+    def close(self) -> None:
+        if self._owned:
+            os.close(self._descriptor)
+
+
+def open_source(path: str) -> Source:
+    """Open ``path`` read-only; ``-`` is standard input.
+
+    Raises:
+        KdumpError: MISSING or UNREADABLE (a directory too).
+    """
+    if path == STDIN:
+        return StreamSource(path, sys.stdin.fileno(), owned=False)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise KdumpError(Codes.MISSING, "no such file or directory", path=path) from error
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        return FileSource(path, descriptor, status.st_size)
+    if stat.S_ISDIR(status.st_mode):
+        os.close(descriptor)
+        raise KdumpError(Codes.UNREADABLE, "is a directory", path=path)
+    return StreamSource(path, descriptor, owned=True)
+
+
+def is_stream(path: str) -> bool:
+    """A pipe, socket or character device: what a shell's ``<(command)`` gives."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+
+
+def read_whole(path: str) -> bytes:
+    """All bytes of a small file (an index, a snapshot). Raises as open_source and read_into do."""
+    with open_source(path) as source:
+        if source.size is not None:
+            return source.read(0, source.size)
+        parts: list[bytes] = []
+        position = 0
+        while part := source.read(position, 1 << 20):
+            parts.append(part)
+            position += len(part)
+        return b"".join(parts)
+
+
+def _unreadable(path: str, error: OSError | ValueError, position: int | None = None) -> KdumpError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return KdumpError(Codes.UNREADABLE, reason, path=path, position=position)

@@ -1,0 +1,152 @@
+"""From bytes to entries: chunks of a log with the positions of the whole entries in them.
+
+Source: shared/spec/dump-output.md section 4.1 and recovery.md rule 1 (FileLogInputStream): the same framing rules hold
+for every magic. The walk reads into one buffer that it uses again; it grows only for an entry larger than it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from kdump.format.batch import (
+    HEADER_SIZE,
+    HEADER_SIZE_UP_TO_MAGIC,
+    LENGTH_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MIN_ENTRY_LENGTH,
+)
+from kdump.log.source import Source
+
+_LENGTH = struct.Struct(">i")
+
+DEFAULT_CHUNK_SIZE = 1 << 20
+_SMALLEST_BUFFER = 1 << 16
+
+
+class Stop(Enum):
+    """Why a walk ended."""
+
+    END = auto()
+    """Nothing, or what cannot be a whole entry, is left."""
+    LENGTH_TOO_SMALL = auto()
+    """A length field below 14 (negative and zero too): no reader gets past it."""
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Some whole entries, in file order.
+
+    ``data`` holds them (and whatever follows) and is valid until the next chunk is asked for. Entry i occupies
+    ``data[starts[i]:ends[i]]``; ``position`` is the file position of ``data[0]``.
+    """
+
+    data: memoryview
+    position: int
+    starts: list[int]
+    end: int
+
+    @property
+    def ends(self) -> list[int]:
+        """Where each entry ends in ``data``: entries lie without gaps."""
+        return [*self.starts[1:], self.end]
+
+
+class Walk:
+    """One pass over the entries of a source.
+
+    Args:
+        source: where the bytes come from.
+        limit: parse no further than this many bytes (``--max-bytes``).
+        start: first position.
+        chunk_size: bytes asked for at a time.
+
+    After ``chunks`` is exhausted, ``position`` is the end of the last whole entry, ``end`` where the parsed range ends,
+    ``stop`` why the walk ended, and ``bad_length`` the length field that ended it.
+    """
+
+    def __init__(
+        self, source: Source, *, limit: int | None = None, start: int = 0, chunk_size: int = DEFAULT_CHUNK_SIZE
+    ) -> None:
+        self._source = source
+        self._limit = limit
+        self._chunk_size = chunk_size
+        self.position = start
+        self.end = start
+        self.stop = Stop.END
+        self.bad_length = 0
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Chunks in file order. Raises KdumpError when the source cannot be read."""
+        size = self._source.size
+        wanted = self._chunk_size if size is None else min(self._chunk_size, max(size - self.position, 0) + 1)
+        buffer = bytearray(max(wanted, _SMALLEST_BUFFER))
+        base = self.position
+        filled = 0
+        at_end = False
+        while True:
+            filled, at_end = self._fill(buffer, base, filled, at_end)
+            # end: the last byte that may be parsed, as an index into the buffer.
+            end = filled if self._limit is None else min(filled, max(self._limit - base, 0))
+            final = at_end or end < filled
+            starts, position, stop, needed = _scan(buffer, end, filled, final)
+            if starts:
+                yield Chunk(memoryview(buffer), base, starts, position)
+            self.position = base + position
+            self.end = base + end
+            if stop is not None:
+                self.stop = stop
+                if stop is Stop.LENGTH_TOO_SMALL:
+                    self.bad_length = _LENGTH.unpack_from(buffer, position + LENGTH_OFFSET)[0]
+                return
+            rest = buffer[position:filled]
+            if needed > len(buffer):
+                # Twice the size at most: a length field that lies on a stream must not ask for gigabytes at once.
+                buffer = bytearray(min(needed, 2 * len(buffer)))
+            buffer[: len(rest)] = rest
+            base += position
+            filled = len(rest)
+
+    def _fill(self, buffer: bytearray, base: int, filled: int, at_end: bool) -> tuple[int, bool]:
+        if at_end or filled == len(buffer):
+            return filled, at_end
+        filled += self._source.read_into(memoryview(buffer)[filled:], base + filled)
+        # A file that grows while it is read ends where it ended when it was opened.
+        size = self._source.size
+        if size is not None and base + filled >= size:
+            return size - base, True
+        return filled, filled < len(buffer)
+
+
+def _scan(buffer: bytearray, end: int, filled: int, final: bool) -> tuple[list[int], int, Stop | None, int]:
+    """Entries in ``buffer[:end]``: their starts, the end of the last, why to stop (None: more bytes), bytes needed."""
+    starts: list[int] = []
+    append = starts.append
+    unpack = _LENGTH.unpack_from
+    position = 0
+    last = end - HEADER_SIZE_UP_TO_MAGIC
+    needed = 0
+    while position < last:
+        (length,) = unpack(buffer, position + LENGTH_OFFSET)
+        following = position + LOG_OVERHEAD + length
+        if length < MIN_ENTRY_LENGTH:
+            return starts, position, Stop.LENGTH_TOO_SMALL, 0
+        if following > end:
+            needed = following - position
+            break
+        if following - position < HEADER_SIZE and _header_is_cut(buffer, position, filled, final):
+            needed = HEADER_SIZE
+            break
+        append(position)
+        position = following
+    else:
+        needed = HEADER_SIZE_UP_TO_MAGIC + 1
+    return starts, position, Stop.END if final else None, needed
+
+
+def _header_is_cut(buffer: bytearray, position: int, filled: int, final: bool) -> bool:
+    """A v2 entry shorter than its header is shown with the bytes behind it: they must be in the buffer."""
+    return not final and position + HEADER_SIZE > filled and 2 <= buffer[position + MAGIC_OFFSET] <= 127

@@ -1,0 +1,1 @@
+"""Bytes: cursors, varints, checksums, compression."""

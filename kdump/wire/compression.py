@@ -1,0 +1,149 @@
+"""The codecs of Kafka's record payloads, with bounded output.
+
+Source: shared/spec/formats.md section 4. Each container is read as Kafka's own reader reads it: what that accepts is
+accepted, what it stops at is a DamageError. No decompressed payload grows over the caller's limit.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Final
+
+from kdump.codes import Codes, DamageError
+from kdump.wire import lz4frame, zstdframe
+from kdump.wire.checksum import Buffer
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+
+DEFAULT_LIMIT: Final = 1 << 30
+"""Default bound of one decompressed batch: 1 GiB."""
+
+_GZIP_WINDOW: Final = 31
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
+_XERIAL_HEADER_SIZE: Final = 16
+
+
+def decompress(codec: int, data: Buffer, *, magic: int, limit: int = DEFAULT_LIMIT) -> bytes:
+    """The records of one batch (or the message set of one legacy wrapper) out of their container.
+
+    Args:
+        codec: codec id, 1-4.
+        data: the compressed bytes.
+        magic: of the batch; lz4 frames of magic 0 have a header checksum that nobody checks.
+        limit: most bytes that may come out.
+
+    Raises:
+        DamageError: CODEC, PAYLOAD or PAYLOAD_TOO_LARGE.
+    """
+    decode = _CODECS.get(codec)
+    if decode is None:
+        raise DamageError(Codes.CODEC, f"unknown compression codec {codec}")
+    return decode(data, magic, limit)
+
+
+def too_large(limit: int) -> DamageError:
+    """The error of a payload that would grow over ``limit`` bytes."""
+    return DamageError(
+        Codes.PAYLOAD_TOO_LARGE, f"the decompressed records are over {limit:,} bytes (--max-decompressed-size)"
+    )
+
+
+def _gzip(data: Buffer, magic: int, limit: int) -> bytes:
+    parts: list[bytes] = []
+    room = limit
+    rest: Buffer = data
+    while True:
+        member = zlib.decompressobj(_GZIP_WINDOW)
+        try:
+            part = member.decompress(rest, room + 1)
+        except zlib.error as error:
+            # java.util.zip.GZIPInputStream takes bytes behind a member for rubbish unless they are a member's header.
+            if parts and not _starts_gzip(rest):
+                return b"".join(parts)
+            raise DamageError(Codes.PAYLOAD, f"gzip: {error}") from None
+        if len(part) > room:
+            raise too_large(limit)
+        if not member.eof:
+            if parts and len(rest) < len(_GZIP_HEADER):
+                return b"".join(parts)
+            raise DamageError(Codes.PAYLOAD, "gzip: the stream is cut short")
+        parts.append(part)
+        room -= len(part)
+        rest = member.unused_data
+        if not rest:
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+_GZIP_HEADER: Final = b"\x1f\x8b\x08"
+
+
+def _starts_gzip(data: Buffer) -> bool:
+    return bytes(data[: len(_GZIP_HEADER)]) == _GZIP_HEADER
+
+
+def _snappy(data: Buffer, magic: int, limit: int) -> bytes:
+    view = memoryview(data)
+    if not view:
+        raise DamageError(Codes.PAYLOAD, "snappy: the payload is empty")
+    if len(view) < _XERIAL_HEADER_SIZE or not _is_xerial(view):
+        return _snappy_block(view, limit, limit)
+    parts: list[bytes] = []
+    room = limit
+    position = _XERIAL_HEADER_SIZE
+    # Fewer than four bytes left end the stream, as in xerial's SnappyInputStream.
+    while len(view) - position >= 4:
+        size = int.from_bytes(view[position : position + 4], "big", signed=True)
+        if bytes(view[position : position + 4]) == _XERIAL_MAGIC[:4]:
+            if len(view) - position < _XERIAL_HEADER_SIZE:
+                raise DamageError(Codes.PAYLOAD, "snappy: a header in the middle of the stream is cut short")
+            if not _is_xerial(view[position:]):
+                break
+            position += _XERIAL_HEADER_SIZE
+            continue
+        position += 4
+        if not 0 <= size <= len(view) - position:
+            raise DamageError(Codes.PAYLOAD, f"snappy: a block of {size} bytes where {len(view) - position} are left")
+        part = _snappy_block(view[position : position + size], room, limit)
+        parts.append(part)
+        room -= len(part)
+        position += size
+    return b"".join(parts)
+
+
+def _is_xerial(view: memoryview) -> bool:
+    return bytes(view[: len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC
+
+
+def _snappy_block(block: memoryview, room: int, limit: int) -> bytes:
+    import snappy
+
+    declared = shift = 0
+    for byte in block[:5]:
+        declared |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    if declared > room:
+        raise too_large(limit)
+    try:
+        return bytes(snappy.uncompress(bytes(block)))
+    # The package raises errors of whichever back end it found.
+    except Exception as error:
+        raise DamageError(Codes.PAYLOAD, f"snappy: the block cannot be decompressed {error}".rstrip()) from None
+
+
+def _lz4(data: Buffer, magic: int, limit: int) -> bytes:
+    return lz4frame.decompress(memoryview(data), check_header=magic > 0, limit=limit, too_large=too_large)
+
+
+def _zstd(data: Buffer, magic: int, limit: int) -> bytes:
+    return zstdframe.decompress(memoryview(data), limit=limit, too_large=too_large)
+
+
+_CODECS: Final[dict[int, Callable[[Buffer, int, int], bytes]]] = {
+    GZIP: _gzip,
+    SNAPPY: _snappy,
+    LZ4: _lz4,
+    ZSTD: _zstd,
+}

@@ -1,0 +1,127 @@
+"""The subset of the LZ4 frame format that Kafka reads (Lz4BlockInputStream; KIP-57).
+
+Source: shared/spec/formats.md section 4. The lz4 package's own frame reader accepts linked blocks, dictionaries and
+frames in a row, and refuses the header checksum of magic 0, so only its block decoder is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from kdump.codes import Codes, DamageError
+
+_MAGIC: Final = b"\x04\x22\x4d\x18"
+_BLOCK_SIZES: Final = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
+_STORED: Final = 0x8000_0000
+_FLAG_INDEPENDENT: Final = 0x20
+_FLAG_BLOCK_CHECKSUM: Final = 0x10
+_FLAG_CONTENT_SIZE: Final = 0x08
+_FLAG_CONTENT_CHECKSUM: Final = 0x04
+
+_PRIMES: Final = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
+_MASK: Final = 0xFFFF_FFFF
+
+
+def decompress(data: memoryview, *, check_header: bool, limit: int, too_large: Callable[[int], DamageError]) -> bytes:
+    """The content of the first frame; what follows its end mark is ignored, as Kafka does.
+
+    Args:
+        data: the frame.
+        check_header: False for magic 0, whose writers hashed the wrong bytes.
+        limit: most bytes that may come out.
+        too_large: makes the error for a frame over the limit.
+    """
+    import lz4.block
+
+    position, flags, block_size = _header(data, check_header)
+    parts: list[bytes] = []
+    room = limit
+    while True:
+        if len(data) - position < 4:
+            raise _damage("the frame has no end mark")
+        word = int.from_bytes(data[position : position + 4], "little")
+        position += 4
+        size = word & ~_STORED
+        if size == 0:
+            if flags & _FLAG_CONTENT_CHECKSUM and len(data) - position < 4:
+                raise _damage("the content checksum is cut short")
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+        if size > block_size:
+            raise _damage(f"a block of {size} bytes in a frame with blocks of at most {block_size}")
+        if size > len(data) - position:
+            raise _damage(f"a block of {size} bytes where {len(data) - position} are left")
+        block = data[position : position + size]
+        position += size
+        try:
+            part = bytes(block) if word & _STORED else lz4.block.decompress(block, uncompressed_size=block_size)
+        except lz4.block.LZ4BlockError as error:
+            raise _damage(str(error)) from None
+        if flags & _FLAG_BLOCK_CHECKSUM:
+            if len(data) - position < 4:
+                raise _damage("a block checksum is cut short")
+            if int.from_bytes(data[position : position + 4], "little") != xxhash32(block):
+                raise _damage("a block checksum is wrong")
+            position += 4
+        if len(part) > room:
+            raise too_large(limit)
+        room -= len(part)
+        parts.append(part)
+
+
+def _header(data: memoryview, check_header: bool) -> tuple[int, int, int]:
+    """Position behind the frame header, its flags, the largest block."""
+    if bytes(data[:4]) != _MAGIC:
+        raise _damage("no frame (wrong magic number)")
+    if len(data) < 7:
+        raise _damage("the frame header is cut short")
+    flags, descriptor = data[4], data[5]
+    if flags >> 6 != 1 or flags & 0x03:
+        raise _damage(f"unsupported frame flags {flags:#04x}")
+    if not flags & _FLAG_INDEPENDENT:
+        raise _damage("the frame has linked blocks, which Kafka does not read")
+    block_size = _BLOCK_SIZES.get(descriptor >> 4)
+    if block_size is None or descriptor & 0x0F:
+        raise _damage(f"unsupported block descriptor {descriptor:#04x}")
+    end = 14 if flags & _FLAG_CONTENT_SIZE else 6
+    if len(data) <= end:
+        raise _damage("the frame header is cut short")
+    if check_header and data[end] != xxhash32(data[4:end]) >> 8 & 0xFF:
+        raise _damage("the frame header's checksum is wrong")
+    return end + 1, flags, block_size
+
+
+def _damage(what: str) -> DamageError:
+    return DamageError(Codes.PAYLOAD, f"lz4: {what}")
+
+
+def xxhash32(data: memoryview | bytes) -> int:
+    """xxHash32 with seed 0. Pure Python: it sees frame headers, and blocks only of the few writers that checksum them."""
+    p1, p2, p3, p4, p5 = _PRIMES
+    size = len(data)
+    position = 0
+    if size >= 16:
+        lanes = [p1 + p2 & _MASK, p2, 0, -p1 & _MASK]
+        while position + 16 <= size:
+            for lane in range(4):
+                word = int.from_bytes(data[position : position + 4], "little")
+                lanes[lane] = _rotate(lanes[lane] + word * p2 & _MASK, 13) * p1 & _MASK
+                position += 4
+        value = sum(_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK
+    else:
+        value = p5
+    value = value + size & _MASK
+    while position + 4 <= size:
+        value = value + int.from_bytes(data[position : position + 4], "little") * p3 & _MASK
+        value = _rotate(value, 17) * p4 & _MASK
+        position += 4
+    while position < size:
+        value = _rotate(value + data[position] * p5 & _MASK, 11) * p1 & _MASK
+        position += 1
+    value = (value ^ value >> 15) * p2 & _MASK
+    value = (value ^ value >> 13) * p3 & _MASK
+    return value ^ value >> 16
+
+
+def _rotate(value: int, bits: int) -> int:
+    return (value << bits | value >> 32 - bits) & _MASK

@@ -1,0 +1,47 @@
+"""Variable-length integers: zig-zag (records) and unsigned (flexible messages).
+
+Source: shared/spec/formats.md section 3 and 10. Like Kafka's ByteUtils a varint takes at most 5 bytes and a varlong
+at most 10; bits beyond 32 or 64 in the last byte fall away as they do in Java's int and long arithmetic.
+"""
+
+from __future__ import annotations
+
+from kdump.codes import Codes, DamageError
+from kdump.wire.checksum import Buffer
+
+_MAX_VARINT = 5
+_MAX_VARLONG = 10
+
+
+def read_varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
+    """Zig-zag int32 at ``position``: (value, position behind it). DamageError when it is cut or too long."""
+    raw, position = _read(buffer, position, end, _MAX_VARINT)
+    raw &= 0xFFFF_FFFF
+    return (raw >> 1) ^ -(raw & 1), position
+
+
+def read_varlong(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
+    """Zig-zag int64 at ``position``: (value, position behind it). DamageError when it is cut or too long."""
+    raw, position = _read(buffer, position, end, _MAX_VARLONG)
+    raw &= 0xFFFF_FFFF_FFFF_FFFF
+    return (raw >> 1) ^ -(raw & 1), position
+
+
+def read_unsigned_varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
+    """uint32 without zig-zag, as flexible messages use it: (value, position behind it)."""
+    raw, position = _read(buffer, position, end, _MAX_VARINT)
+    return raw & 0xFFFF_FFFF, position
+
+
+def _read(buffer: Buffer, position: int, end: int, longest: int) -> tuple[int, int]:
+    value = shift = 0
+    last = min(end, position + longest)
+    while position < last:
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+    what = "is cut short" if last == end else f"is longer than {longest} bytes"
+    raise DamageError(Codes.RECORD, f"a variable-length integer {what}")

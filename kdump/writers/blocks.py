@@ -1,0 +1,47 @@
+"""Standard output in big blocks."""
+
+from __future__ import annotations
+
+import os
+import re
+
+_BLOCK_SIZE = 1 << 20
+_CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
+
+
+class BlockWriter:
+    """Collects bytes and writes them to a descriptor a block at a time.
+
+    On a terminal every call is written at once, and control characters (all but line end and tab) appear as
+    ``\\xNN``: nothing stored in a file may drive the terminal. Anywhere else the bytes are exact.
+
+    Raises:
+        BrokenPipeError: the reader is gone.
+        OSError: the descriptor cannot be written.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._escapes = os.isatty(descriptor)
+        self._pending: list[bytes] = []
+        self._size = 0
+
+    def write(self, data: bytes) -> None:
+        """Take ``data``; it is on its way at the latest after ``flush``."""
+        if self._escapes:
+            data = _CONTROL.sub(_escape, data)
+        self._pending.append(data)
+        self._size += len(data)
+        if self._size >= _BLOCK_SIZE or self._escapes:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is pending."""
+        pending, self._pending, self._size = self._pending, [], 0
+        view = memoryview(pending[0] if len(pending) == 1 else b"".join(pending))
+        while view:
+            view = view[os.write(self._descriptor, view) :]
+
+
+def _escape(match: re.Match[bytes]) -> bytes:
+    return b"\\x%02x" % match[0][-1]

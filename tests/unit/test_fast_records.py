@@ -1,0 +1,290 @@
+"""fast.records against a slow reference: it only accepts, and what it accepts has the same rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdump.fast.headers import native_column, read_headers
+from kdump.fast.records import RecordColumns, decode_records
+from kdump.format.batch import HEADER_SIZE, parse_header
+
+INT32 = st.integers(-(2**31), 2**31 - 1)
+INT64 = st.integers(-(2**63), 2**63 - 1)
+NULLABLE = st.none() | st.binary(max_size=40) | st.binary(min_size=60, max_size=70)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One record as the reference sees it; a size below 0 reads as null."""
+
+    timestamp_delta: int
+    offset_delta: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[bytes, bytes | None]] = field(default_factory=list)
+
+
+HEADERS = st.lists(st.tuples(st.binary(max_size=9), st.none() | st.binary(max_size=9)), max_size=3)
+ROWS = st.lists(st.builds(Row, INT64 | st.integers(-9, 300), INT32 | st.integers(0, 300), NULLABLE, NULLABLE, HEADERS))
+
+
+def varint(value: int, bits: int = 32, padding: int = 0) -> bytes:
+    """Zig-zag varint with ``padding`` superfluous bytes, as no writer makes them but every reader takes them."""
+    raw = (value << 1 ^ value >> bits - 1) & (1 << bits) - 1
+    out = bytearray()
+    while raw >= 0x80:
+        out.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    out.append(raw)
+    for _ in range(min(padding, (bits + 6) // 7 - len(out))):
+        out[-1] |= 0x80
+        out.append(0)
+    return bytes(out)
+
+
+def nullable(value: bytes | None) -> bytes:
+    return varint(-1) if value is None else varint(len(value)) + value
+
+
+def encode(row: Row, padding: int = 0) -> bytes:
+    body = b"\0" + varint(row.timestamp_delta, 64, padding) + varint(row.offset_delta)
+    body += nullable(row.key) + nullable(row.value) + varint(len(row.headers))
+    for key, value in row.headers:
+        body += varint(len(key)) + key + nullable(value)
+    return varint(len(body), 32, padding) + body
+
+
+class Reader:
+    """The strict reader, a byte at a time; ValueError for whatever Kafka refuses."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.position = 0
+
+    def take(self, size: int) -> bytes:
+        if size > len(self.data) - self.position:
+            raise ValueError("beyond the end")
+        self.position += size
+        return self.data[self.position - size : self.position]
+
+    def varint(self, bits: int = 32) -> int:
+        raw = 0
+        for index in range(5 if bits == 32 else 10):
+            byte = self.take(1)[0]
+            raw |= (byte & 0x7F) << 7 * index
+            if byte < 0x80:
+                if raw >> bits:
+                    break
+                return raw >> 1 ^ -(raw & 1)
+        raise ValueError("varint")
+
+    def nullable(self) -> bytes | None:
+        size = self.varint()
+        return None if size < 0 else self.take(size)
+
+    def record(self) -> Row:
+        size = self.varint()
+        start = self.position
+        self.take(1)
+        timestamp_delta, offset_delta = self.varint(64), self.varint()
+        key, value = self.nullable(), self.nullable()
+        count = self.varint()
+        if not 0 <= count <= len(self.data):
+            raise ValueError("header count")
+        headers = []
+        for _ in range(count):
+            header_key = self.nullable()
+            if header_key is None:
+                raise ValueError("header key")
+            headers.append((header_key, self.nullable()))
+        if self.position - start != size:
+            raise ValueError("record size")
+        return Row(timestamp_delta, offset_delta, key, value, headers)
+
+
+def reference(body: bytes, count: int) -> list[Row] | None:
+    if count == 0:
+        return []
+    reader = Reader(body)
+    try:
+        if count < 0 or count > len(body):
+            raise ValueError("count")
+        rows = [reader.record() for _ in range(count)]
+    except ValueError:
+        return None
+    return rows if reader.position == len(body) else None
+
+
+def decode(bodies: list[bytes], counts: list[int]) -> tuple[bytes, RecordColumns]:
+    """Lay the bodies out with a little room between them and decode."""
+    arena = bytearray()
+    starts = []
+    for body in bodies:
+        arena += b"\x7f" * 3
+        starts.append(len(arena))
+        arena += body
+    start = np.array(starts, np.int64)
+    end = start + np.array([len(body) for body in bodies], np.int64)
+    data = bytes(arena)
+    return data, decode_records(np.frombuffer(data, np.uint8), start, end, np.array(counts, np.int64))
+
+
+def rows_of(data: bytes, columns: RecordColumns) -> list[list[Row] | None]:
+    """The columns as rows of each batch, None for a refused one."""
+
+    def piece(start: int, size: int) -> bytes | None:
+        assert size >= -1
+        assert 0 <= start <= start + max(size, 0) <= len(data)
+        return None if size < 0 else data[start : start + size]
+
+    header_first = np.cumsum(columns.header_count) - columns.header_count
+    headers = columns.headers
+    result: list[list[Row] | None] = []
+    for batch, accepted in enumerate(columns.accepted):
+        first = int(columns.first_row[batch])
+        rows = []
+        for row in range(first, first + int(columns.row_count[batch])):
+            assert columns.batch[row] == batch
+            own = range(header_first[row], header_first[row] + columns.header_count[row])
+            rows.append(
+                Row(
+                    int(columns.timestamp_delta[row]),
+                    int(columns.offset_delta[row]),
+                    piece(int(columns.key_start[row]), int(columns.key_size[row])),
+                    piece(int(columns.value_start[row]), int(columns.value_size[row])),
+                    [
+                        (
+                            piece(int(headers.key_start[i]), int(headers.key_size[i])) or b"",
+                            piece(int(headers.value_start[i]), int(headers.value_size[i])),
+                        )
+                        for i in own
+                    ],
+                )
+            )
+        result.append(rows if accepted else None)
+    return result
+
+
+@settings(deadline=None)
+@given(st.lists(ROWS, max_size=6), st.integers(0, 2))
+def test_well_formed_batches_are_accepted(batches: list[list[Row]], padding: int) -> None:
+    bodies = [b"".join(encode(row, padding) for row in rows) for rows in batches]
+    assert rows_of(*decode(bodies, [len(rows) for rows in batches])) == batches
+
+
+@settings(deadline=None)
+@given(st.lists(ROWS, min_size=40, max_size=50))
+def test_many_lanes_walk_in_lockstep(batches: list[list[Row]]) -> None:
+    bodies = [b"".join(map(encode, rows)) for rows in batches]
+    assert rows_of(*decode(bodies, [len(rows) for rows in batches])) == batches
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    st.lists(ROWS.filter(bool), min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), max_size=3),
+    st.integers(-2, 2),
+    st.integers(-3, 3),
+    st.sampled_from([1, 60]),
+)
+def test_damaged_batches_agree_with_the_reference(
+    batches: list[list[Row]], flips: list[tuple[int, int]], extra_count: int, extra_bytes: int, copies: int
+) -> None:
+    bodies = [bytearray(b"".join(map(encode, rows))) for rows in batches]
+    for at, byte in flips:
+        body = bodies[at % len(bodies)]
+        body[at % len(body)] = byte
+    counts = [len(rows) for rows in batches]
+    counts[0] += extra_count
+    bodies[-1] = bodies[-1] + bytes(extra_bytes) if extra_bytes > 0 else bodies[-1][: len(bodies[-1]) + extra_bytes]
+    damaged = [bytes(body) for body in bodies] * copies
+    expected = [reference(body, count) for body, count in zip(damaged, counts * copies, strict=True)]
+    assert rows_of(*decode(damaged, counts * copies)) == expected
+
+
+@settings(deadline=None)
+@given(st.lists(st.binary(max_size=60), min_size=1, max_size=50), st.integers(1, 6))
+def test_noise_agrees_with_the_reference(bodies: list[bytes], count: int) -> None:
+    expected = [reference(body, count) for body in bodies]
+    assert rows_of(*decode(bodies, [count] * len(bodies))) == expected
+
+
+ROW = Row(1, 0, b"k", b"v")
+
+
+@pytest.mark.parametrize("copies", [1, 100])
+@pytest.mark.parametrize(
+    ("body", "count", "accepted"),
+    [
+        (b"", 0, True),
+        (b"not looked at", 0, True),
+        (b"", 1, False),
+        (encode(ROW), -1, False),
+        (encode(ROW), 2, False),
+        (encode(ROW), 2**31 - 1, False),
+        (encode(ROW) + b"\0", 1, False),
+        (encode(ROW) * 3, 3, True),
+        (b"\x80" * 50, 3, False),
+        (b"\xff\xff\xff\xff\x0f" + bytes(20), 1, False),
+        (b"\xff\xff\xff\xff\x1f" + bytes(20), 1, False),
+        (b"\xfe\xff\xff\xff\x0f" + bytes(20), 1, False),
+        # A null key written as -2: Kafka takes any negative size.
+        (varint(7) + b"\0\0\0\x03" + b"\x02v\0", 1, True),
+        # Key size 2^31 - 1, header count -1, header count too high, header key size -1.
+        (varint(10) + b"\0\0\0" + varint(2**31 - 1) + b"\0\0", 1, False),
+        (varint(6) + b"\0\0\0\x01\x01\x01", 1, False),
+        (varint(6) + b"\0\0\0\x01\x01" + b"\x02", 1, False),
+        (varint(8) + b"\0\0\0\x01\x01\x02\x01\x01", 1, False),
+        (varint(8) + b"\0\0\0\x01\x01\x02\x00\x01", 1, True),
+        # Eleven bytes, and ten that overflow an int64.
+        (varint(16) + b"\0" + b"\x80" * 10 + b"\0" + b"\0\x01\x01\0", 1, False),
+        (varint(15) + b"\0" + b"\x80" * 9 + b"\x02" + b"\0\x01\x01\0", 1, False),
+        (varint(15) + b"\0" + b"\x80" * 9 + b"\x01" + b"\0\x01\x01\0", 1, True),
+    ],
+)
+def test_edges(body: bytes, count: int, accepted: bool, copies: int) -> None:
+    assert (reference(body, count) is not None) == accepted
+    _, columns = decode([body] * copies, [count] * copies)
+    assert columns.accepted.tolist() == [accepted] * copies
+    assert columns.row_count.tolist() == [count if accepted else 0] * copies
+
+
+def test_nothing() -> None:
+    none = np.empty(0, np.int64)
+    columns = decode_records(np.empty(0, np.uint8), none, none, none)
+    assert columns.accepted.size == columns.batch.size == columns.headers.key_start.size == 0
+
+
+def test_a_body_beyond_the_arena_is_refused() -> None:
+    arena = np.frombuffer(encode(ROW), np.uint8)
+    bounds = np.array([-1, 0, 0], np.int64), np.array([arena.size, arena.size + 1, arena.size], np.int64)
+    assert decode_records(arena, *bounds, np.ones(3, np.int64)).accepted.tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("copies", [1, 40])
+def test_large_records_and_many_headers(copies: int) -> None:
+    rows = [
+        Row(0, 0, b"k" * 9000, b"v" * 70_000, [(b"h%d" % i, None) for i in range(100)]),
+        Row(2**63 - 1, 1, None, b"v" * 3_000_000 if copies == 1 else b"", [(b"", b"x" * 300)]),
+        Row(0, 2, None, None),
+    ]
+    assert rows_of(*decode([b"".join(map(encode, rows))] * copies, [3] * copies)) == [rows] * copies
+
+
+def test_headers_equal_the_struct_parser() -> None:
+    rng = np.random.default_rng(4)
+    buffer = rng.integers(0, 256, 4000, dtype=np.uint8)
+    starts = np.array([0, 3, 77, 4000 - HEADER_SIZE], np.int64)
+    headers = read_headers(buffer, starts)
+    for start, header in zip(starts.tolist(), headers, strict=True):
+        assert tuple(header.item()) == tuple(parse_header(buffer.tobytes(), start))
+    assert native_column(headers, "base_offset").tolist() == [parse_header(buffer.tobytes(), s)[0] for s in starts]
+    assert read_headers(buffer, starts[:0]).size == 0
+    for bad in (-1, 4000 - HEADER_SIZE + 1):
+        with pytest.raises(IndexError):
+            read_headers(buffer, np.array([bad], np.int64))
