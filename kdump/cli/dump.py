@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
 import click
@@ -17,6 +16,8 @@ from kdump.log.names import SIBLING_TEXT_FILES
 from kdump.log.partition import segment_files
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.writers.blocks import BlockWriter
+
+_STDOUT, _STDERR = 1, 2
 
 _JAVA_FLAGS = (
     "print-data-log",
@@ -160,8 +161,8 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         value_decoder=_decoder(decoders[1]),
         max_decompressed_size=given["max_decompressed_size"],
     )
-    out = BlockWriter(sys.stdout.fileno())
-    errors = BlockWriter(sys.stderr.fileno())
+    out = BlockWriter(_STDOUT)
+    errors = BlockWriter(_STDERR)
 
     def complain(line: str) -> None:
         out.flush()

@@ -5,6 +5,7 @@ A closed pipe ends quietly, an interrupt with 130, and no traceback reaches a us
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -86,8 +87,6 @@ def _run() -> int:
 def _leave(status: int) -> None:
     """Leave at once: the interpreter would otherwise flush to a pipe that may be gone, and take its time."""
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(OSError):
             stream.flush()
-        except OSError:
-            pass
     os._exit(status)

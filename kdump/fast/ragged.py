@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-_LARGEST_WINDOW: Final = 512
+LARGEST_WINDOW: Final = 512
+"""Bytes; longer ranges are cut into several windows."""
 _SCRATCH: Final = 1 << 18
 """Bytes that one gather may hold; more would leave the L2 cache."""
 
@@ -34,15 +35,19 @@ def copy_ranges(
     Starts and sizes: shape (rows,); a size of 0 or less copies nothing. Target ranges must not overlap, and target
     and source must be different memory. IndexError when a range leaves its buffer.
     """
-    smallest, largest = int(size.min(initial=1 << 62)), int(size.max(initial=0))
-    if largest <= 0:
+    if not size.size:
         return
-    if smallest == largest <= _LARGEST_WINDOW:
+    smallest, largest = int(size.min()), int(size.max())
+    if smallest <= 0:
+        filled = np.flatnonzero(size > 0)
+        copy_ranges(source, source_start[filled], size[filled], target, target_start[filled])
+        return
+    if smallest == largest <= LARGEST_WINDOW:
         copy_windows(source, source_start, largest, target, target_start)
         return
-    width = min(1 << max(smallest, 1).bit_length() - 1, _LARGEST_WINDOW)
-    while width <= min(largest, _LARGEST_WINDOW):
-        is_last = width == _LARGEST_WINDOW
+    width = min(1 << smallest.bit_length() - 1, LARGEST_WINDOW)
+    while width <= min(largest, LARGEST_WINDOW):
+        is_last = width == LARGEST_WINDOW
         if smallest >= width and (is_last or largest < 2 * width):
             rows: NDArray[np.intp] | slice = slice(None)
         elif is_last:
@@ -67,6 +72,9 @@ def copy_windows(
     target_start: NDArray[np.int64],
 ) -> None:
     """The same for ranges that all have ``width`` bytes."""
+    if width == 1:
+        target[target_start] = source.take(source_start)
+        return
     read, write = windows(source, width), windows(target, width)
     step = max(1, _SCRATCH // width)
     for row in range(0, source_start.size, step):
@@ -82,13 +90,13 @@ def _copy_large(
     target_start: NDArray[np.int64],
 ) -> None:
     """Ranges of at least the largest window, cut into such windows; the last one is aligned with the end."""
-    parts = -(-size // _LARGEST_WINDOW)
+    parts = -(-size // LARGEST_WINDOW)
     index = np.arange(int(parts.sum())) - np.repeat(np.cumsum(parts) - parts, parts)
-    shift = np.minimum(index * _LARGEST_WINDOW, np.repeat(size - _LARGEST_WINDOW, parts))
+    shift = np.minimum(index * LARGEST_WINDOW, np.repeat(size - LARGEST_WINDOW, parts))
     copy_windows(
         source,
         np.repeat(source_start, parts) + shift,
-        _LARGEST_WINDOW,
+        LARGEST_WINDOW,
         target,
         np.repeat(target_start, parts) + shift,
     )

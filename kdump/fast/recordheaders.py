@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kdump.fast.lanes import descending, lanes_left
 from kdump.fast.varints import MALFORMED, read_varint, read_varints, sizes, zigzag
 
 _BLOCK_ROWS: Final = 8192
@@ -58,7 +59,7 @@ def read_record_headers(
     first = np.cumsum(row_count) - row_count
     for block in range(0, rows.size, _BLOCK_ROWS):
         part = slice(block, block + _BLOCK_ROWS)
-        order = np.argsort(-row_count[part], kind="stable")
+        order = descending(row_count[part])
         lanes = rows[part][order]
         valid[lanes] = _read_rounds(
             arena, start[lanes], end[lanes], row_count[part][order], first[part][order], headers
@@ -77,7 +78,7 @@ def _read_rounds(
     """Read rows sorted by descending ``count`` (> 0), from each row's ``slot`` on; ``at`` and ``slot`` are used up."""
     has_keys = np.ones(count.size, np.bool_)
     rounds = int(count[_FEW_ROWS - 1]) if count.size >= _FEW_ROWS else 0
-    for active in np.searchsorted(-count, -np.arange(rounds), side="left").tolist():
+    for active in lanes_left(count, np.arange(rounds)).tolist():
         slots = slot[:active]
         raw, key_start = read_varints(arena, at[:active])
         key_size = zigzag(raw)
@@ -91,7 +92,7 @@ def _read_rounds(
         at[:active] = np.minimum(value_start + np.maximum(value_size, 0), MALFORMED)
         slots += 1
     valid: NDArray[np.bool_] = has_keys & (at == end)
-    for row in range(int(np.searchsorted(-count, -rounds, side="left"))):
+    for row in range(int(lanes_left(count, np.array(rounds)))):
         position, first = int(at[row]), int(slot[row])
         found = _read_alone(arena[position : end[row]].tobytes(), int(count[row]) - rounds)
         valid[row] = found is not None and bool(has_keys[row])

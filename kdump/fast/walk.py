@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kdump.fast.lanes import descending, lanes_left
 from kdump.fast.varints import MALFORMED, read_varint, read_varints
 
 MIN_RECORD_SIZE: Final = 7
@@ -59,7 +60,7 @@ def walk_records(
     lane_count = count[lanes]
     first_row = np.cumsum(lane_count) - lane_count
     starts = np.empty(int(lane_count.sum()), np.int64)
-    order = np.argsort(-lane_count, kind="stable") if lane_count.min() != lane_count.max() else np.arange(lanes.size)
+    order = descending(lane_count)
     lanes_fit = np.empty(lanes.size, np.bool_)
     lanes_fit[order] = _walk_lanes(
         arena, body_start[lanes[order]], body_end[lanes[order]], lane_count[order], first_row[order], starts
@@ -84,9 +85,7 @@ def _walk_lanes(
     hops on in its neighbours' bytes; positions only grow, so it cannot come back to its end.
     """
     steps = int(count[FEW_LANES - 1]) if count.size >= FEW_LANES else 0
-    # Lanes that are still active at step k: those with count > k.
-    active_at = np.searchsorted(-count, -np.arange(steps), side="left")
-    for active in active_at.tolist():
+    for active in lanes_left(count, np.arange(steps)).tolist():
         at = position[:active]
         rows = row[:active]
         starts[rows] = at
@@ -100,7 +99,7 @@ def _walk_lanes(
             _hop_long(arena, at, hop)
         at += hop
     fits: NDArray[np.bool_] = position == end
-    for lane in range(int(np.searchsorted(-count, -steps, side="left"))):
+    for lane in range(int(lanes_left(count, np.array(steps)))):
         found = _walk_alone(arena[position[lane] : end[lane]].tobytes(), int(count[lane]) - steps)
         fits[lane] = found is not None
         if found is not None:
@@ -127,10 +126,12 @@ def _walk_alone(body: bytes, count: int) -> list[int] | None:
     try:
         for _ in range(count):
             starts.append(position)
-            byte = body[position]
-            if byte < 0x80:
-                raw = byte
+            raw = body[position]
+            if raw < 0x80:
                 position += 1
+            elif body[position + 1] < 0x80:
+                raw += (body[position + 1] << 7) - 0x80
+                position += 2
             else:
                 raw, position = read_varint(body, position)
             if raw & 1:

@@ -119,7 +119,8 @@ class BatchHeader(NamedTuple):
 
 def parse_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
     """Read the header at ``position``; ``struct.error`` when fewer than 61 bytes are left."""
-    return BatchHeader._make(_STRUCT.unpack_from(buffer, position))
+    # What BatchHeader._make does, without its Python frame: this runs once a batch.
+    return tuple.__new__(BatchHeader, _STRUCT.unpack_from(buffer, position))
 
 
 def header_dtype() -> np.dtype[np.void]:

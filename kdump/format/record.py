@@ -21,6 +21,9 @@ from kdump.format.batch import (
 from kdump.wire import compression
 from kdump.wire.varint import read_varint, read_varlong
 
+_KEPT_WHOLE = 1 << 24
+"""Bytes of a decompressed body up to which its records are kept rather than decoded twice."""
+
 
 class Record(NamedTuple):
     """One record. ``offset``, ``timestamp`` (ms) and ``sequence`` are absolute; null key or value is None."""
@@ -61,9 +64,13 @@ def read_records(header: BatchHeader, batch: memoryview, limit: int = compressio
     if header.record_count < 0:
         raise DamageError(Codes.RECORD_COUNT, f"the record count is {header.record_count}")
     body = batch_body(header, batch, limit)
-    if header.attributes & CODEC_MASK:
+    if not header.attributes & CODEC_MASK:
+        yield from _decode(header, body)
+    elif len(body) <= _KEPT_WHOLE:
         yield from list(_decode(header, body))
     else:
+        for _ in _decode(header, body):
+            pass
         yield from _decode(header, body)
 
 

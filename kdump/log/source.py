@@ -62,6 +62,7 @@ class FileSource(Source):
         self._descriptor = descriptor
 
     def read_into(self, view: memoryview, position: int) -> int:
+        """See Source."""
         filled = 0
         try:
             while filled < len(view):
@@ -74,6 +75,7 @@ class FileSource(Source):
         return filled
 
     def close(self) -> None:
+        """See Source."""
         os.close(self._descriptor)
 
 
@@ -87,6 +89,7 @@ class StreamSource(Source):
         self._position = 0
 
     def read_into(self, view: memoryview, position: int) -> int:
+        """See Source; ``position`` must be where the last read ended."""
         if position != self._position:
             raise KdumpError(Codes.UNREADABLE, "a stream cannot be read twice", path=self.path, position=position)
         filled = 0
@@ -102,6 +105,7 @@ class StreamSource(Source):
         return filled
 
     def close(self) -> None:
+        """See Source; standard input stays open."""
         if self._owned:
             os.close(self._descriptor)
 

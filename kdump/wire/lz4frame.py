@@ -96,7 +96,7 @@ def _damage(what: str) -> DamageError:
 
 
 def xxhash32(data: memoryview | bytes) -> int:
-    """xxHash32 with seed 0. Pure Python: it sees frame headers, and blocks only of the few writers that checksum them."""
+    """xxHash32, seed 0. Pure Python: it sees frame headers, and blocks only of the few writers that checksum them."""
     p1, p2, p3, p4, p5 = _PRIMES
     size = len(data)
     position = 0

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import select
 
 _BLOCK_SIZE = 1 << 20
 _CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 
 
 class BlockWriter:
-    """Collects bytes and writes them to a descriptor a block at a time.
+    r"""Collects bytes and writes them to a descriptor a block at a time.
 
     On a terminal every call is written at once, and control characters (all but line end and tab) appear as
-    ``\\xNN``: nothing stored in a file may drive the terminal. Anywhere else the bytes are exact.
+    ``\xNN``: nothing stored in a file may drive the terminal. Anywhere else the bytes are exact.
 
     Raises:
         BrokenPipeError: the reader is gone.
@@ -40,7 +41,11 @@ class BlockWriter:
         pending, self._pending, self._size = self._pending, [], 0
         view = memoryview(pending[0] if len(pending) == 1 else b"".join(pending))
         while view:
-            view = view[os.write(self._descriptor, view) :]
+            try:
+                view = view[os.write(self._descriptor, view) :]
+            except BlockingIOError:
+                # Whoever is at the other end made the descriptor non-blocking: wait for room.
+                select.select([], [self._descriptor], [])
 
 
 def _escape(match: re.Match[bytes]) -> bytes:

@@ -6,6 +6,7 @@ Source: shared/spec/dump-output.md sections 6 and 7. Unlike the Java tool nothin
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TypeVar
 
 from kdump.codes import Codes, DamageError
@@ -32,93 +33,80 @@ _NO_TIMESTAMP = -1
 _Entry = TypeVar("_Entry", OffsetEntry, TimeEntry)
 
 
-def offset_index_lines(
-    path: str, name: str, base_offset: int, log: Source, options: DumpOptions, reports: Reports
-) -> Iterator[str]:
-    """The lines of an .index, lazily; mismatches go to ``reports``.
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """An index on its way to text: its path, its printed name, the base offset in its name, the log beside it."""
 
-    Args:
-        path: the index file.
-        name: as it is printed.
-        base_offset: from the file name.
-        log: the segment beside it.
+    path: str
+    name: str
+    base_offset: int
+    log: Source
 
-    Raises:
-        DamageError: where the Java tool aborts.
-    """
-    data = read_whole(path)
-    entries = parse_offset_index(data, base_offset)
-    if not entries:
-        yield f"{name} is empty.\n"
-        return
-    if options.index_sanity_check:
-        _check_sanity(len(data), OFFSET_ENTRY_SIZE, entries, base_offset)
-        yield f"{name} passed sanity check.\n"
-        return
-    size = log.size or 0
-    for number, entry in _used(entries, base_offset):
-        if not 0 <= entry.position <= size:
-            raise _bad_entry(number, OFFSET_ENTRY_SIZE, f"its position {entry.position} lies outside the log")
-        batch = batch_at(log, entry.position, min(entry.position + options.max_message_size, size))
-        if batch is None:
-            raise _bad_entry(number, OFFSET_ENTRY_SIZE, f"no whole batch at position {entry.position} of the log")
-        if batch.last_offset != entry.offset:
-            reports.index_mismatch(path, entry.offset, batch.last_offset)
-        if not options.verify_index_only:
-            yield f"offset: {entry.offset} position: {entry.position}\n"
+    def offset_index_lines(self, options: DumpOptions, reports: Reports) -> Iterator[str]:
+        """The lines of an .index, lazily; mismatches go to ``reports``. DamageError where the Java tool aborts."""
+        data = read_whole(self.path)
+        entries = parse_offset_index(data, self.base_offset)
+        if not entries:
+            yield f"{self.name} is empty.\n"
+            return
+        if options.index_sanity_check:
+            _check_sanity(len(data), OFFSET_ENTRY_SIZE, entries, self.base_offset)
+            yield f"{self.name} passed sanity check.\n"
+            return
+        size = self.log.size or 0
+        for number, entry in _used(entries, self.base_offset):
+            if not 0 <= entry.position <= size:
+                raise _bad_entry(number, OFFSET_ENTRY_SIZE, f"its position {entry.position} lies outside the log")
+            batch = batch_at(self.log, entry.position, min(entry.position + options.max_message_size, size))
+            if batch is None:
+                raise _bad_entry(number, OFFSET_ENTRY_SIZE, f"no whole batch at position {entry.position} of the log")
+            if batch.last_offset != entry.offset:
+                reports.index_mismatch(self.path, entry.offset, batch.last_offset)
+            if not options.verify_index_only:
+                yield f"offset: {entry.offset} position: {entry.position}\n"
 
+    def time_index_lines(self, index_path: str, options: DumpOptions, reports: Reports) -> Iterator[str]:
+        """The lines of a .timeindex, lazily; what does not fit the log goes to ``reports``.
 
-def time_index_lines(
-    path: str, name: str, base_offset: int, log: Source, index_path: str, options: DumpOptions, reports: Reports
-) -> Iterator[str]:
-    """The lines of a .timeindex, lazily; what does not fit the log goes to ``reports``.
-
-    Args:
-        path: the time index file.
-        name: as it is printed.
-        base_offset: from the file name.
-        log: the segment beside it.
-        index_path: the .index beside it.
-
-    Raises:
-        DamageError: where the Java tool aborts.
-    """
-    data = read_whole(path)
-    entries = parse_time_index(data, base_offset)
-    if options.index_sanity_check:
-        if entries and entries[-1].timestamp < entries[0].timestamp:
-            raise DamageError(
-                Codes.INDEX,
-                f"the last timestamp {entries[-1].timestamp} is below the first, {entries[0].timestamp}",
-            )
-        _check_sanity(len(data), TIME_ENTRY_SIZE, entries, base_offset)
-        yield f"{name} passed sanity check.\n"
-        return
-    index = parse_offset_index(read_whole(index_path), base_offset)
-    table: BatchTable | None = None
-    previous = _NO_TIMESTAMP
-    for number, entry in _used(entries, base_offset):
-        table = table or BatchTable(log)
-        position = lookup(index, entry.offset, base_offset)
-        if not 0 <= position <= (log.size or 0):
-            raise _bad_entry(number, TIME_ENTRY_SIZE, f"the index leads to position {position}, outside the log")
-        batch = table.first_reaching(entry.offset, position)
-        if batch is None:
-            reports.offset_not_found(path, entry.offset, -1)
-        elif batch.last_offset != entry.offset:
-            reports.offset_not_found(path, entry.offset, batch.last_offset)
-        else:
-            timestamp = max_timestamp(log, batch, options.max_decompressed_size)
-            if timestamp != entry.timestamp:
-                reports.timestamp_mismatch(path, entry.timestamp, timestamp)
-            if previous >= entry.timestamp:
-                reports.timestamp_out_of_order(path, entry.timestamp, previous)
-        if not options.verify_index_only:
-            yield f"timestamp: {entry.timestamp} offset: {entry.offset}\n"
-        previous = entry.timestamp
+        ``index_path`` is the .index beside it. DamageError where the Java tool aborts.
+        """
+        data = read_whole(self.path)
+        entries = parse_time_index(data, self.base_offset)
+        if options.index_sanity_check:
+            if entries and entries[-1].timestamp < entries[0].timestamp:
+                raise DamageError(
+                    Codes.INDEX,
+                    f"the last timestamp {entries[-1].timestamp} is below the first, {entries[0].timestamp}",
+                )
+            _check_sanity(len(data), TIME_ENTRY_SIZE, entries, self.base_offset)
+            yield f"{self.name} passed sanity check.\n"
+            return
+        if not entries:
+            return
+        index = parse_offset_index(read_whole(index_path), self.base_offset)
+        table = BatchTable(self.log)
+        previous = _NO_TIMESTAMP
+        for number, entry in _used(entries, self.base_offset):
+            position = lookup(index, entry.offset)
+            if not 0 <= position <= (self.log.size or 0):
+                raise _bad_entry(number, TIME_ENTRY_SIZE, f"the index leads to position {position}, outside the log")
+            batch = table.first_reaching(entry.offset, position)
+            if batch is None:
+                reports.offset_not_found(self.path, entry.offset, -1)
+            elif batch.last_offset != entry.offset:
+                reports.offset_not_found(self.path, entry.offset, batch.last_offset)
+            else:
+                timestamp = max_timestamp(self.log, batch, options.max_decompressed_size)
+                if timestamp != entry.timestamp:
+                    reports.timestamp_mismatch(self.path, entry.timestamp, timestamp)
+                if previous >= entry.timestamp:
+                    reports.timestamp_out_of_order(self.path, entry.timestamp, previous)
+            if not options.verify_index_only:
+                yield f"timestamp: {entry.timestamp} offset: {entry.offset}\n"
+            previous = entry.timestamp
 
 
-def lookup(index: list[OffsetEntry], offset: int, base_offset: int) -> int:
+def lookup(index: list[OffsetEntry], offset: int) -> int:
     """``OffsetIndex.lookup``: the position of the greatest entry at or below ``offset``, 0 when there is none.
 
     The search is the broker's own, warm section first: on entries that do not rise (zero padding behind the used

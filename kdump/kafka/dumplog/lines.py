@@ -7,17 +7,29 @@ raises: where the Java tool aborts in the middle of a line, nothing of it is pri
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import cast
 
 from kdump.codes import Codes, DamageError
 from kdump.format import control, legacy, record
-from kdump.format.batch import CODEC_NAMES, BatchHeader
+from kdump.format.batch import (
+    CODEC_MASK,
+    CODEC_NAMES,
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    NO_SEQUENCE,
+    TRANSACTIONAL,
+    BatchHeader,
+)
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka.dumplog.options import DumpOptions
 from kdump.kafka.java import decode_utf8
 from kdump.kafka.message_json import message_json
 
+_INT64 = 2**63
 _CREATE_TIME = "CreateTime"
 _LOG_APPEND_TIME = "LogAppendTime"
 _NO_TIMESTAMP_TYPE = "NoTimestampType"
@@ -33,17 +45,31 @@ _KRAFT_LABELS = {
 
 def batch_line(header: BatchHeader, position: int, is_valid: bool) -> str:
     """A v2 batch (magic 2 and above). DamageError for codec ids 5-7."""
-    horizon = header.delete_horizon_ms
+    # Unpacked once: a segment has millions of these lines, and attribute access costs more than formatting.
+    (offset, length, epoch, magic, crc, attributes, delta, _, timestamp, producer, producer_epoch, sequence, count) = (
+        header
+    )
+    flags, timestamp_type, codec = _attribute_texts(attributes)
+    horizon = f"OptionalLong[{header.base_timestamp}]" if attributes & DELETE_HORIZON else "OptionalLong.empty"
+    last_offset = offset + delta
+    if not -_INT64 <= last_offset < _INT64:
+        last_offset = header.last_offset
     return (
-        f"baseOffset: {header.base_offset} lastOffset: {header.last_offset} count: {header.record_count} "
-        f"baseSequence: {header.base_sequence} lastSequence: {header.last_sequence} "
-        f"producerId: {header.producer_id} producerEpoch: {header.producer_epoch} "
-        f"partitionLeaderEpoch: {header.partition_leader_epoch} "
-        f"isTransactional: {_bool(header.is_transactional)} isControl: {_bool(header.is_control)} "
-        f"deleteHorizonMs: {'OptionalLong.empty' if horizon is None else f'OptionalLong[{horizon}]'} "
-        f"position: {position} {_timestamp_type(header)}: {header.max_timestamp} size: {header.size} "
-        f"magic: {header.magic} compresscodec: {_codec_name(header.codec)} crc: {header.crc} "
-        f"isvalid: {_bool(is_valid)}\n"
+        f"baseOffset: {offset} lastOffset: {last_offset} count: {count} baseSequence: {sequence} "
+        f"lastSequence: {-1 if sequence == NO_SEQUENCE else header.last_sequence} producerId: {producer} "
+        f"producerEpoch: {producer_epoch} partitionLeaderEpoch: {epoch} {flags} deleteHorizonMs: {horizon} "
+        f"position: {position} {timestamp_type}: {timestamp} size: {LOG_OVERHEAD + length} magic: {magic} "
+        f"compresscodec: {codec} crc: {crc} isvalid: {'true' if is_valid else 'false'}\n"
+    )
+
+
+@cache
+def _attribute_texts(attributes: int) -> tuple[str, str, str]:
+    transactional, is_control = bool(attributes & TRANSACTIONAL), bool(attributes & CONTROL)
+    return (
+        f"isTransactional: {_bool(transactional)} isControl: {_bool(is_control)}",
+        _LOG_APPEND_TIME if attributes & LOG_APPEND_TIME else _CREATE_TIME,
+        _codec_name(attributes & CODEC_MASK),
     )
 
 

@@ -5,7 +5,7 @@ Source: shared/spec/dump-output.md sections 4, 5 and 9.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 
 from kdump.codes import Codes, DamageError
 from kdump.format import legacy
@@ -19,6 +19,8 @@ from kdump.wire.checksum import crc32c
 
 Emit = Callable[[bytes], None]
 """Takes whole lines."""
+
+_Records = Iterable[tuple[int, str]]
 
 
 class LogDump:
@@ -39,6 +41,7 @@ class LogDump:
         self._source = source
         self._name = name
         self._options = options
+        self._records = options.records
         self._emit = emit
         self._heading = heading
         self.damaged = False
@@ -75,33 +78,40 @@ class LogDump:
 
     def _emit_scalar(self, chunk: Chunk) -> None:
         text: list[str] = []
+        data = chunk.data
+        start = 0
         try:
             for start, end in zip(chunk.starts, chunk.ends, strict=True):
-                try:
-                    text.extend(self._entry_lines(chunk.data, start, end, chunk.position + start))
-                except DamageError as error:
-                    raise error.located(position=chunk.position + start) from error.__cause__
+                if 2 <= data[start + MAGIC_OFFSET] <= 127:
+                    records = self._batch(data, start, end, chunk.position + start, text)
+                else:
+                    records = self._legacy_entry(data[start:end], chunk.position + start, text)
+                for offset, line in records:
+                    self.continuity.see(offset)
+                    text.append(line)
+        except DamageError as error:
+            error.located(position=chunk.position + start)
+            raise
         finally:
             self._emit("".join(text).encode())
 
-    def _entry_lines(self, data: memoryview, start: int, end: int, position: int) -> Iterator[str]:
-        """The batch line and the record lines of the entry at ``data[start:end]``."""
-        entry = data[start:end]
-        if 2 <= data[start + MAGIC_OFFSET] <= 127:
-            if len(data) - start < HEADER_SIZE:
-                raise DamageError(Codes.HEADER_CUT, "the file ends inside the batch header")
-            # A batch shorter than its header is shown with the bytes behind it.
-            header = parse_header(data, start)
-            is_valid = end - start >= HEADER_SIZE and crc32c(entry[CRC_START:]) == header.crc
-            yield lines.batch_line(header, position, is_valid)
-            records = lines.record_lines(header, entry, self._options)
-        else:
-            message = legacy.parse_message(entry)
-            is_valid = message.is_valid
-            yield lines.legacy_batch_line(message, position, is_valid)
-            records = lines.legacy_record_lines(message, self._options)
-        self.damaged |= not is_valid
-        if self._options.records:
-            for offset, line in records:
-                self.continuity.see(offset)
-                yield line
+    def _batch(self, data: memoryview, start: int, end: int, position: int, text: list[str]) -> _Records:
+        """Append the batch line of ``data[start:end]`` to ``text``; its record lines, when records are shown."""
+        if len(data) - start < HEADER_SIZE:
+            raise DamageError(Codes.HEADER_CUT, "the file ends inside the batch header")
+        # A batch shorter than its header is shown with the bytes behind it.
+        header = parse_header(data, start)
+        is_valid = end - start >= HEADER_SIZE and crc32c(data[start + CRC_START : end]) == header.crc
+        text.append(lines.batch_line(header, position, is_valid))
+        if not is_valid:
+            self.damaged = True
+        return lines.record_lines(header, data[start:end], self._options) if self._records else ()
+
+    def _legacy_entry(self, entry: memoryview, position: int, text: list[str]) -> _Records:
+        """The same for a message of magic 0 or 1."""
+        message = legacy.parse_message(entry)
+        is_valid = message.is_valid
+        text.append(lines.legacy_batch_line(message, position, is_valid))
+        if not is_valid:
+            self.damaged = True
+        return lines.legacy_record_lines(message, self._options) if self._records else ()

@@ -6,13 +6,14 @@ Source: shared/spec/dump-output.md sections 3, 8 and 10.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from kdump.codes import INPUT_CODES, Codes, DamageError, KdumpError
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
-from kdump.kafka.dumplog import indexes
+from kdump.kafka.dumplog.indexes import IndexFile
 from kdump.kafka.dumplog.logs import Emit, LogDump
 from kdump.kafka.dumplog.options import DumpOptions
 from kdump.kafka.dumplog.reports import Reports
@@ -157,26 +158,19 @@ class DumpTool:
                 self._reports.non_consecutive(target.path, log.continuity.reported(target.base_offset))
 
     def _dump_offset_index(self, target: Target) -> None:
-        base_offset = _number(target)
-        with open_source(target.path), _open_sibling(target, Kind.LOG) as log:
-            self._lines(
-                indexes.offset_index_lines(
-                    target.path, target.display_name, base_offset, log, self._options, self._reports
-                )
-            )
+        with self._index_file(target) as index:
+            self._lines(index.offset_index_lines(self._options, self._reports))
 
     def _dump_time_index(self, target: Target) -> None:
+        with self._index_file(target) as time_index, _open_sibling(target, Kind.INDEX) as index:
+            self._lines(time_index.time_index_lines(index.path, self._options, self._reports))
+
+    @contextmanager
+    def _index_file(self, target: Target) -> Iterator[IndexFile]:
         base_offset = _number(target)
-        with (
-            open_source(target.path),
-            _open_sibling(target, Kind.LOG) as log,
-            _open_sibling(target, Kind.INDEX) as index,
-        ):
-            self._lines(
-                indexes.time_index_lines(
-                    target.path, target.display_name, base_offset, log, index.path, self._options, self._reports
-                )
-            )
+        # Opened to tell a missing file from a missing log before anything is printed.
+        with open_source(target.path), _open_sibling(target, Kind.LOG) as log:
+            yield IndexFile(target.path, target.display_name, base_offset, log)
 
     def _dump_txn_index(self, target: Target) -> None:
         _number(target)

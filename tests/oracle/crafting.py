@@ -1,0 +1,298 @@
+"""Segments byte by byte: what no client library writes, but a damaged disk or a foreign producer may.
+
+Only what is needed to build and rebuild entries; field order and encodings are those of shared/spec/formats.md
+sections 2 to 4, written apart from ``kdump.format`` so that one cannot hide the other's mistake.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import crc32c as crc32c_package
+import lz4.block
+import lz4.frame
+import snappy
+import zstandard
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+LOG_OVERHEAD: Final = 12
+BATCH_HEADER_SIZE: Final = 61
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_LEGACY_HEAD = struct.Struct(">qiIbB")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The header of a v2 batch, field by field; length and CRC are computed when it is packed."""
+
+    base_offset: int = 0
+    partition_leader_epoch: int = 0
+    magic: int = 2
+    attributes: int = 0
+    last_offset_delta: int = 0
+    base_timestamp: int = 1_700_000_000_000
+    max_timestamp: int = 1_700_000_000_000
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    record_count: int = 1
+
+
+def pack_batch(header: Header, body: bytes) -> bytes:
+    """A v2 batch around ``body`` (the records as they are stored), with the right length and CRC."""
+    fields = (
+        header.base_offset,
+        BATCH_HEADER_SIZE - LOG_OVERHEAD + len(body),
+        header.partition_leader_epoch,
+        header.magic,
+        0,
+        header.attributes,
+        header.last_offset_delta,
+        header.base_timestamp,
+        header.max_timestamp,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        header.record_count,
+    )
+    return with_right_crc(_HEADER.pack(*fields) + body)
+
+
+def unpack_batch(entry: bytes) -> tuple[Header, bytes]:
+    """The other way round; the CRC is not looked at."""
+    offset, _, epoch, magic, _, *rest = _HEADER.unpack_from(entry)
+    return Header(offset, epoch, magic, *rest), entry[BATCH_HEADER_SIZE:]
+
+
+def message(
+    offset: int,
+    magic: int,
+    key: bytes | None,
+    value: bytes | None,
+    *,
+    attributes: int = 0,
+    timestamp: int = 1_700_000_000_000,
+    key_size: int | None = None,
+    value_size: int | None = None,
+) -> bytes:
+    """A message of magic 0 or 1 with the right length and CRC; the sizes may lie."""
+    body = struct.pack(">q", timestamp) if magic else b""
+    body += _sized(key, key_size) + _sized(value, value_size)
+    return with_right_crc(_LEGACY_HEAD.pack(offset, 6 + len(body), 0, magic, attributes) + body)
+
+
+def _sized(data: bytes | None, size: int | None) -> bytes:
+    stored = size if size is not None else -1 if data is None else len(data)
+    return struct.pack(">i", stored) + (data or b"")
+
+
+def with_right_crc(entry: bytes) -> bytes:
+    """``entry`` with the CRC that its bytes have; an entry too short for one is left alone."""
+    if len(entry) < 26:
+        return entry
+    magic = struct.unpack_from(">b", entry, 16)[0]
+    if magic < 2:
+        return entry[:12] + struct.pack(">I", zlib.crc32(entry[16:])) + entry[16:]
+    return entry[:17] + struct.pack(">I", crc32c_package.crc32c(entry[21:])) + entry[21:]
+
+
+def with_length(entry: bytes) -> bytes:
+    """``entry`` with the length field that its size asks for."""
+    return entry[:8] + struct.pack(">i", len(entry) - LOG_OVERHEAD) + entry[12:]
+
+
+def entries(data: bytes) -> Iterator[tuple[int, int]]:
+    """(start, end) of the entries of a sound segment or of a decompressed wrapper."""
+    position = 0
+    while position + LOG_OVERHEAD <= len(data):
+        end = position + LOG_OVERHEAD + struct.unpack_from(">i", data, position + 8)[0]
+        if end > len(data) or end <= position + LOG_OVERHEAD:
+            return
+        yield position, end
+        position = end
+
+
+def varint(value: int, bits: int = 32) -> bytes:
+    """Zig-zag varint."""
+    return unsigned_varint((value << 1 ^ value >> bits - 1) & (1 << bits) - 1)
+
+
+def unsigned_varint(value: int) -> bytes:
+    """Base 128, low bits first."""
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A v2 record; the sizes may lie (None: the truth)."""
+
+    offset_delta: int = 0
+    timestamp_delta: int = 0
+    key: bytes | None = b"key"
+    value: bytes | None = b"value"
+    headers: tuple[tuple[bytes | None, bytes | None], ...] = ()
+    attributes: int = 0
+    size: int | None = None
+    header_count: int | None = None
+    tail: bytes = b""
+
+    def pack(self) -> bytes:
+        """The record as it is stored."""
+        body = bytes([self.attributes]) + varint(self.timestamp_delta, 64) + varint(self.offset_delta)
+        body += _varsized(self.key) + _varsized(self.value)
+        body += varint(len(self.headers) if self.header_count is None else self.header_count)
+        body += b"".join(_varsized(key) + _varsized(value) for key, value in self.headers) + self.tail
+        return varint(len(body) if self.size is None else self.size) + body
+
+
+def _varsized(data: bytes | None) -> bytes:
+    return varint(-1) if data is None else varint(len(data)) + data
+
+
+def batch_of(records: Sequence[Fields], header: Header | None = None, codec: int = NONE) -> bytes:
+    """A v2 batch of ``records``, compressed the plain way."""
+    header = replace(header or Header(), record_count=len(records), last_offset_delta=max(0, len(records) - 1))
+    header = replace(header, attributes=header.attributes | codec)
+    return pack_batch(header, compress(codec, b"".join(record.pack() for record in records)))
+
+
+def control_record(control_type: int, value: bytes | None, *, key_version: int = 0, key_tail: bytes = b"") -> Fields:
+    """A control record."""
+    return Fields(key=struct.pack(">hh", key_version, control_type) + key_tail, value=value)
+
+
+def control_batch(*records: Fields) -> bytes:
+    """A batch of control records."""
+    return batch_of(records, Header(attributes=0x20))
+
+
+def wrapper(offset: int, magic: int, codec: int, inner: bytes, *, attributes: int = 0, timestamp: int = 7) -> bytes:
+    """A legacy wrapper around already encoded messages."""
+    payload = compress(codec, inner)
+    return message(offset, magic, None, payload, attributes=attributes | codec, timestamp=timestamp)
+
+
+def xerial(data: bytes, *, block_size: int = 32 * 1024, versions: tuple[int, int] = (1, 1)) -> bytes:
+    """The snappy framing of the Java client."""
+    out = b"\x82SNAPPY\0" + struct.pack(">ii", *versions)
+    for start in range(0, len(data), block_size):
+        block = snappy.compress(data[start : start + block_size])
+        out += struct.pack(">i", len(block)) + block
+    return out
+
+
+def lz4_frame(data: bytes, **options: int | bool) -> bytes:
+    """An LZ4 frame as Kafka takes it: independent blocks, no content size."""
+    return lz4.frame.compress(data, **{"block_linked": False, "store_size": False, **options})
+
+
+def compress(codec: int, data: bytes) -> bytes:
+    """``data`` in the usual container of ``codec``."""
+    return CONTAINERS[codec][0](data)
+
+
+def _zstd_stream(data: bytes) -> bytes:
+    stream = zstandard.ZstdCompressor().compressobj()
+    return stream.compress(data) + stream.flush()
+
+
+def _zstd_skippable(data: bytes) -> bytes:
+    return b"\x50\x2a\x4d\x18" + struct.pack("<I", 5) + b"12345" + _zstd_stream(data)
+
+
+CONTAINERS: Final[dict[int, tuple[Callable[[bytes], bytes], ...]]] = {
+    NONE: (bytes,),
+    GZIP: (
+        gzip.compress,
+        lambda data: gzip.compress(data[:9]) + gzip.compress(data[9:]),
+        lambda data: gzip.compress(data) + bytes(20),
+        lambda data: gzip.compress(data) + b"\x1f\x8b\x08",
+        lambda data: gzip.compress(data) + b"\x1f\x8b\x08" + bytes(15),
+        lambda data: gzip.compress(data) + b"x" * 5,
+        lambda data: gzip.compress(data) + gzip.compress(b"")[:15],
+        lambda data: gzip.compress(data, 0)[:3] + b"\x08" + gzip.compress(data, 0)[4:10] + b"name\0"
+        + gzip.compress(data, 0)[10:],
+        lambda data: zlib.compress(data),
+        lambda data: gzip.compress(data)[:-8],
+        lambda data: gzip.compress(data)[:-1],
+        lambda data: gzip.compress(data)[:-4] + bytes(4),
+        lambda data: gzip.compress(data)[:-8] + bytes(8),
+        lambda data: gzip.compress(data) * 2,
+        *(lambda data, size=size: gzip.compress(data) + (b"\x1f\x8b\x08" + bytes(40))[:size] for size in range(1, 30)),
+        *(lambda data, size=size: gzip.compress(data) + gzip.compress(b"")[:size] for size in range(16, 20)),
+        *(lambda data, size=size: gzip.compress(data) + bytes(size) for size in (1, 17, 18, 19, 27)),
+    ),
+    SNAPPY: (
+        xerial,
+        snappy.compress,
+        lambda data: xerial(data, block_size=7),
+        lambda data: xerial(data, versions=(0, 9)),
+        lambda data: xerial(data[:5]) + xerial(data[5:]),
+        lambda data: xerial(data) + b"\0",
+        lambda data: xerial(data) + bytes(4),
+        lambda data: xerial(data) + bytes(16),
+        lambda data: xerial(data) + struct.pack(">i", -1) + b"abc",
+        lambda data: xerial(data) + struct.pack(">i", 999) + b"abc",
+        lambda data: xerial(data)[:-1],
+        lambda data: xerial(data)[:12],
+        lambda data: xerial(data)[:16],
+        lambda data: snappy.compress(data) + b"xx",
+        lambda data: snappy.compress(data)[:-1],
+        lambda data: xerial(data) + b"\x82SNAPPY\0",
+        lambda data: xerial(data) + xerial(b""),
+        lambda data: b"",
+    ),
+    LZ4: (
+        lz4_frame,
+        lambda data: lz4_frame(data, content_checksum=True),
+        lambda data: lz4_frame(data, block_checksum=True),
+        lambda data: lz4_frame(data, store_size=True),
+        lambda data: lz4_frame(data, store_size=True, content_checksum=True, block_checksum=True),
+        lambda data: lz4_frame(data, block_size=lz4.frame.BLOCKSIZE_MAX4MB),
+        lambda data: lz4_frame(data, block_linked=True),
+        lambda data: lz4_frame(data) * 2,
+        lambda data: lz4_frame(data) + b"rubbish",
+        lambda data: lz4_frame(data)[:-4],
+        lambda data: lz4_frame(data)[:-2],
+        lambda data: lz4_frame(data)[:6] + b"\0" + lz4_frame(data)[7:],
+        lambda data: lz4_frame(data, content_checksum=True)[:-1] + b"\xff",
+        lambda data: lz4_frame(data, content_checksum=True)[:-3],
+        lambda data: lz4_frame(data)[:7] + struct.pack("<I", 1 << 31 | len(data)) + data + bytes(4),
+        lambda data: lz4_frame(data)[:7] + struct.pack("<I", 1 << 31) + bytes(4),
+        lambda data: lz4_frame(data)[:7] + struct.pack("<I", 70_000) + lz4_frame(data)[11:],
+        lambda data: lz4.block.compress(data, store_size=False),
+        lambda data: b"",
+        lambda data: b"\x04\x22\x4d\x18",
+    ),
+    ZSTD: (
+        _zstd_stream,
+        zstandard.ZstdCompressor().compress,
+        zstandard.ZstdCompressor(write_checksum=True).compress,
+        lambda data: _zstd_stream(data[:7]) + _zstd_stream(data[7:]),
+        _zstd_skippable,
+        lambda data: _zstd_stream(data) + b"rubbish",
+        lambda data: _zstd_stream(data) + _zstd_skippable(b"")[:11],
+        lambda data: _zstd_stream(data) + b"\x50\x2a\x4d\x18" + struct.pack("<I", 9) + b"x",
+        lambda data: _zstd_stream(data)[:-1],
+        lambda data: zstandard.ZstdCompressor(write_checksum=True).compress(data)[:-1] + b"\xff",
+        lambda data: _zstd_stream(data) + _zstd_stream(b"more"),
+        lambda data: _zstd_stream(data) + _zstd_stream(b"more")[:-1],
+        lambda data: b"",
+        lambda data: b"\x28\xb5\x2f\xfd",
+        *(lambda data, size=size: _zstd_stream(data) + _zstd_stream(b"x" * 300)[:size] for size in range(1, 20)),
+        *(lambda data, size=size: _zstd_stream(data) + _zstd_skippable(b"")[:size] for size in range(1, 22)),
+        *(lambda data, tail=tail: _zstd_stream(data) + tail for tail in (b"\0", b"\x28\0", b"\x50\x2a\0", b"x" * 4)),
+    ),
+}
+"""Containers of each codec: first the usual one, then others that are legal, odd, damaged or cut."""

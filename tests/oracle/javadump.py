@@ -1,0 +1,69 @@
+"""The real DumpLogSegments, held running: see ``java/DumpServer.java`` for the protocol."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+from tests.harness.flags import FlagSet
+from tests.harness.outcome import Outcome
+from tests.oracle.toolchain import DUMP_RELEASE, java_command
+
+_HEAP = "-Xmx1500m"
+_CALLS_PER_JVM = 4000
+"""The tool never unmaps the indexes it opened; a new JVM now and then does."""
+
+
+class JavaDump:
+    """Calls of the Java tool, one after the other. Raises ToolchainMissingError when it cannot be started."""
+
+    def __init__(self) -> None:
+        self._command = java_command(DUMP_RELEASE, "DumpServer", options=(_HEAP,))
+        self._process = self._start()
+        self._calls = 0
+
+    def dump(self, files: Iterable[str], flags: FlagSet) -> Outcome:
+        """What the tool prints for ``files``, and how it ends."""
+        return self.call([*flags.arguments, "--files", ",".join(files)])
+
+    def call(self, arguments: list[str]) -> Outcome:
+        """One call with any arguments (without tabs and line ends)."""
+        if self._calls >= _CALLS_PER_JVM:
+            self.close()
+            self._process = self._start()
+            self._calls = 0
+        self._calls += 1
+        requests, answers = self._process.stdin, self._process.stdout
+        assert requests is not None
+        assert answers is not None
+        requests.write("\t".join(arguments).encode() + b"\n")
+        requests.flush()
+        head = answers.readline().split()
+        if not head:
+            raise RuntimeError(f"the JVM died on {arguments}")
+        status, out_size, error_size = map(int, head[:3])
+        failure = head[3].decode()
+        return Outcome(
+            answers.read(out_size), answers.read(error_size), status, None if failure == "-" else failure
+        )
+
+    def close(self) -> None:
+        """End the JVM."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -1,0 +1,74 @@
+"""The Kafka jars and the compiled Java helpers of the oracle.
+
+``KAFKA_JARS`` names a directory that holds ``k39/lib`` and ``k43/lib``; without it the jars are fetched through Maven
+into ``build/kafka`` once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+_BUILD = _HERE.parents[1] / "build"
+_SILENT = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+
+DUMP_RELEASE = "k43"
+"""Kafka 4.3.1: the tool that kdump follows."""
+WRITER_RELEASE = "k39"
+"""Kafka 3.9.1: the last line whose client library writes magic 0 and 1."""
+
+
+class ToolchainMissingError(Exception):
+    """Java, Maven or the jars are not there; the message says which."""
+
+
+def jars(release: str) -> Path:
+    """The directory of jars of ``k39`` or ``k43``, fetched if need be. Raises ToolchainMissingError."""
+    given = os.environ.get("KAFKA_JARS")
+    directory = (Path(given) if given else _BUILD / "kafka") / release / "lib"
+    if directory.is_dir() and any(directory.glob("kafka-clients-*.jar")):
+        return directory
+    if given:
+        raise ToolchainMissingError(f"KAFKA_JARS is set, but {directory} holds no Kafka jars")
+    maven = _program("mvn")
+    project = _HERE / "poms" / release / "pom.xml"
+    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
+    done = subprocess.run([maven, "-q", "-B", "-f", str(project), *goal], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ToolchainMissingError(f"Maven cannot fetch the jars: {done.stdout.strip()[-500:]}")
+    return directory
+
+
+def java_command(release: str, main_class: str, *, options: tuple[str, ...] = ()) -> list[str]:
+    """The command line that runs a class of Kafka, or one of ``java/*.java`` compiled against it.
+
+    Raises:
+        ToolchainMissingError: Java, Maven or the jars are not there.
+    """
+    library = jars(release)
+    source = _HERE / "java" / f"{main_class.rpartition('.')[2]}.java"
+    path = f"{library}/*"
+    if source.is_file():
+        path = f"{_compiled(release, source, library)}{os.pathsep}{path}"
+    return [_program("java"), "-Dfile.encoding=UTF-8", _SILENT, *options, "-cp", path, main_class]
+
+
+def _compiled(release: str, source: Path, library: Path) -> Path:
+    classes = _BUILD / "oracle" / "classes" / f"{release}-{source.stem}"
+    stamp = classes / "stamp"
+    if not stamp.exists() or stamp.stat().st_mtime < source.stat().st_mtime:
+        classes.mkdir(parents=True, exist_ok=True)
+        command = [_program("javac"), "-nowarn", "-encoding", "UTF-8", "-cp", f"{library}/*", "-d", str(classes)]
+        subprocess.run([*command, str(source)], check=True)
+        stamp.touch()
+    return classes
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise ToolchainMissingError(f"{name} is not on the PATH")
+    return found
