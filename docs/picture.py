@@ -15,7 +15,11 @@ WIDTH = 118
 
 # Rich's own template loads a font from a foreign server; a README should not.
 SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
-<style>.{unique_id}-matrix {{ font: {char_height}px monospace; white-space: pre }} {styles}</style>
+<style>
+.{unique_id}-title {{ font: bold 18px sans-serif }}
+.{unique_id}-matrix {{ font: {char_height}px monospace; white-space: pre }}
+{styles}
+</style>
 <defs>{lines}</defs>{chrome}
 <g transform="translate({terminal_x}, {terminal_y})">{backgrounds}<g class="{unique_id}-matrix">{matrix}</g></g></svg>
 """

@@ -68,7 +68,9 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        return cli.main(prog_name="kdump", standalone_mode=False) or exit_status.CLEAN
+        # Not cli.main(): that ends with 1 when the reader of a pipe has gone away.
+        with cli.make_context("kdump", sys.argv[1:]) as context:
+            return cli.invoke(context) or exit_status.CLEAN
     except click.exceptions.Exit as request:
         return request.exit_code
     except click.ClickException as error:
@@ -87,6 +89,8 @@ def _run() -> int:
 def _leave(status: int) -> None:
     """Leave at once: the interpreter would otherwise flush to a pipe that may be gone, and take its time."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):
-            stream.flush()
+        # A descriptor that was closed before the start has no stream at all.
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.flush()
     os._exit(status)

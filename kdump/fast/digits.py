@@ -97,7 +97,7 @@ def _digit_fields(magnitudes: NDArray[np.uint64], digits: int) -> list[Field]:
             base = rest.dtype.type(10**width)
             rest = low // base
             low = low - rest * base
-        fields.append((digits, _TABLES[width].take(low)))
+        fields.append((digits, _TABLES[width].take(low.astype(np.intp))))
     return fields
 
 

@@ -102,13 +102,11 @@ def _horizon_text(base_timestamp: NDArray[np.int64], is_set: NDArray[np.bool_]) 
     """``OptionalLong.empty`` or ``OptionalLong[<ms>]``."""
     if not is_set.any():
         return Literal(b"OptionalLong.empty")
-    rows = np.arange(is_set.size, dtype=np.int64)
-    some = assemble([Literal(b"OptionalLong["), Integer(base_timestamp[is_set]), Literal(b"]")], int(is_set.sum()))
-    none = RaggedText.join([b"OptionalLong.empty"])
-    index = np.cumsum(is_set) - 1
-    start = np.where(is_set, some.bounds[index] + none.data.size, 0)
-    size = np.where(is_set, np.diff(some.bounds)[index], none.data.size)
-    return Bytes(np.concatenate((none.data, some.data)), start[rows], size)
+    values = assemble([Literal(b"OptionalLong["), Integer(base_timestamp), Literal(b"]")], is_set.size)
+    empty = RaggedText.join([b"OptionalLong.empty"])
+    start = np.where(is_set, values.bounds[:-1] + empty.data.size, 0)
+    size = np.where(is_set, np.diff(values.bounds), empty.data.size)
+    return Bytes(np.concatenate((empty.data, values.data)), start, size)
 
 
 def dump_runs(

@@ -62,18 +62,19 @@ def read_record_headers(
         order = descending(row_count[part])
         lanes = rows[part][order]
         valid[lanes] = _read_rounds(
-            arena, start[lanes], end[lanes], row_count[part][order], first[part][order], headers
+            arena, headers, at=start[lanes], end=end[lanes], count=row_count[part][order], slot=first[part][order]
         )
     return headers, valid
 
 
 def _read_rounds(
     arena: NDArray[np.uint8],
+    headers: HeaderColumns,
+    *,
     at: NDArray[np.int64],
     end: NDArray[np.int64],
     count: NDArray[np.int64],
     slot: NDArray[np.int64],
-    headers: HeaderColumns,
 ) -> NDArray[np.bool_]:
     """Read rows sorted by descending ``count`` (> 0), from each row's ``slot`` on; ``at`` and ``slot`` are used up."""
     has_keys = np.ones(count.size, np.bool_)

@@ -131,6 +131,8 @@ class _Pieces:
         ``room``: bytes in front of it, in every row, that will be written later. If all pieces are about as long,
         as many bytes as the longest has are copied for each, up to its end; what is too much falls there.
         """
+        if not self.largest:
+            return
         if self.elements is not None and self.elements.itemsize - self.smallest <= room:
             width = self.elements.itemsize
             windows(target, width)[at + (self.size - width)] = self.elements

@@ -63,7 +63,12 @@ def walk_records(
     order = descending(lane_count)
     lanes_fit = np.empty(lanes.size, np.bool_)
     lanes_fit[order] = _walk_lanes(
-        arena, body_start[lanes[order]], body_end[lanes[order]], lane_count[order], first_row[order], starts
+        arena,
+        starts,
+        position=body_start[lanes[order]],
+        end=body_end[lanes[order]],
+        count=lane_count[order],
+        row=first_row[order],
     )
     if not lanes_fit.all():
         starts = starts[np.repeat(lanes_fit, lane_count)]
@@ -73,11 +78,12 @@ def walk_records(
 
 def _walk_lanes(
     arena: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    *,
     position: NDArray[np.int64],
     end: NDArray[np.int64],
     count: NDArray[np.int64],
     row: NDArray[np.int64],
-    starts: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
     """Walk lanes sorted by descending ``count`` (> 0), writing ``starts`` from each lane's first ``row`` on.
 
@@ -98,6 +104,8 @@ def _walk_lanes(
         if np.count_nonzero(hop) != active:
             _hop_long(arena, at, hop)
         at += hop
+        if at[0] >= MALFORMED and at.min() >= MALFORMED:
+            break  # all have left
     fits: NDArray[np.bool_] = position == end
     for lane in range(int(lanes_left(count, np.array(steps)))):
         found = _walk_alone(arena[position[lane] : end[lane]].tobytes(), int(count[lane]) - steps)

@@ -39,6 +39,8 @@ LENGTH_OFFSET: Final = 8
 MAGIC_OFFSET: Final = 16
 CRC_START: Final = 21
 """First byte under a v2 batch's CRC-32C; everything before it can change without breaking the CRC."""
+ATTRIBUTES_LOW_BYTE: Final = 22
+"""The attribute bits that have a meaning; the byte before it is unused."""
 HEADER_SIZE: Final = _STRUCT.size
 """61 bytes; also the smallest valid v2 batch."""
 MIN_ENTRY_LENGTH: Final = 14
@@ -137,7 +139,7 @@ def increment_sequence(sequence: int, increment: int) -> int:
     """
     if sequence > wrap_int32(MAX_INT32 - increment):
         return wrap_int32(increment - (MAX_INT32 - sequence) - 1)
-    return sequence + increment
+    return wrap_int32(sequence + increment)
 
 
 def wrap_int32(value: int) -> int:

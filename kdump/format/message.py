@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from kdump.codes import Codes, DamageError
 from kdump.wire.cursor import Cursor
+from kdump.wire.utf8 import decode_utf8
 
 Value: TypeAlias = "int | float | bool | str | bytes | list[Value] | dict[str, Value] | None"
 """What a field reads as; a uuid is its 22-character URL-safe base64 form."""
@@ -178,7 +179,7 @@ def _read_field(field: Field, version: int, flexible: bool, cursor: Cursor, *, t
         return None
     if element is None:
         raw = cursor.take(size)
-        return raw.decode("utf-8", "replace") if field.type == "string" else raw
+        return decode_utf8(raw) if field.type == "string" else raw
     if size > cursor.remaining:
         raise DamageError(Codes.RECORD, f"{size} elements of {field.name} where {cursor.remaining} bytes are left")
     return [_read_field(element, version, flexible, cursor) for _ in range(size)]

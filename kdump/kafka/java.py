@@ -1,6 +1,6 @@
 """How Java spells things: what the compatible output owes to the JDK rather than to Kafka.
 
-Source: shared/spec/dump-output.md sections 3, 5.4 and 10, shared/spec/decoders.md section 2.
+Source: shared/spec/dump-output.md sections 3 and 10, shared/spec/decoders.md section 2.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import Final
 
 _LONG: Final = re.compile(r"[+-]?[0-9]+")
-_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _SLASHES: Final = re.compile(r"/{2,}")
 
 
@@ -20,17 +19,6 @@ def parse_long(text: str) -> int | None:
         return None
     value = int(text)
     return value if -(2**63) <= value < 2**63 else None
-
-
-def decode_utf8(data: bytes) -> str:
-    """``new String(bytes, UTF_8)``: U+FFFD for malformed input, as many as Java makes.
-
-    Python counts alike but for encoded surrogates, which are one U+FFFD in Java and up to three in Python.
-    """
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return _SURROGATE.sub(b"\xff", data).decode("utf-8", "replace")
 
 
 def normalize_path(path: str) -> str:

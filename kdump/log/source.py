@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
@@ -16,6 +15,7 @@ from typing import Self
 from kdump.codes import Codes, KdumpError
 
 STDIN = "-"
+_STDIN_DESCRIPTOR = 0
 
 
 class Source(ABC):
@@ -116,9 +116,10 @@ def open_source(path: str) -> Source:
     Raises:
         KdumpError: MISSING or UNREADABLE (a directory too).
     """
-    if path == STDIN:
-        return StreamSource(path, sys.stdin.fileno(), owned=False)
     try:
+        if path == STDIN:
+            os.fstat(_STDIN_DESCRIPTOR)
+            return StreamSource(path, _STDIN_DESCRIPTOR, owned=False)
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError as error:
         raise KdumpError(Codes.MISSING, "no such file or directory", path=path) from error

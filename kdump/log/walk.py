@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import pairwise
 
 from kdump.format.batch import (
     HEADER_SIZE,
@@ -41,7 +42,7 @@ class Chunk:
     """Some whole entries, in file order.
 
     ``data`` holds them (and whatever follows) and is valid until the next chunk is asked for. Entry i occupies
-    ``data[starts[i]:ends[i]]``; ``position`` is the file position of ``data[0]``.
+    ``data[starts[i]:starts[i + 1]]``, the last one up to ``end``; ``position`` is the file position of ``data[0]``.
     """
 
     data: memoryview
@@ -49,10 +50,9 @@ class Chunk:
     starts: list[int]
     end: int
 
-    @property
-    def ends(self) -> list[int]:
-        """Where each entry ends in ``data``: entries lie without gaps."""
-        return [*self.starts[1:], self.end]
+    def entries(self, first: int = 0, last: int | None = None) -> Iterator[tuple[int, int]]:
+        """(start, end) in ``data`` of entries ``first`` to ``last`` (exclusive): they lie without gaps."""
+        return pairwise((*self.starts, self.end)[first : None if last is None else last + 1])
 
 
 class Walk:
@@ -94,7 +94,7 @@ class Walk:
             final = at_end or end < filled
             starts, position, stop, needed = _scan(buffer, end, filled, final)
             if starts:
-                yield Chunk(memoryview(buffer), base, starts, position)
+                yield Chunk(memoryview(buffer)[:filled], base, starts, position)
             self.position = base + position
             self.end = base + end
             if stop is not None:

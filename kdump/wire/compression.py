@@ -6,12 +6,11 @@ accepted, what it stops at is a DamageError. No decompressed payload grows over 
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from typing import Final
 
 from kdump.codes import Codes, DamageError
-from kdump.wire import lz4frame, zstdframe
+from kdump.wire import gzipmember, lz4frame, zstdframe
 from kdump.wire.checksum import Buffer
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
@@ -19,7 +18,6 @@ NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 DEFAULT_LIMIT: Final = 1 << 30
 """Default bound of one decompressed batch: 1 GiB."""
 
-_GZIP_WINDOW: Final = 31
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER_SIZE: Final = 16
 
@@ -50,36 +48,7 @@ def too_large(limit: int) -> DamageError:
 
 
 def _gzip(data: Buffer, magic: int, limit: int) -> bytes:
-    parts: list[bytes] = []
-    room = limit
-    rest: Buffer = data
-    while True:
-        member = zlib.decompressobj(_GZIP_WINDOW)
-        try:
-            part = member.decompress(rest, room + 1)
-        except zlib.error as error:
-            # java.util.zip.GZIPInputStream takes bytes behind a member for rubbish unless they are a member's header.
-            if parts and not _starts_gzip(rest):
-                return b"".join(parts)
-            raise DamageError(Codes.PAYLOAD, f"gzip: {error}") from None
-        if len(part) > room:
-            raise too_large(limit)
-        if not member.eof:
-            if parts and len(rest) < len(_GZIP_HEADER):
-                return b"".join(parts)
-            raise DamageError(Codes.PAYLOAD, "gzip: the stream is cut short")
-        parts.append(part)
-        room -= len(part)
-        rest = member.unused_data
-        if not rest:
-            return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-_GZIP_HEADER: Final = b"\x1f\x8b\x08"
-
-
-def _starts_gzip(data: Buffer) -> bool:
-    return bytes(data[: len(_GZIP_HEADER)]) == _GZIP_HEADER
+    return gzipmember.decompress(memoryview(data), limit=limit, too_large=too_large)
 
 
 def _snappy(data: Buffer, magic: int, limit: int) -> bytes:

@@ -47,9 +47,9 @@ class Cursor:
         return value
 
     def unsigned_varint(self) -> int:
-        """The next variable-length uint32."""
+        """The next variable-length integer without zig-zag, as the int32 it is in Java: 2^31 and above is negative."""
         value, self.position = read_unsigned_varint(self.buffer, self.position, self.end)
-        return value
+        return value - (value >> 31 << 32)
 
     def _advance(self, size: int) -> int:
         if not 0 <= size <= self.remaining:

@@ -1,59 +1,99 @@
 """zstd frames in a row, with an output bound that is known before anything is decompressed.
 
-Source: RFC 8878 sections 3.1.1 and 3.1.2. Kafka writes frames without content size. Their block headers say how
-much can come out at most, where each frame ends and whether it is cut, so that one exact call of the library per
-frame suffices.
+Source: RFC 8878 sections 3.1.1 and 3.1.2; what becomes of cut frames was measured on Kafka 4.3.1. Kafka writes frames
+without content size. Their block headers say how much can come out at most, where each frame ends and whether it is
+cut, so that one exact call of the library per frame suffices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
 
 _MAGIC: Final = 0xFD2FB528
 _SKIPPABLE: Final = 0x184D2A50
+_MAGIC_BYTES: Final = _MAGIC.to_bytes(4, "little")
+_SKIPPABLE_BYTES: Final = _SKIPPABLE.to_bytes(4, "little")
 _BLOCK_MAX: Final = 1 << 17
+_READ_SIZE: Final = 131_075
+"""ZSTD_DStreamInSize: what zstd-jni reads at a time."""
 _RAW, _RLE, _COMPRESSED, _RESERVED = range(4)
 
 
 def decompress(data: memoryview, *, limit: int, too_large: Callable[[int], DamageError]) -> bytes:
-    """All frames in ``data``; DamageError when one is broken, cut, or when over ``limit`` bytes would come out."""
+    """All frames in ``data``; DamageError when one is broken or cut, or when over ``limit`` bytes would come out.
+
+    As in zstd-jni's ZstdInputStream a second or later frame that is cut ends the stream quietly, with what its whole
+    blocks give, unless the reader asks for more input while inside it.
+    """
     import zstandard
 
-    decompressor = zstandard.ZstdDecompressor()
     parts: list[bytes] = []
     room = limit
     position = 0
-    while position < len(data):
-        end, bound = _frame(data, position)
-        if bound >= 0:
-            try:
-                # Trusting the smaller of bound and limit keeps a bomb from being allocated.
-                part = decompressor.decompress(data[position:end], max_output_size=max(1, min(bound, room)))
-            except zstandard.ZstdError as error:
-                if bound > room:
-                    raise too_large(limit) from None
-                raise _damage(str(error)) from None
-            if len(part) > room:
+    try:
+        while position < len(data):
+            frame = _frame(data, position)
+            if not frame.is_whole and (position == 0 or _asks_again(position, len(data))):
+                raise _damage("the frame is cut short")
+            if frame.bound > room and not frame.is_whole:
                 raise too_large(limit)
-            room -= len(part)
-            parts.append(part)
-        position = end
+            if frame.bound >= 0:
+                part = _decode(data[position : frame.end], frame, room)
+                if len(part) > room:
+                    raise too_large(limit)
+                room -= len(part)
+                parts.append(part)
+            position = frame.end
+    except zstandard.ZstdError as error:
+        # The library was given the smaller of bound and limit, which keeps a bomb from being allocated.
+        if frame.bound > room:
+            raise too_large(limit) from None
+        raise _damage(str(error)) from None
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _frame(data: memoryview, start: int) -> tuple[int, int]:
-    """End of the frame at ``start`` and the most bytes it can give (-1: a skippable frame)."""
-    magic = int.from_bytes(data[start : start + 4], "little")
-    if magic & 0xFFFF_FFF0 == _SKIPPABLE and len(data) - start >= 8:
-        end = start + 8 + int.from_bytes(data[start + 4 : start + 8], "little")
-        if end > len(data):
-            raise _damage("a skippable frame is cut short")
-        return end, -1
-    if magic != _MAGIC or len(data) - start < 5:
+class _Frame(NamedTuple):
+    """Where a frame ends (the end of the data for a cut one) and the most bytes it can give (-1: skippable)."""
+
+    end: int
+    bound: int
+    is_whole: bool
+
+
+def _decode(data: memoryview, frame: _Frame, room: int) -> bytes:
+    import zstandard
+
+    decompressor = zstandard.ZstdDecompressor()
+    if frame.is_whole:
+        return decompressor.decompress(data, max_output_size=max(1, min(frame.bound, room)))
+    return decompressor.decompressobj().decompress(data)
+
+
+def _asks_again(start: int, end: int) -> bool:
+    """The reader takes its input in pieces; one that begins inside a cut frame finds the input ended."""
+    return (end - 1) // _READ_SIZE * _READ_SIZE >= start
+
+
+def _frame(data: memoryview, start: int) -> _Frame:
+    """The frame at ``start``. DamageError when none begins there."""
+    size = len(data)
+    cut = _Frame(size, -1, is_whole=False)
+    head = bytes(data[start : start + 4])
+    magic = int.from_bytes(head, "little")
+    if len(head) < 4:
+        if _MAGIC_BYTES.startswith(head) or (head[0] & 0xF0 == 0x50 and _SKIPPABLE_BYTES[1:].startswith(head[1:])):
+            return cut
         raise _damage("no frame (wrong magic number)")
+    if magic & 0xFFFF_FFF0 == _SKIPPABLE:
+        end = start + 8 + int.from_bytes(data[start + 4 : start + 8], "little")
+        return cut if size - start < 8 or end > size else _Frame(end, -1, is_whole=True)
+    if magic != _MAGIC:
+        raise _damage("no frame (wrong magic number)")
+    if size - start < 5:
+        return cut
     descriptor = data[start + 4]
     single_segment = descriptor >> 5 & 1
     content_size_bytes = (single_segment, 2, 4, 8)[descriptor >> 6]
@@ -61,16 +101,14 @@ def _frame(data: memoryview, start: int) -> tuple[int, int]:
     bound = 0
     last = False
     while not last:
-        if len(data) - position < 3:
-            raise _damage("the frame is cut short")
+        if size - position < 3:
+            return _Frame(size, bound, is_whole=False)
         word = int.from_bytes(data[position : position + 3], "little")
-        last, kind, size = bool(word & 1), word >> 1 & 3, word >> 3
-        bound += _BLOCK_MAX if kind == _COMPRESSED else size
-        position += 3 + (1 if kind == _RLE else size)
+        last, kind, length = bool(word & 1), word >> 1 & 3, word >> 3
+        bound += _BLOCK_MAX if kind == _COMPRESSED else length
+        position += 3 + (1 if kind == _RLE else length)
     position += 4 if descriptor & 4 else 0
-    if position > len(data):
-        raise _damage("the frame is cut short")
-    return position, bound
+    return _Frame(position, bound, is_whole=True) if position <= size else _Frame(size, bound, is_whole=False)
 
 
 def _damage(what: str) -> DamageError:

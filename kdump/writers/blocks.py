@@ -24,10 +24,10 @@ class BlockWriter:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._escapes = os.isatty(descriptor)
-        self._pending: list[bytes] = []
+        self._pending: list[bytes | memoryview] = []
         self._size = 0
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Take ``data``; it is on its way at the latest after ``flush``."""
         if self._escapes:
             data = _CONTROL.sub(_escape, data)

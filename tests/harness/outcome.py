@@ -9,6 +9,8 @@ import os
 import re
 from dataclasses import dataclass
 
+from tests.harness.flags import FlagSet
+
 _HEADING = re.compile(
     r"(?:Mismatches in :|Found timestamp mismatch in :|Found out of order timestamp in :"
     r"|The following indexed offsets are not found in :|Non-consecutive offsets in )(.*)"
@@ -45,12 +47,13 @@ class Outcome:
         return [tuple(block) for block in blocks]
 
 
-def differences(java: Outcome, kdump: Outcome) -> list[str]:
+def differences(java: Outcome, kdump: Outcome, flags: FlagSet, *, ordered: bool = True) -> list[str]:
     """Where kdump's run is not what the Java tool's run asks for: names of rules, empty when it is the same.
 
     A run that the Java tool aborted (status not 0) asks for its whole lines, exit status 1 or 3 and a ``kdump:`` line
     on stderr; of several files kdump goes on with the next, so its output may be longer. Any other run asks for the
-    same stdout, the same reports and status 1 exactly where damage shows.
+    same stdout, the same reports and status 1 exactly where damage shows. ``ordered=False`` takes the reports as a
+    set: their order depends on the absolute paths of the files, and goldens were made under others.
     """
     if kdump.failure is not None:
         return [f"internal error {kdump.failure}"]
@@ -65,10 +68,14 @@ def differences(java: Outcome, kdump: Outcome) -> list[str]:
         return found
     if kdump.stdout != java.stdout:
         found.append("stdout")
-    if expected_reports(java.reports) != kdump.reports:
+    expected, reports = expected_reports(java.reports), kdump.reports
+    if not ordered:
+        expected, reports = sorted(expected), sorted(reports)
+    if expected != reports:
         found.append("reports")
     damaged = bool(_DAMAGE.search(java.stdout) or _CORRUPT_SNAPSHOT.search(java.stderr))
-    if kdump.status != int(damaged):
+    # Without record metadata an inner record's "isValid: false" is met but not shown.
+    if kdump.status != int(damaged) and not (flags.options.skip_record_metadata and kdump.status == 1):
         found.append("status")
     if b"kdump: " in kdump.stderr:
         found.append("stderr")

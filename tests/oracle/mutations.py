@@ -11,8 +11,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
+from kdump.codes import DamageError
 from kdump.wire import compression
-from tests.oracle.crafting import BATCH_HEADER_SIZE, CONTAINERS, entries, with_length, with_right_crc
+from tests.oracle.crafting import BATCH_HEADER_SIZE, CONTAINERS, GZIP, entries, with_length, with_right_crc
 
 Mutation = Callable[[bytes, Random], bytes]
 
@@ -151,8 +152,8 @@ def edit_records(data: bytes, random: Random) -> bytes:
         if payload and random.random() < 0.7:
             payload = random.choice((flip_bits, set_bytes, cut_end, cut_out, insert, append))(payload, random)
         new_codec = random.choice((codec, random.randrange(5)))
-        if not is_v2 and not new_codec:
-            new_codec = 1
+        if not is_v2:
+            new_codec = new_codec or codec or GZIP
         packed = random.choice(CONTAINERS[new_codec])(payload)
         head = bytearray(entry[:start])
         head[attributes] = head[attributes] & ~7 | new_codec
@@ -163,16 +164,53 @@ def edit_records(data: bytes, random: Random) -> bytes:
     return _edit_entry(data, random, edit, fix=True)
 
 
+def edit_entry(data: bytes, random: Random) -> bytes:
+    """An aligned number of an index entry changes a little or a lot."""
+    size = random.choice((4, 8))
+    if len(data) < size:
+        return data
+    start = random.randrange(len(data) // size) * size
+    value = int.from_bytes(data[start : start + size], "big", signed=True)
+    value = random.choice((0, -1, 1, value + 1, value - 1, value + random.randint(-500, 500), 2 * value, 2**31 - 1))
+    raw = (value & (1 << 8 * size) - 1).to_bytes(size, "big")
+    return data[:start] + raw + data[start + size :]
+
+
+def swap_index_entries(data: bytes, random: Random) -> bytes:
+    """Two neighbouring entries of an index change places."""
+    size = random.choice((8, 12, 34))
+    if len(data) < 2 * size:
+        return data
+    start = random.randrange(len(data) // size - 1) * size
+    middle, end = start + size, start + 2 * size
+    return data[:start] + data[middle:end] + data[start:middle] + data[end:]
+
+
+def repeat_index_entry(data: bytes, random: Random) -> bytes:
+    """An entry of an index turns up again elsewhere."""
+    size = random.choice((8, 12, 34))
+    if len(data) < size:
+        return data
+    source, target = (random.randrange(len(data) // size) * size for _ in range(2))
+    return data[:target] + data[source : source + size] + data[target:]
+
+
 LOG_MUTATIONS: Final[tuple[Mutation, ...]] = (
     flip_bits, set_bytes, cut_end, cut_out, insert, zero_fill, append, duplicate_entry, drop_entry, swap_entries,
     edit_field, edit_field, edit_field, edit_body, edit_body, resize_body, resize_body, edit_records, edit_records,
 )  # fmt: skip
 """Damage for .log and .checkpoint files; what hits deeper is tried more often."""
 
-FILE_MUTATIONS: Final[tuple[Mutation, ...]] = (
+INDEX_MUTATIONS: Final[tuple[Mutation, ...]] = (
     flip_bits, set_bytes, cut_end, cut_out, insert, zero_fill, append,
+    edit_entry, edit_entry, edit_entry, swap_index_entries, repeat_index_entry,
 )  # fmt: skip
-"""Damage for files of any other kind."""
+"""Damage for indexes and snapshots."""
+
+
+def mutations_for(name: str) -> tuple[Mutation, ...]:
+    """The damage that fits a file of this name."""
+    return LOG_MUTATIONS if name.endswith((".log", ".checkpoint")) else INDEX_MUTATIONS
 
 
 def mutate(data: bytes, random: Random, mutations: tuple[Mutation, ...]) -> tuple[str, bytes]:
@@ -182,8 +220,12 @@ def mutate(data: bytes, random: Random, mutations: tuple[Mutation, ...]) -> tupl
         if not data:
             break
         mutation = random.choice(mutations)
+        try:
+            data = mutation(data, random)
+        except DamageError:
+            # The second of two mutations met what the first one left.
+            continue
         names.append(mutation.__name__)
-        data = mutation(data, random)
     return "+".join(names), data
 
 

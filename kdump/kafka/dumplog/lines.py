@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import cast
+from typing import NamedTuple, cast
 
 from kdump.codes import Codes, DamageError
 from kdump.format import control, legacy, record
@@ -26,8 +26,8 @@ from kdump.format.batch import (
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka.dumplog.options import DumpOptions
-from kdump.kafka.java import decode_utf8
 from kdump.kafka.message_json import message_json
+from kdump.wire.utf8 import decode_utf8
 
 _INT64 = 2**63
 _CREATE_TIME = "CreateTime"
@@ -84,8 +84,16 @@ def legacy_batch_line(entry: Message, position: int, is_valid: bool) -> str:
     )
 
 
-def record_lines(header: BatchHeader, batch: memoryview, options: DumpOptions) -> Iterator[tuple[int, str]]:
-    """(offset, line) of every record of a v2 batch, lazily; DamageError where the Java tool stops."""
+class RecordLine(NamedTuple):
+    """A record's offset, its line, and whether its own CRC holds (a v2 record has none)."""
+
+    offset: int
+    text: str
+    is_valid: bool
+
+
+def record_lines(header: BatchHeader, batch: memoryview, options: DumpOptions) -> Iterator[RecordLine]:
+    """The records of a v2 batch, lazily; DamageError where the Java tool stops."""
     timestamp_type = _timestamp_type(header)
     for item in record.read_records(header, batch, options.max_decompressed_size):
         line = "" if options.skip_record_metadata else _record_metadata(item, timestamp_type)
@@ -93,18 +101,19 @@ def record_lines(header: BatchHeader, batch: memoryview, options: DumpOptions) -
             line = _with_contents(line, item.key, item.value, options)
         elif not options.skip_record_metadata:
             line += control_text(item.key, item.value)
-        yield item.offset, line + "\n"
+        yield RecordLine(item.offset, line + "\n", is_valid=True)
 
 
-def legacy_record_lines(entry: Message, options: DumpOptions) -> Iterator[tuple[int, str]]:
-    """(offset, line) of every record of a legacy entry, lazily; DamageError where the Java tool stops."""
+def legacy_record_lines(entry: Message, options: DumpOptions) -> Iterator[RecordLine]:
+    """The records of a legacy entry, lazily; DamageError where the Java tool stops."""
     timestamp_type = _legacy_timestamp_type(entry)
     for item in legacy.read_records(entry, options.max_decompressed_size):
         legacy.check_inner(item, entry)
-        line = "" if options.skip_record_metadata else _legacy_metadata(item, timestamp_type)
+        is_valid = item.message.is_valid
+        line = "" if options.skip_record_metadata else _legacy_metadata(item, timestamp_type, is_valid)
         if options.print_data_log:
             line = _with_contents(line, item.message.key(), item.message.value(), options)
-        yield item.offset, line + "\n"
+        yield RecordLine(item.offset, line + "\n", is_valid)
 
 
 def _record_metadata(item: Record, timestamp_type: str) -> str:
@@ -117,11 +126,11 @@ def _record_metadata(item: Record, timestamp_type: str) -> str:
     )
 
 
-def _legacy_metadata(item: LegacyRecord, timestamp_type: str) -> str:
+def _legacy_metadata(item: LegacyRecord, timestamp_type: str, is_valid: bool) -> str:
     message = item.message
     return (
         f"| offset: {item.offset} {timestamp_type}: {item.timestamp} keySize: {message.key_size()} "
-        f"valueSize: {message.value_size()} isValid: {_bool(message.is_valid)} crc: {message.crc}"
+        f"valueSize: {message.value_size()} isValid: {_bool(is_valid)} crc: {message.crc}"
     )
 
 
@@ -146,9 +155,8 @@ def control_text(key: bytes | None, value: bytes | None) -> str:
     if schema is None:
         return f" controlType: UNKNOWN({control_type})"
     values = control.parse_kraft(schema, value)
-    version = cast(int, values["version"])
-    if version not in schema.versions:
-        raise DamageError(Codes.CONTROL_RECORD, f"control record: its version is {version}")
+    # Which members are printed goes by the version it claims, known or not: the nearest known one has the same.
+    version = min(max(cast(int, values["version"]), schema.versions.low), schema.versions.high)
     return f" {_KRAFT_LABELS[control_type]} {message_json(schema, version, values)}"
 
 

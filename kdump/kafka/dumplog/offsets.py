@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from kdump.format.batch import wrap_int64
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 _NO_OFFSET = -1
 
 
@@ -18,9 +26,22 @@ class OffsetContinuity:
 
     def see(self, offset: int) -> None:
         """The next record."""
-        if offset != self._last + 1:
+        if offset != self._last + 1 and offset != wrap_int64(self._last + 1):
             self.gaps[self._last] = offset
         self._last = offset
+
+    def see_column(self, offsets: NDArray[np.int64]) -> None:
+        """The next records; shape (rows,)."""
+        if not offsets.size:
+            return
+        import numpy as np
+
+        previous = np.empty_like(offsets)
+        previous[0] = self._last
+        previous[1:] = offsets[:-1]
+        for row in np.flatnonzero(offsets != previous + 1).tolist():
+            self.gaps[int(previous[row])] = int(offsets[row])
+        self._last = int(offsets[-1])
 
     def reported(self, base_offset: int | None) -> list[tuple[int, int]]:
         """The pairs in the order of the report.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Final
 
 from kdump.codes import Codes, DamageError
-from kdump.kafka.java import decode_utf8
 from kdump.wire.checksum import crc32c
 from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.wire.utf8 import decode_utf8
 
 MAX_BYTES: Final = 2**31 - 1
 """Default of ``--max-bytes``; any other value also silences the report of trailing bytes."""
@@ -44,6 +45,15 @@ DECODERS: Final[dict[str, Decoder]] = {
 DECODER_PACKAGE: Final = "org.apache.kafka.tools.api."
 
 
+class DecodePath(Enum):
+    """Which of the two decoders prints a log; both give the same bytes."""
+
+    AUTO = auto()
+    """By the size of the file."""
+    SCALAR = auto()
+    COLUMNAR = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
     """The options of DumpLogSegments under their own names, and kdump's bound on decompressed batches (bytes)."""
@@ -58,6 +68,7 @@ class DumpOptions:
     key_decoder: Decoder = decode_utf8
     value_decoder: Decoder = decode_utf8
     max_decompressed_size: int = DEFAULT_LIMIT
+    path: DecodePath = DecodePath.AUTO
 
     @property
     def records(self) -> bool:

@@ -1,0 +1,103 @@
+"""The captured partitions of fixtures/captures, unpacked, and their goldens (see fixtures/README.md)."""
+
+from __future__ import annotations
+
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import zstandard
+
+from tests.harness.flags import BY_NAME, FlagSet
+from tests.harness.outcome import Outcome
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+CAPTURES = FIXTURES / "captures"
+SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint")
+CLI = "cli"
+
+_ALL = "ALL"
+_ALL_SUFFIXES = tuple(suffix for suffix in SEGMENT_SUFFIXES if suffix != ".checkpoint")
+_MARK = ".4.3.1."
+_CAPTURED_AT = b"/captures/"
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """One run of the real tool: in which directory, over which files (relative names), with which flags."""
+
+    directory: Path
+    files: tuple[str, ...]
+    flags: FlagSet
+    base: str
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return f"{self.base.removesuffix('.')}"
+
+    def outcome(self) -> Outcome:
+        """What the real tool printed, as if it had run in ``directory``."""
+        return read_outcome(self.directory, self.base)
+
+
+def read_outcome(directory: Path, base: str) -> Outcome:
+    """The golden whose files are ``golden/<base>out``, ``err`` and ``rc``; its paths are those of ``directory``."""
+    golden = directory / "golden"
+    captured = _CAPTURED_AT + directory.name.encode() + b"/"
+    error = (golden / f"{base}err").read_bytes().replace(captured, f"{directory}/".encode())
+    return Outcome((golden / f"{base}out").read_bytes(), error, int((golden / f"{base}rc").read_text()))
+
+
+class Captures:
+    """An unpacked tree of captures: ``<group>/<partition>/`` with the files and ``golden/``."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def partitions(self) -> list[str]:
+        """Names of all partitions that have goldens, the command line calls aside."""
+        return partition_names()
+
+    def segment_files(self, partition: str) -> list[Path]:
+        """The files of a partition that the tool can dump, in the order of their names."""
+        return sorted(path for path in (self.root / partition).iterdir() if path.name.endswith(SEGMENT_SUFFIXES))
+
+    def size(self, partition: str) -> int:
+        """Bytes of a partition's segment files."""
+        return sum(path.stat().st_size for path in self.segment_files(partition))
+
+    def files(self, suffix: str, limit: int) -> list[Path]:
+        """All sound files with this suffix and at most ``limit`` bytes."""
+        found = (path for name in self.partitions() if not name.startswith("damaged/") for path in self.segment_files(name))
+        return [path for path in found if path.name.endswith(suffix) and path.stat().st_size <= limit]
+
+    def goldens(self, partition: str) -> list[Golden]:
+        """The runs of the real tool over a partition, in the order of their names."""
+        directory = self.root / partition
+        found = []
+        for path in sorted((directory / "golden").glob(f"*{_MARK}*.rc")):
+            file_name, _, flags = path.name.removesuffix(".rc").rpartition(_MARK)
+            names = self._all_files(directory) if file_name == _ALL else (file_name,)
+            found.append(Golden(directory, names, BY_NAME[flags], path.name.removesuffix("rc")))
+        return found
+
+    @staticmethod
+    def _all_files(directory: Path) -> tuple[str, ...]:
+        return tuple(sorted(path.name for path in directory.iterdir() if path.name.endswith(_ALL_SUFFIXES)))
+
+
+def partition_names() -> list[str]:
+    """As ``Captures.partitions``, without unpacking anything: for parametrized tests."""
+    names = (CAPTURES / "partitions.txt").read_text(encoding="utf-8").split()
+    return [name for name in names if name != CLI]
+
+
+def unpack(target: Path) -> Captures:
+    """Unpack all captures into ``target``."""
+    for archive in sorted(CAPTURES.glob("*.tar.zst")):
+        with archive.open("rb") as packed:
+            plain = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed)
+            with tarfile.open(fileobj=plain, mode="r|") as tar:
+                tar.extractall(target, filter="data")
+    return Captures(target)

@@ -1,0 +1,152 @@
+"""Help, manual and README say the same: options, exit statuses, codes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from kdump import __version__
+from kdump.cli import exit_status
+from kdump.cli.main import cli
+from kdump.codes import Codes
+
+ROOT = Path(__file__).parents[2]
+OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
+ROFF_REQUEST = re.compile(r"^\.(?:B|BR|BI|I|IR|IP|SH|SS|TH|RB|RI)\b ?", re.MULTILINE)
+
+
+def command_of(name: str) -> click.Command:
+    context = click.Context(cli)
+    if name == "kdump":
+        return cli
+    command = cli.get_command(context, name.removeprefix("kdump-"))
+    assert command is not None
+    return command
+
+
+NAMES = ["kdump", *(f"kdump-{name}" for name in cli.list_commands(click.Context(cli)))]
+
+
+def declared_options(name: str) -> set[str]:
+    command = command_of(name)
+    context = click.Context(command, **command.context_settings)
+    return {
+        spelling
+        for parameter in command.get_params(context)
+        if isinstance(parameter, click.Option)
+        for spelling in (*parameter.opts, *parameter.secondary_opts)
+    }
+
+
+def manual(name: str) -> str:
+    """The page without its markup, section headings in capitals on lines of their own."""
+    text = (ROOT / "man" / f"{name}.1").read_text()
+    text = re.sub(r'^\.\\".*\n', "", text, flags=re.MULTILINE)
+    text = re.sub(r"\\f[BIRP]|\\&", "", text.replace("\\-", "-").replace("\\e", "\\"))
+    return ROFF_REQUEST.sub("", text.replace('"', ""))
+
+
+def section(name: str, title: str) -> str:
+    raw = (ROOT / "man" / f"{name}.1").read_text()
+    body = re.search(rf'^\.SH "?{title}"?\n(.*?)(?=^\.SH|\Z)', raw, flags=re.MULTILINE | re.DOTALL)
+    assert body is not None, f"{name}: no section {title}"
+    return body[1]
+
+
+def documented_options(name: str) -> set[str]:
+    """The tags of the section OPTIONS: the line behind each ``.TP``."""
+    tags = re.findall(r"^\.TP\n(.*)$", section(name, "OPTIONS"), flags=re.MULTILINE)
+    return {option for tag in tags for option in OPTION.findall(tag.replace("\\-", "-").replace('"', ""))}
+
+
+def help_text(name: str) -> str:
+    command = [] if name == "kdump" else [name.removeprefix("kdump-")]
+    result = CliRunner().invoke(cli, [*command, "--help"], prog_name="kdump")
+    assert result.exit_code == 0
+    return result.output
+
+
+def help_options(name: str) -> set[str]:
+    """The first column of the table of options."""
+    table = help_text(name).partition("\nOptions:\n")[2].partition("\n\n")[0]
+    rows = re.findall(r"^  (-\S.*?)(?:  |$)", table, flags=re.MULTILINE)
+    return {option for row in rows for option in OPTION.findall(row)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_options(name: str) -> None:
+    declared = declared_options(name)
+    assert {"-h", "--help"} <= declared
+    assert help_options(name) == declared
+    assert documented_options(name) == declared
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_option_that_is_mentioned_exists(name: str) -> None:
+    known = set().union(*map(declared_options, NAMES)) if name == "kdump" else declared_options(name)
+    mentioned = {option for option in OPTION.findall(manual(name)) if option.startswith("--")}
+    assert mentioned - known <= {"--version"}
+
+
+def test_options_in_the_readme_exist() -> None:
+    table = re.findall(r"`(--[\w-]+)", (ROOT / "README.md").read_text())
+    assert table
+    assert set(table) <= declared_options("kdump-dump")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exit_statuses(name: str) -> None:
+    statuses = {value for key, value in vars(exit_status).items() if key.isupper()}
+    assert set(map(int, re.findall(r"^\.B (\d+)$", section(name, "EXIT STATUS"), flags=re.MULTILINE))) == statuses
+
+
+def test_exit_statuses_in_help_and_readme() -> None:
+    statuses = {str(value) for key, value in vars(exit_status).items() if key.isupper()}
+    sentence = " ".join(help_text("kdump").split()).partition("Exit status:")[2].partition("Options:")[0]
+    assert set(re.findall(r"\d+", sentence)) == statuses
+    readme = (ROOT / "README.md").read_text().partition("## Exit status")[2].partition("##")[0]
+    assert set(re.findall(r"^\| (\d+) \|", readme, flags=re.MULTILINE)) == statuses
+
+
+def test_catalogue_of_codes() -> None:
+    text = section("kdump", "CODES").replace("\\-", "-")
+    listed = re.findall(r"^\.B (KD\d+) (\S+)$", text, flags=re.MULTILINE)
+    assert listed == [(entry.value.code, entry.value.name) for entry in Codes]
+    assert len({code for code, _ in listed}) == len({name for _, name in listed}) == len(listed)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pages_belong_to_this_version(name: str) -> None:
+    heading = (ROOT / "man" / f"{name}.1").read_text().partition(".TH ")[2].partition("\n")[0]
+    assert heading.startswith(f"{name.upper()} 1 ")
+    assert f'"kdump {__version__}"' in heading
+
+
+def test_no_page_without_command() -> None:
+    assert {page.stem for page in (ROOT / "man").glob("*.1")} == set(NAMES)
+
+
+def test_set_up_commands() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    dump, tests = [line for line in lines if "venv" in line]
+    for command in (dump, tests):
+        assert command.startswith("python3 -m venv ")
+        assert "pip install" in command
+    capture = ROOT / dump.split()[-1]
+    assert capture.is_relative_to(ROOT / "fixtures" / "segments")
+    assert capture.read_bytes()[16] == 2
+    assert tests.endswith("-m pytest -q")
+
+
+def test_changelog_names_the_version() -> None:
+    assert f"{__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\((?!https?://)([^)#]+)\)", (ROOT / page).read_text()):
+        assert (ROOT / target).exists(), target

@@ -1,0 +1,93 @@
+"""The arrows of shared/design.md: a package imports only packages to its left."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kdump
+
+ROOT = Path(kdump.__file__).parent
+
+RANKS = [
+    {"codes"},
+    {"wire"},
+    {"format"},
+    {"fast", "tables", "log", "payloads"},
+    {"kafka"},
+    {"checks"},
+    {"mend", "convert", "stats"},
+    {"writers"},
+    {"engine"},
+    {"spark", "cli"},
+]
+RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
+
+LOW_LEVEL = {"kdump", "kdump.writers.blocks"}
+"""Import nothing of kdump, so anyone may use them."""
+
+ONLY_IN = {"click": "cli", "rich": "cli", "pyspark": "spark", "pyarrow": "spark"}
+
+MODULES = sorted(ROOT.rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def package_of(module: str) -> str | None:
+    """First component below kdump; None for kdump itself and its ``__main__``."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] != "__main__" else None
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that is imported, wherever in the file, for type checking too."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module is not None
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                is_module = (ROOT.parent / Path(*name.split("."))).with_suffix(".py").is_file()
+                is_package = (ROOT.parent / Path(*name.split("."))).is_dir()
+                yield name if is_module or is_package else node.module
+
+
+def allowed(importer: str, imported: str) -> bool:
+    here, there = package_of(importer), package_of(imported)
+    if imported in LOW_LEVEL or here is None or there is None or here == there:
+        return True
+    return RANK[there] < RANK[here]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=[module_name(path) for path in MODULES])
+def test_arrows(path: Path) -> None:
+    module = module_name(path)
+    for imported in imports(path):
+        top = imported.partition(".")[0]
+        if top == "kdump":
+            assert allowed(module, imported), f"{module} imports {imported}"
+            assert module not in LOW_LEVEL or package_of(imported) is None, f"{module} imports {imported}"
+        elif top in ONLY_IN:
+            assert package_of(module) == ONLY_IN[top], f"{module} imports {imported}"
+
+
+def test_every_package_has_its_place() -> None:
+    packages = {package for path in MODULES if (package := package_of(module_name(path)))}
+    assert packages <= RANK.keys()
+
+
+def test_the_rule_refuses() -> None:
+    assert allowed("kdump.kafka.dumplog.tool", "kdump.log.walk")
+    assert allowed("kdump.cli.dump", "kdump.writers.blocks")
+    assert not allowed("kdump.wire.varint", "kdump.format.batch")
+    assert not allowed("kdump.log.walk", "kdump.fast.walk")
+    assert not allowed("kdump.kafka.java", "kdump.checks.local")
+    assert not allowed("kdump.codes", "kdump.wire")
