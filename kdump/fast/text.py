@@ -163,6 +163,7 @@ def assemble(columns: Sequence[Column], rows: int) -> RaggedText:
     np.cumsum(length, out=length)
     target = np.empty(int(bounds[-1]), np.uint8)
     at = bounds[1:].copy()
+    # From the right to the left: a part may spill over the room in front of it, which is written after it.
     room = sum(part.smallest for part in parts)
     for part in reversed(parts):
         at -= part.size

@@ -38,12 +38,16 @@ def split_commas(text: str) -> list[str]:
 
 
 def hash_map_order(keys: Iterable[str]) -> list[str]:
-    """The order in which a ``java.util.HashMap`` with these keys, put in this order, gives them back."""
+    """The order in which a ``java.util.HashMap`` gives back keys that ``computeIfAbsent`` put in, in this order.
+
+    That method puts a new key at the head of its bucket and doubles the table only when it is over-full already
+    (measured on JDK 17; dump-output.md section 10 has it otherwise).
+    """
     distinct = list(dict.fromkeys(keys))
     capacity = 16
-    while len(distinct) > capacity * 3 // 4:
+    while len(distinct) - 1 > capacity * 3 // 4:
         capacity *= 2
-    return sorted(distinct, key=lambda key: _spread_hash(key) & capacity - 1)
+    return sorted(reversed(distinct), key=lambda key: _spread_hash(key) & capacity - 1)
 
 
 def _spread_hash(text: str) -> int:

@@ -25,8 +25,8 @@ _RAW, _RLE, _COMPRESSED, _RESERVED = range(4)
 def decompress(data: memoryview, *, limit: int, too_large: Callable[[int], DamageError]) -> bytes:
     """All frames in ``data``; DamageError when one is broken or cut, or when over ``limit`` bytes would come out.
 
-    As in zstd-jni's ZstdInputStream a second or later frame that is cut ends the stream quietly, with what its whole
-    blocks give, unless the reader asks for more input while inside it.
+    As in zstd-jni's ZstdInputStream a second or later frame that is cut ends the stream quietly, with what is there of
+    its content, unless the reader asks for more input while inside it.
     """
     import zstandard
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kdump.kafka.dumplog.options import DumpOptions
+from kdump.kafka.dumplog.options import DECODER_PACKAGE, DECODERS, DumpOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,13 @@ SKIP_METADATA = FlagSet(
 )
 VERIFY = FlagSet("verify", ("--verify-index-only",), DumpOptions(verify_index_only=True))
 SANITY = FlagSet("sanity", ("--index-sanity-check",), DumpOptions(index_sanity_check=True))
+NUMBERS = FlagSet(
+    "numbers",
+    ("--key-decoder-class", f"{DECODER_PACKAGE}IntegerDecoder", "--value-decoder-class", f"{DECODER_PACKAGE}LongDecoder"),
+    DumpOptions(
+        print_data_log=True, key_decoder=DECODERS["IntegerDecoder"], value_decoder=DECODERS["LongDecoder"]
+    ),
+)
 
 
 def max_bytes(count: int) -> FlagSet:

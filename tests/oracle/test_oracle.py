@@ -9,9 +9,10 @@ from random import Random
 import pytest
 
 from tests.harness.captures import Captures
-from tests.harness.flags import DEEP, DEFAULT, PRINT, SKIP_METADATA, FlagSet, max_bytes
+from tests.harness.flags import DEEP, DEFAULT, NUMBERS, PRINT, SANITY, SKIP_METADATA, VERIFY, FlagSet, max_bytes
 from tests.oracle.crafted import crafted_segments
-from tests.oracle.mutations import mutate, mutations_for
+from tests.oracle.crafting import Fields, Header, batch_of
+from tests.oracle.mutations import edit_entry, mutate, mutations_for, swap_index_entries
 from tests.oracle.sandbox import Sandbox, index_runs
 from tests.oracle.siblings import with_siblings
 
@@ -24,7 +25,7 @@ BASE_SIZE_LIMIT = 200_000
 
 def log_flags(random: Random, size: int) -> list[FlagSet]:
     """Two that show everything, and one of the others."""
-    return [DEFAULT, PRINT, random.choice((DEEP, SKIP_METADATA, max_bytes(random.randrange(size + 30))))]
+    return [DEFAULT, PRINT, random.choice((DEEP, SKIP_METADATA, NUMBERS, max_bytes(random.randrange(size + 30))))]
 
 
 def test_captures(captures: Captures, sandbox: Sandbox) -> None:
@@ -42,6 +43,52 @@ def test_crafted(sandbox: Sandbox) -> None:
     for case, data in crafted_segments():
         sandbox.compare(case, {name: data}, [([name], flags) for flags in LOG_FLAGS])
     sandbox.tally.check()
+
+
+NAMES = (
+    "+5.log", "-5.log", "5.log", "1.2.log", "00.log", ".log", "x.log", " 5.log", "5 .log", "5_000.log", "0x5.log", "1e3.log",
+    "9223372036854775807.log", "9223372036854775808.log", "-9223372036854775808.log", "-9223372036854775809.log",
+    "\u0663.log", "\uff13\uff14.log", "\u00b2.log", "5.log.deleted", "5", "5.", "5.LOG", "5.index", "+5.index", "1.2.index",
+    "x.index", "5.timeindex", "x.timeindex", "5.txnindex", "x.txnindex", "1.2.txnindex", "5.snapshot", "x.snapshot", ".snapshot",
+    "bootstrap.checkpoint", "foo.checkpoint", ".checkpoint", "00000000000000000005-0000000001.checkpoint",
+    "00000000000000000005-0000000001-delete.checkpoint", "00000000000000000005-000000001.checkpoint",
+    "-0000000000000000005-0000000001.checkpoint", "00000000000000000005_+000000001.checkpoint",
+    "00000000000000000005-2147483648.checkpoint", "00000000000000000005-x000000001.checkpoint",
+    "0000000000000000000x-0000000001.checkpoint", "replication-offset-checkpoint", "leader-epoch-checkpoint",
+)  # fmt: skip
+
+
+def test_names(sandbox: Sandbox, generated: list[Path]) -> None:
+    log = next(path.read_bytes() for path in generated if path.name == f"{0:020d}.log")
+    for number, name in enumerate(NAMES):
+        files = {name: log, f"{name.partition('.')[0]}.log": log, f"{name.partition('.')[0]}.index": b""}
+        if name.endswith(("index", ".snapshot")):
+            files[name] = bytes(136)
+        sandbox.compare(f"name-{number}", files, [([name], flags) for flags in (DEFAULT, DEEP, SANITY)])
+    sandbox.tally.check()
+
+
+def test_long_indexes(sandbox: Sandbox, seed: int, mutants: int) -> None:
+    """More entries than the section at the end in which a broker looks first (1024)."""
+    random = Random(seed + 3)
+    name = f"{7:020d}.log"
+    batches = [batch_of([Fields()], Header(base_offset=offset, max_timestamp=offset)) for offset in range(7, 3500)]
+    files = with_siblings(name, b"".join(batches), random)
+    index, time_index = name.replace(".log", ".index"), name.replace(".log", ".timeindex")
+    files[time_index] = b"".join(random.sample(entry_list(files[time_index], 12), 30))
+    for number in range(mutants // 40):
+        damaged = dict(files)
+        how = []
+        for _ in range(number):
+            name_of_mutation, damaged[index] = mutate(damaged[index], random, (edit_entry, swap_index_entries))
+            how.append(name_of_mutation)
+        sandbox.compare(f"long-{seed}-{number}", damaged, [([index], VERIFY), ([time_index], DEFAULT)])
+    sandbox.tally.check()
+
+
+def entry_list(data: bytes, size: int) -> list[bytes]:
+    """The entries of an index."""
+    return [data[start : start + size] for start in range(0, len(data), size)]
 
 
 def test_generated(sandbox: Sandbox, generated: list[Path], seed: int) -> None:

@@ -1,4 +1,4 @@
-"""fast.text and fast.dumptext against f-strings."""
+"""Columnar lines against f-strings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fast_reference import INT32, INT64, ROWS, Row, encode
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kdump.fast.dumptext import RecordTextOptions, batch_text, dump_runs, record_lines
+from kdump.kafka.dumplog.columnlines import RecordTextOptions, batch_text, dump_runs, record_lines
 from kdump.fast.headers import read_headers
 from kdump.fast.ragged import copy_ranges
 from kdump.fast.records import decode_records

@@ -59,6 +59,14 @@ def expected_entries(data: bytes, limit: int | None = None) -> tuple[list[tuple[
     return found, Stop.END
 
 
+def test_some_entries_of_a_chunk() -> None:
+    (chunk,) = Walk(Memory(batch_of(1) + batch_of(2) + batch_of(3))).chunks()
+    assert list(chunk.entries()) == [(0, 62), (62, 125), (125, 189)]
+    assert list(chunk.entries(1)) == [(62, 125), (125, 189)]
+    assert list(chunk.entries(1, 2)) == [(62, 125)]
+    assert list(chunk.entries(0, 0)) == list(chunk.entries(3)) == []
+
+
 def batch_of(size: int) -> bytes:
     return v2_batch(body=bytes(size))
 

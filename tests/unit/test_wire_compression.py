@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 
 import pytest
 from batches import CODECS, GZIP, LZ4, SNAPPY, XERIAL_HEADER, ZSTD, compress, xerial_blocks
@@ -16,6 +17,10 @@ NAMES = {GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
 CONTENT = st.binary(max_size=300) | st.builds(
     lambda part, times: part * times, st.binary(max_size=9), st.integers(0, 20000)
 )
+
+
+def random_bytes(size: int) -> bytes:
+    return random.Random(size).randbytes(size)
 
 
 def damage(codec: int, data: bytes, *, magic: int = 2, limit: int = 1 << 20) -> DamageError:
@@ -167,8 +172,22 @@ def test_zstd_frames_in_a_row() -> None:
     )
     assert decompress(ZSTD, data, magic=2) == b"one two three"
     assert damage(ZSTD, data, limit=12).code is Codes.PAYLOAD_TOO_LARGE
-    assert damage(ZSTD, data + skippable[:-1]).code is Codes.PAYLOAD
     assert damage(ZSTD, data + b"x").code is Codes.PAYLOAD
+
+
+def test_zstd_cut_behind_the_first_frame() -> None:
+    # zstd-jni looks for the end of the input only inside the first frame, or when it has to read on.
+    one, two, skippable = compress(ZSTD, b"one "), compress(ZSTD, b"two"), b"\x50\x2a\x4d\x18\x03\0\0\0abc"
+    for size in range(1, len(two)):
+        content = decompress(ZSTD, one + two[:size], magic=2)
+        assert content.startswith(b"one ")
+        assert b"one two".startswith(content)
+    for size in range(1, len(skippable)):
+        assert decompress(ZSTD, one + skippable[:size], magic=2) == b"one "
+    large = random_bytes(140_000)
+    cut = compress(ZSTD, large)[:-1]
+    assert damage(ZSTD, cut).code is Codes.PAYLOAD
+    assert damage(ZSTD, one + cut).code is Codes.PAYLOAD
 
 
 def test_zstd_bomb() -> None:

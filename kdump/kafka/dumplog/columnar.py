@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import DamageError
-from kdump.fast.dumptext import RecordTextOptions, batch_text, dump_runs
+from kdump.kafka.dumplog.columnlines import RecordTextOptions, batch_text, dump_runs
 from kdump.fast.headers import native_column, read_headers
 from kdump.fast.memory import keep_freed_memory
 from kdump.fast.records import decode_records
@@ -33,6 +33,8 @@ from kdump.wire.checksum import crc32c
 
 _ARENA_SIZE = 8 << 20
 """Bytes of decompressed batches that are decoded together."""
+_LARGEST_COUNT = 500_000
+"""Records of one batch up to which its columns and its text (some 300 bytes a record) are made at once."""
 _REFUSED = -1
 """A record count that no decoder accepts."""
 
@@ -115,6 +117,7 @@ class ColumnarText:
     ) -> Iterator[tuple[int, int, Bodies]]:
         """(first, last, bodies) of ranges of batches; uncompressed ones stay where they are."""
         count = native_column(headers, "record_count")
+        count[count > _LARGEST_COUNT] = _REFUSED
         codec = native_column(headers, "attributes") & CODEC_MASK
         if not codec.any():
             yield 0, starts.size, Bodies(data, starts + HEADER_SIZE, ends, count)
