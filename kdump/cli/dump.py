@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import traceback
 from typing import Any
 
 import click
 
 from kdump.cli import exit_status
+from kdump.cli.common import common_options
 from kdump.codes import Codes, KdumpError
 from kdump.kafka.dumplog.options import DECODER_PACKAGE, DECODERS, MAX_BYTES, MAX_MESSAGE_SIZE, Decoder, DumpOptions
 from kdump.kafka.dumplog.tool import DumpTool, Target, target_by_java_name, target_by_path
@@ -138,7 +140,7 @@ Examples:
     metavar="BYTES",
     help="Refuse a batch that decompresses to more.  [default: 1 GiB]",
 )
-@click.option("--traceback", is_flag=True, help="Show where in kdump an error came from.")
+@common_options
 def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: Any) -> int:
     """Print Kafka segment files as DumpLogSegments 4.3.1 does, byte for byte.
 
@@ -169,7 +171,12 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         errors.write(os.fsencode(line) + b"\n")
         errors.flush()
 
-    tool = DumpTool(options, out.write, complain)
+    def show_error(error: KdumpError) -> None:
+        complain(f"kdump: {error}")
+        if given["traceback"]:
+            complain("".join(traceback.format_exception(error)).rstrip())
+
+    tool = DumpTool(options, out.write, complain, show_error, verbose=given["verbose"])
     if files is not None:
         for word in paths:
             complain(f"kdump: {word}: ignored, as DumpLogSegments ignores it beside --files")

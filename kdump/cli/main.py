@@ -9,7 +9,6 @@ import contextlib
 import importlib
 import os
 import sys
-import traceback
 
 import click
 
@@ -45,7 +44,8 @@ class LazyGroup(click.Group):
     epilog="Example: kdump dump --print-data-log 00000000000000000000.log",
 )
 @click.version_option(__version__, message="kdump %(version)s")
-def cli() -> None:
+@click.option("--traceback", is_flag=True, help="Show where in kdump an error came from.")
+def cli(traceback: bool) -> None:
     """A forensic tool for Kafka log segments: what is in them, damage included.
 
     Exit status: 0 clean, 1 damage found, 2 usage, 3 a path that is missing or unreadable, 130 interrupted.
@@ -59,7 +59,7 @@ def main() -> None:
         status = _run()
     except Exception as error:
         if show_traceback:
-            traceback.print_exc()
+            sys.excepthook(type(error), error, error.__traceback__)
         else:
             click.echo(f"kdump: internal error: {type(error).__name__}: {error} (--traceback shows where)", err=True)
         status = exit_status.UNREADABLE

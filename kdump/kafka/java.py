@@ -47,7 +47,8 @@ def hash_map_order(keys: Iterable[str]) -> list[str]:
     capacity = 16
     while len(distinct) - 1 > capacity * 3 // 4:
         capacity *= 2
-    return sorted(reversed(distinct), key=lambda key: _spread_hash(key) & capacity - 1)
+    newest_first = distinct[::-1]
+    return sorted(newest_first, key=lambda key: _spread_hash(key) & capacity - 1)
 
 
 def _spread_hash(text: str) -> int:

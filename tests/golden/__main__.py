@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.golden.goldens import differing
 from tests.harness.captures import unpack
-from tests.harness.inprocess import Door
+from tests.harness.inprocess import DEFAULT_WAY
 
 
 def main() -> int:
@@ -25,7 +25,7 @@ def main() -> int:
         for partition in captures.partitions():
             os.chdir(captures.root / partition)
             for golden in captures.goldens(partition):
-                found = differing(golden, Door.FILES)
+                found = differing(golden, DEFAULT_WAY)
                 runs[golden.flags.name] += 1
                 identical[golden.flags.name] += not found
                 aborted += golden.outcome().status

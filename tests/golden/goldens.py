@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from kdump.kafka.dumplog.tool import target_by_path
 from tests.harness.captures import Golden
-from tests.harness.inprocess import Door, run_in_process
+from tests.harness.inprocess import Door, Way, run_in_process
 from tests.harness.outcome import differences
 
 
-def applies(golden: Golden, door: Door) -> bool:
-    """Whether all files of the run can be named through ``door``: a PATH knows kdump's own file names only."""
-    return door is Door.FILES or all(map(target_by_path, golden.files))
+def applies(golden: Golden, way: Way) -> bool:
+    """Whether all files of the run can be named that way: a PATH knows kdump's own file names only."""
+    return way.door is Door.FILES or all(map(target_by_path, golden.files))
 
 
-def differing(golden: Golden, door: Door) -> list[str]:
+def differing(golden: Golden, way: Way) -> list[str]:
     """What differs in one run, with the name of the golden; empty when it is the same.
 
     The current directory is the golden's: the files are named without directory, as the real tool got them.
     """
-    kdump = run_in_process(golden.files, golden.flags.options, door)
+    kdump = run_in_process(golden.files, golden.flags.options, way)
     found = differences(golden.outcome(), kdump, golden.flags, ordered=False)
     return [f"{golden.name}: {what}" for what in found]

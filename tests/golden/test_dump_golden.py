@@ -6,12 +6,13 @@ import pytest
 
 from tests.golden.goldens import applies, differing
 from tests.harness.captures import Captures, partition_names
-from tests.harness.inprocess import Door
+from tests.harness.inprocess import ALL_WAYS, Way
 
 
+@pytest.mark.parametrize("way", ALL_WAYS, ids=str)
 @pytest.mark.parametrize("partition", partition_names())
-def test_partition(captures: Captures, partition: str, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partition(captures: Captures, partition: str, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(captures.root / partition)
     goldens = captures.goldens(partition)
     assert goldens
-    assert [line for golden in goldens if applies(golden, door) for line in differing(golden, door)] == []
+    assert [line for golden in goldens if applies(golden, way) for line in differing(golden, way)] == []

@@ -69,7 +69,9 @@ class Captures:
 
     def files(self, suffix: str, limit: int) -> list[Path]:
         """All sound files with this suffix and at most ``limit`` bytes."""
-        found = (path for name in self.partitions() if not name.startswith("damaged/") for path in self.segment_files(name))
+        found = (
+            path for name in self.partitions() if not name.startswith("damaged/") for path in self.segment_files(name)
+        )
         return [path for path in found if path.name.endswith(suffix) and path.stat().st_size <= limit]
 
     def goldens(self, partition: str) -> list[Golden]:

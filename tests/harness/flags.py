@@ -28,10 +28,13 @@ VERIFY = FlagSet("verify", ("--verify-index-only",), DumpOptions(verify_index_on
 SANITY = FlagSet("sanity", ("--index-sanity-check",), DumpOptions(index_sanity_check=True))
 NUMBERS = FlagSet(
     "numbers",
-    ("--key-decoder-class", f"{DECODER_PACKAGE}IntegerDecoder", "--value-decoder-class", f"{DECODER_PACKAGE}LongDecoder"),
-    DumpOptions(
-        print_data_log=True, key_decoder=DECODERS["IntegerDecoder"], value_decoder=DECODERS["LongDecoder"]
+    (
+        "--key-decoder-class",
+        f"{DECODER_PACKAGE}IntegerDecoder",
+        "--value-decoder-class",
+        f"{DECODER_PACKAGE}LongDecoder",
     ),
+    DumpOptions(print_data_log=True, key_decoder=DECODERS["IntegerDecoder"], value_decoder=DECODERS["LongDecoder"]),
 )
 
 

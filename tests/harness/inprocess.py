@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 
-from kdump.kafka.dumplog.options import DumpOptions
+from kdump.codes import KdumpError
+from kdump.kafka.dumplog.options import DecodePath, DumpOptions
 from kdump.kafka.dumplog.tool import DumpTool, Target, target_by_java_name, target_by_path
 from tests.harness.outcome import Outcome
 
@@ -21,24 +23,46 @@ class Door(Enum):
     PATH = "path"
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One of the ways through kdump that must all print the same."""
+
+    door: Door = Door.FILES
+    path: DecodePath = DecodePath.AUTO
+
+    def __str__(self) -> str:
+        return f"{self.door.value}-{self.path.name.lower()}"
+
+
+DEFAULT_WAY = Way()
+BOTH_PATHS = (Way(path=DecodePath.SCALAR), Way(path=DecodePath.COLUMNAR))
+ALL_WAYS = (*BOTH_PATHS, Way(Door.PATH))
+
 _TARGET_OF: dict[Door, Callable[[str], Target | None]] = {
     Door.FILES: target_by_java_name,
     Door.PATH: target_by_path,
 }
 
 
-def run_in_process(files: Iterable[str], options: DumpOptions, door: Door = Door.FILES) -> Outcome:
+def run_in_process(files: Iterable[str], options: DumpOptions, way: Way = DEFAULT_WAY) -> Outcome:
     """Dump ``files`` and return what a process would have printed.
 
     An exception that kdump does not mean to raise is the outcome's ``failure``, never this function's.
     """
     out: list[bytes] = []
     errors: list[bytes] = []
-    tool = DumpTool(options, out.append, lambda line: errors.append(os.fsencode(line) + b"\n"))
+
+    def complain(line: str) -> None:
+        errors.append(os.fsencode(line) + b"\n")
+
+    def show_error(error: KdumpError) -> None:
+        complain(f"kdump: {error}")
+
+    tool = DumpTool(replace(options, path=way.path), out.append, complain, show_error)
     failure = None
     try:
         for name in files:
-            target = _TARGET_OF[door](name)
+            target = _TARGET_OF[way.door](name)
             if target is None:
                 tool.ignore(name)
             else:

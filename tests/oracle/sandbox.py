@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.harness.flags import DEFAULT, SANITY, VERIFY, FlagSet, max_message_size
-from tests.harness.inprocess import run_in_process
+from tests.harness.inprocess import BOTH_PATHS, run_in_process
 from tests.harness.outcome import differences
 from tests.oracle.javadump import JavaDump
 
@@ -46,8 +46,8 @@ class Sandbox:
     def compare(self, case: str, files: Mapping[str, bytes], runs: Sequence[tuple[Sequence[str], FlagSet]]) -> None:
         """Compare the outputs of ``runs`` (file names and flags) over ``files`` (contents by name)."""
         self._lay_out(files)
-        ours = [run_in_process(self._paths(names), flags.options) for names, flags in runs]
-        for (names, flags), kdump in zip(runs, ours, strict=True):
+        ours = [[run_in_process(self._paths(names), flags.options, way) for way in BOTH_PATHS] for names, flags in runs]
+        for (names, flags), outcomes in zip(runs, ours, strict=True):
             self._lay_out(files)
             java = self._java.dump(self._paths(names), flags)
             self.tally.runs += 1
@@ -56,11 +56,13 @@ class Sandbox:
                 # A matter of the heap, not of the format.
                 self.tally.not_comparable += 1
                 continue
-            found = differences(java, kdump, flags)
-            if found:
-                self._keep(case, files)
-                what = f"{names[0] if len(names) == 1 else f'{len(names)} files'} {flags.name}: {', '.join(found)}"
-                self.tally.differing.append(f"{case}: {what} ({java.failure or 'no abort'})")
+            for way, kdump in zip(BOTH_PATHS, outcomes, strict=True):
+                found = differences(java, kdump, flags)
+                if found:
+                    self._keep(case, files)
+                    what = f"{names[0] if len(names) == 1 else f'{len(names)} files'} {flags.name} {way}"
+                    how = f"{', '.join(found)} ({java.failure or 'no abort'})"
+                    self.tally.differing.append(f"{case}: {what}: {how}")
 
     def _paths(self, names: Sequence[str]) -> list[str]:
         return [str(self._directory / name) for name in names]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from batches import v2_batch
 from cli_runs import BATCH, CLEAN, KDUMP, UNREADABLE, dump, dumped
+
+from kdump.cli.main import cli
 
 UUID = "AAECAwQFBgcICQoLDA0ODw"
 
@@ -91,6 +96,40 @@ def test_directories_do_not_stop_at_a_bad_file(tmp_path: Path) -> None:
     assert status == UNREADABLE
     assert dumped(out) == [f"t-0/{offset}.log" for offset in (0, 5, 7, 9)]
     assert [line.split(":")[1] for line in errors] == [" t-0/5.log", " t-0/7.log", " nowhere-0"]
+
+
+def test_broken_links_in_a_directory(tmp_path: Path) -> None:
+    make(tmp_path, "t-0/0.log", "t-0/9.log", "u-0/0.log")
+    (tmp_path / "t-0" / "5.log").symlink_to("nowhere")
+    (tmp_path / "t-0" / "6.log").symlink_to("6.log")
+    (tmp_path / "t-1").symlink_to("t-1")
+    status, out, errors = dump(".", cwd=tmp_path)
+    assert status == UNREADABLE
+    assert [name for name in dumped(out) if name[-5:] in ("0.log", "9.log")] == [
+        "./t-0/0.log",
+        "./t-0/9.log",
+        "./u-0/0.log",
+    ]
+    assert [line.split(":")[1] for line in errors][:2] == [" ./t-0/5.log", " ./t-0/6.log"]
+
+
+def test_unreadable_partition_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    make(tmp_path, "a-0/0.log", "b-0/0.log", "c-0/0.log")
+    scandir = os.scandir
+
+    def refuse_b(path: str) -> Iterator[os.DirEntry[str]]:
+        if os.fspath(path).endswith("b-0"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse_b)
+    status = cli.invoke(cli.make_context("kdump", ["dump", str(tmp_path)]))
+    printed = capfd.readouterr()
+    assert status == UNREADABLE
+    assert dumped(printed.out.splitlines()) == [f"{tmp_path}/a-0/0.log", f"{tmp_path}/c-0/0.log"]
+    assert printed.err == f"kdump: {tmp_path}/b-0: Permission denied\n"
 
 
 def test_names_with_odd_characters(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def entries(walk: Walk) -> list[tuple[int, bytes]]:
 def expected_entries(data: bytes, limit: int | None = None) -> tuple[list[tuple[int, bytes]], Stop]:
     """dump-output.md section 4.1, steps 1 to 4, over the whole file at once."""
     end = len(data) if limit is None else min(limit, len(data))
-    found = []
+    found: list[tuple[int, bytes]] = []
     position = 0
     while position < end - 17:
         (length,) = struct.unpack_from(">i", data, position + 8)
@@ -191,7 +191,7 @@ def test_unreadable_source() -> None:
             return super().read_into(view, position)
 
     walk = Walk(Broken(batch_of(100) * 1000), chunk_size=SMALLEST_BUFFER)
-    found = []
+    found: list[int] = []
     with pytest.raises(KdumpError, match="Input/output error"):
         found.extend(chunk.end for chunk in walk.chunks())
     assert len(found) == 1

@@ -32,7 +32,7 @@ def frame(
 
 
 def block(content: bytes) -> bytes:
-    data = lz4.block.compress(content, store_size=False)
+    data: bytes = lz4.block.compress(content, store_size=False)
     return struct.pack("<I", len(data)) + data
 
 

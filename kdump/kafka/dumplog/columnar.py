@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import DamageError
-from kdump.kafka.dumplog.columnlines import RecordTextOptions, batch_text, dump_runs
 from kdump.fast.headers import native_column, read_headers
 from kdump.fast.memory import keep_freed_memory
 from kdump.fast.records import decode_records
@@ -26,6 +25,7 @@ from kdump.format.batch import (
     HEADER_SIZE,
     MAGIC_OFFSET,
 )
+from kdump.kafka.dumplog.columnlines import RecordTextOptions, batch_text, dump_runs
 from kdump.kafka.dumplog.options import DumpOptions
 from kdump.log.walk import Chunk
 from kdump.wire import compression

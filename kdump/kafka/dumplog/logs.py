@@ -44,8 +44,8 @@ class LogDump:
         emit: takes whole lines.
         heading: the ``Log starting offset`` line is to come from the first entry.
 
-    After ``run``: ``damaged`` (an invalid CRC or trailing bytes were shown) and ``continuity`` (the record offsets
-    seen, when records are shown).
+    After ``run``: ``damaged`` (an invalid CRC or trailing bytes were shown), ``continuity`` (the record offsets seen,
+    when records are shown), ``bytes_read`` and ``is_columnar`` (which decoder printed it).
     """
 
     def __init__(self, source: Source, name: str, options: DumpOptions, emit: Emit, *, heading: bool = False) -> None:
@@ -56,6 +56,8 @@ class LogDump:
         self._emit = emit
         self._heading = heading
         self.damaged = False
+        self.bytes_read = 0
+        self.is_columnar = False
         self.continuity = OffsetContinuity()
 
     def run(self) -> None:
@@ -74,6 +76,8 @@ class LogDump:
                 is_first = False
                 self._emit_heading(int.from_bytes(chunk.data[:LENGTH_OFFSET], "big", signed=True))
                 columnar = self._columnar(chunk)
+                self.is_columnar = columnar is not None
+            self.bytes_read = chunk.position + chunk.end
             if columnar is None:
                 self._emit_scalar(chunk, 0, len(chunk.starts))
             else:

@@ -80,14 +80,26 @@ class DumpTool:
         options: what to show.
         emit: takes whole lines for stdout.
         complain: takes one line (without line end) for stderr.
+        show_error: takes what is wrong with a file.
+        verbose: say of each log what was read and how.
 
     ``damaged`` and ``unreadable`` tell, after the files, what was met: exit status 1 and 3.
     """
 
-    def __init__(self, options: DumpOptions, emit: Emit, complain: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        options: DumpOptions,
+        emit: Emit,
+        complain: Callable[[str], None],
+        show_error: Callable[[KdumpError], None],
+        *,
+        verbose: bool = False,
+    ) -> None:
         self._options = options
         self._emit = emit
         self._complain = complain
+        self._show_error = show_error
+        self._verbose = verbose
         self._reports = Reports()
         self.damaged = False
         self.unreadable = False
@@ -111,7 +123,7 @@ class DumpTool:
             self.unreadable = True
         else:
             self.damaged = True
-        self._complain(f"kdump: {error}")
+        self._show_error(error)
 
     def finish(self) -> Iterator[str]:
         """The end-of-run reports, line by line with line ends."""
@@ -154,6 +166,9 @@ class DumpTool:
             try:
                 log.run()
             finally:
+                if self._verbose:
+                    decoder = "columnar" if log.is_columnar else "scalar"
+                    self._complain(f"kdump: {target.path}: {log.bytes_read:,} bytes, {decoder} decoder")
                 self.damaged |= log.damaged
                 self._reports.non_consecutive(target.path, log.continuity.reported(target.base_offset))
 
