@@ -12,7 +12,7 @@ from kdump.cli import exit_status
 from kdump.cli.common import common_options
 from kdump.codes import Codes, KdumpError
 from kdump.kafka.dumplog.options import DECODER_PACKAGE, DECODERS, MAX_BYTES, MAX_MESSAGE_SIZE, Decoder, DumpOptions
-from kdump.kafka.dumplog.tool import DumpTool, Target, target_by_java_name, target_by_path
+from kdump.kafka.dumplog.tool import DumpTool, target_by_java_name, target_by_path
 from kdump.kafka.java import split_commas
 from kdump.log.names import SIBLING_TEXT_FILES
 from kdump.log.partition import segment_files
@@ -207,23 +207,24 @@ def _dump_names(tool: DumpTool, files: str) -> None:
 
 def _dump_paths(tool: DumpTool, paths: tuple[str, ...], all_files: bool) -> None:
     for path in paths:
-        try:
-            for target in _targets(path, all_files):
-                tool.dump(target)
-        except KdumpError as error:
-            tool.fail(error.located(path))
+        if os.path.isdir(path):
+            for name in segment_files(path, tool.fail, all_files=all_files):
+                target = target_by_path(name)
+                if target is not None:
+                    tool.dump(target)
+            continue
+        target = target_by_path(path)
+        if target is not None:
+            tool.dump(target)
+        else:
+            tool.fail(_no_segment_file(path))
 
 
-def _targets(path: str, all_files: bool) -> list[Target]:
-    if os.path.isdir(path):
-        return [target for name in segment_files(path, all_files=all_files) if (target := target_by_path(name))]
-    target = target_by_path(path)
-    if target is None:
-        if not os.path.lexists(path):
-            raise KdumpError(Codes.MISSING, "no such file or directory")
-        known = os.path.basename(path) in SIBLING_TEXT_FILES
-        raise KdumpError(
-            Codes.NOT_A_SEGMENT_FILE,
-            "a text file, nothing to dump" if known else "not a segment file by its name (a stream can be read with -)",
-        )
-    return [target]
+def _no_segment_file(path: str) -> KdumpError:
+    if not os.path.lexists(path):
+        return KdumpError(Codes.MISSING, "no such file or directory", path=path)
+    if os.path.basename(path) in SIBLING_TEXT_FILES:
+        return KdumpError(Codes.NOT_A_SEGMENT_FILE, "a text file, nothing to dump", path=path)
+    return KdumpError(
+        Codes.NOT_A_SEGMENT_FILE, "not a segment file by its name (a stream can be read with -)", path=path
+    )

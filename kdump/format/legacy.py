@@ -127,6 +127,8 @@ def read_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> list
     """
     if entry.codec == compression.NONE:
         return [LegacyRecord(entry.offset, entry.timestamp, entry)]
+    if entry.magic < 0:
+        raise _wrapper(f"a wrapper with magic byte {entry.magic}")
     if entry.codec == compression.ZSTD:
         raise _wrapper("zstd is no codec of this format")
     value = entry.value()

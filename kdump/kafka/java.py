@@ -9,16 +9,26 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-_LONG: Final = re.compile(r"[+-]?[0-9]+")
+_DECIMAL: Final = re.compile(r"[+-]?\d+")
+_BASIC_PLANE: Final = "\uffff"
 _SLASHES: Final = re.compile(r"/{2,}")
 
 
 def parse_long(text: str) -> int | None:
-    """``Long.parseLong``: None where Java throws NumberFormatException."""
-    if not _LONG.fullmatch(text):
+    """``Long.parseLong``: None where Java throws NumberFormatException. Any script's digits count, as in Java."""
+    return _parse_integer(text, 64)
+
+
+def parse_int(text: str) -> int | None:
+    """``Integer.parseInt``, likewise."""
+    return _parse_integer(text, 32)
+
+
+def _parse_integer(text: str, bits: int) -> int | None:
+    if not _DECIMAL.fullmatch(text) or max(text) > _BASIC_PLANE:
         return None
     value = int(text)
-    return value if -(2**63) <= value < 2**63 else None
+    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
 
 
 def normalize_path(path: str) -> str:

@@ -40,8 +40,8 @@ _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[0-9A-Za-z
 class FileName:
     """A file's name taken apart.
 
-    ``stem`` is the name without the kind's suffix and ``state`` a suffix of STATE_SUFFIXES, or ''. ``base_offset`` is
-    None where the name has no number.
+    ``stem`` is what it shares with its siblings, the text before the first dot, and ``state`` a suffix of
+    STATE_SUFFIXES, or ''. ``base_offset`` is None where the stem is no number.
     """
 
     kind: Kind
@@ -63,9 +63,9 @@ def parse_file_name(path: str) -> FileName | None:
         kind = Kind(name[dot:] if dot >= 0 else "")
     except ValueError:
         return None
-    stem = name[:dot]
+    stem = name.partition(".")[0]
     tiered = _TIERED.fullmatch(stem)
-    number = tiered.group(1) if tiered else stem.partition(".")[0]
+    number = tiered.group(1) if tiered else stem
     base_offset = int(number) if _LEADING_OFFSET.fullmatch(number) else None
     if base_offset is not None and not -(2**63) <= base_offset < 2**63:
         base_offset = None

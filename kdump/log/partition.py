@@ -6,57 +6,73 @@ Source: shared/spec/formats.md section 5; the order is that of the offsets in th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory
+from kdump.log.source import is_stream
 
 _SIBLING_ORDER = {kind: order for order, kind in enumerate(Kind)}
 
 
-def segment_files(directory: str, *, all_files: bool = False) -> Iterator[str]:
+def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all_files: bool = False) -> Iterator[str]:
     """The segment files of a partition directory, or of every partition of a log directory, in offset order.
 
     Files with a state suffix (``.deleted``, ``.swap``, ...) are left out: they are dumped when named. Of the folders
-    only those called ``<topic>-<n>`` are entered.
+    only those called ``<topic>-<n>`` are entered. What has a segment's name and is no file (a broken link) is given
+    back too: opening it says what is wrong.
 
     Args:
         directory: the path, which starts every path given back.
+        on_error: takes NO_SEGMENTS for the directory, and UNREADABLE for it or a partition in it; the others follow.
         all_files: the siblings of the .log files too.
-
-    Raises:
-        KdumpError: NO_SEGMENTS, or UNREADABLE.
     """
+    top = _entries(directory, on_error)
+    if top is None:
+        return
     found = False
-    for folder, names in _folders(directory):
-        chosen = []
-        for name in names:
-            parsed = parse_file_name(name)
-            if parsed is not None and not parsed.state and (all_files or parsed.kind is Kind.LOG):
-                # A name without a number comes last: it is an error of that file, not of the directory.
-                unnumbered = parsed.base_offset is None
-                chosen.append((unnumbered, parsed.base_offset or 0, _SIBLING_ORDER[parsed.kind], name))
-        for *_, name in sorted(chosen):
+    for folder in [directory, *(path for _, path in sorted(_partitions(top)))]:
+        entries = top if folder == directory else _entries(folder, on_error)
+        found |= entries is None
+        for name in _segment_names(entries or [], all_files):
             found = True
             yield os.path.join(folder, name)
     if not found:
-        raise KdumpError(Codes.NO_SEGMENTS, "no segment files in this directory", path=directory)
+        on_error(KdumpError(Codes.NO_SEGMENTS, "no segment files in this directory", path=directory))
 
 
-def _folders(directory: str) -> Iterator[tuple[str, list[str]]]:
-    """(path, names of regular files) of the directory itself and of the partitions in it, sorted by partition."""
+def _entries(folder: str, on_error: Callable[[KdumpError], None]) -> list[os.DirEntry[str]] | None:
     try:
-        entries = list(os.scandir(directory))
-        yield directory, [entry.name for entry in entries if entry.is_file()]
+        return list(os.scandir(folder))
     except OSError as error:
-        raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
-    partitions = []
+        on_error(KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=folder))
+        return None
+
+
+def _partitions(entries: list[os.DirEntry[str]]) -> Iterator[tuple[tuple[str, int], str]]:
     for entry in entries:
         parsed = parse_partition_directory(entry.name)
-        if parsed is not None and entry.is_dir():
-            partitions.append((parsed, entry.path))
-    for _, path in sorted(partitions):
-        try:
-            yield path, [entry.name for entry in os.scandir(path) if entry.is_file()]
-        except OSError as error:
-            raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=path) from error
+        if parsed is not None and _is(entry.is_dir):
+            yield parsed, entry.path
+
+
+def _segment_names(entries: list[os.DirEntry[str]], all_files: bool) -> list[str]:
+    chosen = []
+    for entry in entries:
+        parsed = parse_file_name(entry.name)
+        if parsed is None or parsed.state or not (all_files or parsed.kind is Kind.LOG):
+            continue
+        if _is(entry.is_dir) or is_stream(entry.path):
+            continue
+        # A name without a number comes last: it is an error of that file, not of the directory.
+        unnumbered = parsed.base_offset is None
+        chosen.append((unnumbered, parsed.base_offset or 0, _SIBLING_ORDER[parsed.kind], entry.name))
+    return [name for *_, name in sorted(chosen)]
+
+
+def _is(question: Callable[[], bool]) -> bool:
+    """False also where the entry cannot be looked at (a link to itself)."""
+    try:
+        return question()
+    except OSError:
+        return False

@@ -190,3 +190,21 @@ def test_value_too_short_for_its_decoder(folder: Path) -> None:
     assert "takes 8 bytes got 7" in errors[0]
     assert out[3].endswith(" key: key payload: 0")
     assert dumped(out) == ["0.log", "5.log"]
+
+
+def test_verbose(folder: Path) -> None:
+    for words in (["-v"], ["--verbose"]):
+        status, out, errors = dump(*words, "--deep-iteration", "0.log", cwd=folder)
+        assert (status, out) == (CLEAN, dump("--deep-iteration", "0.log", cwd=folder)[1])
+        assert len(errors) == 1
+        assert errors[0].startswith(f"kdump: 0.log: {len(BATCH)} bytes, ")
+
+
+def test_traceback(folder: Path) -> None:
+    write(folder, _0=bytes(50))
+    plain = dump("0.log", "7.log", cwd=folder)
+    status, out, errors = dump("--traceback", "0.log", "7.log", cwd=folder)
+    assert (status, out) == plain[:2]
+    assert [line for line in errors if line.startswith("kdump: ")] == plain[2]
+    assert errors.count("Traceback (most recent call last):") >= 2
+    assert not [line for line in plain[2] if "Traceback" in line]

@@ -29,7 +29,7 @@ RANK = {package: rank for rank, packages in enumerate(RANKS) for package in pack
 LOW_LEVEL = {"kdump", "kdump.writers.blocks"}
 """Import nothing of kdump, so anyone may use them."""
 
-ONLY_IN = {"click": "cli", "rich": "cli", "pyspark": "spark", "pyarrow": "spark"}
+ONLY_IN = {"click": "cli", "pyspark": "spark"}
 
 MODULES = sorted(ROOT.rglob("*.py"))
 

@@ -11,7 +11,11 @@ from kdump.log.partition import segment_files
 
 
 def listed(directory: Path, *, all_files: bool = False) -> list[str]:
-    return [str(Path(path).relative_to(directory)) for path in segment_files(str(directory), all_files=all_files)]
+    def fail(error: KdumpError) -> None:
+        raise error
+
+    found = segment_files(str(directory), fail, all_files=all_files)
+    return [str(Path(path).relative_to(directory)) for path in found]
 
 
 def touch(directory: Path, *names: str) -> None:

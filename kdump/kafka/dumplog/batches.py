@@ -79,46 +79,54 @@ class BatchTable:
         self._last_offsets = array("q")
         # Of _last_offsets up to each batch: makes the search for the first one at or above an offset binary.
         self._highest = array("q")
-        self._walk(Walk(log))
-
-    def _walk(self, walk: Walk) -> None:
-        self._failure: DamageError | None = None
+        # What a search meets that goes on behind the last batch in the table, and what any search meets at all.
+        self._header_cut: DamageError | None = None
+        self._unwalkable: DamageError | None = None
         self._end = 0
+        self._read(Walk(log))
+
+    def _read(self, walk: Walk) -> None:
         highest = -(2**63)
         for chunk in walk.chunks():
             for start in chunk.starts:
+                self._end = chunk.position + start
                 try:
                     last_offset = last_offset_at(chunk.data, start)
                 except DamageError as error:
-                    self._end = chunk.position + start
                     error.located(self._log.path, self._end)
-                    self._failure = error
+                    self._header_cut = error
                     return
                 highest = max(highest, last_offset)
-                self._positions.append(chunk.position + start)
+                self._positions.append(self._end)
                 self._last_offsets.append(last_offset)
                 self._highest.append(highest)
         self._end = walk.position
         if walk.stop is Stop.LENGTH_TOO_SMALL:
-            raise too_small(walk.bad_length, self._log.path, walk.position)
+            self._unwalkable = too_small(walk.bad_length, self._log.path, walk.position)
 
     def first_reaching(self, offset: int, position: int) -> Located | None:
         """The first batch from ``position`` on whose last offset is at or above ``offset``; None when there is none.
 
-        A position that is no batch's start is read from as it is, entry by entry, until it meets the batches.
+        A position that is no batch's start is read from as it is, entry by entry, until it meets the batches. As in
+        the Java tool everything behind ``position`` is walked, also what lies behind the batch that is found.
 
         Raises:
             DamageError: what lies there cannot be walked.
         """
         size = self._log.size or 0
+        found: Located | None = None
         while True:
             row = bisect_left(self._positions, position)
             if row < len(self._positions) and self._positions[row] == position:
-                return self._search(offset, row)
-            found = batch_at(self._log, position, size)
-            if found is None or found.last_offset >= offset:
+                if self._unwalkable is not None:
+                    raise self._unwalkable
+                return found or self._search(offset, row)
+            batch = batch_at(self._log, position, size)
+            if batch is None:
                 return found
-            position += found.size
+            if found is None and batch.last_offset >= offset:
+                found = batch
+            position += batch.size
 
     def _search(self, offset: int, first: int) -> Located | None:
         row = bisect_left(self._highest, offset, lo=first)
@@ -128,8 +136,8 @@ class BatchTable:
                 row += 1
         if row < len(self._positions):
             return Located(self._positions[row], self._ends(row) - self._positions[row], self._last_offsets[row])
-        if self._failure is not None:
-            raise self._failure
+        if self._header_cut is not None:
+            raise self._header_cut
         return None
 
     def _ends(self, row: int) -> int:

@@ -102,7 +102,7 @@ class LogDump:
     def _columnar(self, chunk: Chunk) -> ColumnarText | None:
         """The columnar path where the file, by its first chunk, has lines enough to pay for importing numpy."""
         path = self._options.path
-        if path is DecodePath.SCALAR:
+        if path is DecodePath.SCALAR or not self._options.prints_text:
             return None
         lines_here = _declared_records(chunk) if self._records else len(chunk.starts)
         covered = chunk.end - chunk.starts[0]

@@ -74,3 +74,8 @@ class DumpOptions:
     def records(self) -> bool:
         """Records are shown, not only batches."""
         return self.deep_iteration or self.print_data_log
+
+    @property
+    def prints_text(self) -> bool:
+        """Keys and values, where they are shown, are shown as text (no other decoder class)."""
+        return not self.print_data_log or self.key_decoder is self.value_decoder is decode_utf8

@@ -17,7 +17,7 @@ from kdump.kafka.dumplog.indexes import IndexFile
 from kdump.kafka.dumplog.logs import Emit, LogDump
 from kdump.kafka.dumplog.options import DumpOptions
 from kdump.kafka.dumplog.reports import Reports
-from kdump.kafka.java import normalize_path, parse_long
+from kdump.kafka.java import normalize_path, parse_int, parse_long
 from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, parse_file_name, sibling
 from kdump.log.source import STDIN, Source, is_stream, open_source, read_whole
 
@@ -154,7 +154,7 @@ class DumpTool:
             self._line("KRaft bootstrap snapshot\n")
         else:
             offset = parse_long(name[:_NAME_OFFSET_SIZE])
-            epoch = parse_long(name[_NAME_EPOCH])
+            epoch = parse_int(name[_NAME_EPOCH])
             if len(name) < _NAME_EPOCH.stop or offset is None or epoch is None:
                 raise KdumpError(Codes.NAME, "the name is not <20-digit end offset>-<10-digit epoch>.checkpoint")
             self._line(f"Snapshot end offset: {offset}, epoch: {epoch}\n")
