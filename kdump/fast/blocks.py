@@ -1,0 +1,161 @@
+"""Entries of a chunk as blocks: v2 batches that are read as columns, and stretches that are not.
+
+A block holds batches that follow one another, with their headers, the verdict on their CRCs and, when asked for,
+their records. Legacy entries, unknown magics and codecs, and batches shorter than their header are left to the scalar
+decoders; so is, within a block, every batch that ``fast.records`` does not accept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.codes import DamageError
+from kdump.fast.headers import native_column, read_headers
+from kdump.fast.memory import keep_freed_memory
+from kdump.fast.records import RecordColumns, decode_records
+from kdump.format.batch import (
+    ATTRIBUTES_LOW_BYTE,
+    CODEC_MASK,
+    CODEC_NAMES,
+    CRC_START,
+    HEADER_SIZE,
+    MAGIC_OFFSET,
+)
+from kdump.wire import compression
+from kdump.wire.checksum import crc32c
+
+_ARENA_SIZE = 8 << 20
+"""Bytes of decompressed batches that are decoded together."""
+_LARGEST_COUNT = 500_000
+"""Records of one batch up to which its columns and its text (some 300 bytes a record) are made at once."""
+_REFUSED = -1
+"""A record count that no decoder accepts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Entries ``first`` to ``last`` (exclusive) of a chunk that the scalar decoders are to read."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchBlock:
+    """Consecutive v2 batches of a chunk."""
+
+    first: int
+    """Number of the first one in the chunk."""
+    headers: NDArray[np.void]
+    """Shape (batches,), of ``format.batch.header_dtype``."""
+    position: NDArray[np.int64]
+    """Shape (batches,): where each begins in the file."""
+    is_valid: NDArray[np.bool_]
+    """Shape (batches,): the stored CRC is right."""
+    arena: NDArray[np.uint8]
+    """What the positions in ``records`` refer to."""
+    records: RecordColumns | None
+    """None when only batches were asked for."""
+
+
+class BlockReader:
+    """Reads chunks; one object serves a whole run.
+
+    Args:
+        limit: most bytes that one batch may decompress to.
+        with_records: decode the records too.
+    """
+
+    def __init__(self, limit: int, *, with_records: bool) -> None:
+        keep_freed_memory()
+        self._limit = limit
+        self._with_records = with_records
+
+    def read(self, view: memoryview, bounds: list[int], position: int) -> Iterator[BatchBlock | Stretch]:
+        """The entries of a chunk in order, each in exactly one block or stretch.
+
+        Args:
+            view: the chunk's bytes; blocks of uncompressed batches refer to them.
+            bounds: where entry i begins, and at the end where the last one ends.
+            position: of the chunk in the file.
+        """
+        data = np.frombuffer(view, np.uint8)
+        bound = np.array(bounds, np.int64)
+        starts, ends = bound[:-1], bound[1:]
+        eligible = (data[starts + MAGIC_OFFSET] == 2) & (ends - starts >= HEADER_SIZE)
+        eligible[eligible] = data[starts[eligible] + ATTRIBUTES_LOW_BYTE] & CODEC_MASK < len(CODEC_NAMES)
+        cuts = np.flatnonzero(np.diff(eligible, prepend=not eligible[0], append=not eligible[-1]))
+        for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+            if not eligible[first]:
+                yield Stretch(first, last)
+                continue
+            headers = read_headers(data, starts[first:last])
+            is_valid = _crcs(view, bounds[first : last + 1]) == native_column(headers, "crc")
+            file_position = starts[first:last] + position
+            if not self._with_records:
+                yield BatchBlock(first, headers, file_position, is_valid, data, None)
+                continue
+            for begin, end, bodies in self._bodies(view, data, bound[first : last + 1], headers):
+                part = slice(begin, end)
+                records = decode_records(bodies.arena, bodies.start, bodies.end, bodies.count)
+                yield BatchBlock(
+                    first + begin, headers[part], file_position[part], is_valid[part], bodies.arena, records
+                )
+
+    def _bodies(
+        self, view: memoryview, data: NDArray[np.uint8], bounds: NDArray[np.int64], headers: NDArray[np.void]
+    ) -> Iterator[tuple[int, int, _Bodies]]:
+        """(first, last, bodies) of ranges of batches; uncompressed ones stay where they are."""
+        count = native_column(headers, "record_count")
+        count[count > _LARGEST_COUNT] = _REFUSED
+        codec = native_column(headers, "attributes") & CODEC_MASK
+        body_starts = bounds[:-1] + HEADER_SIZE
+        if not codec.any():
+            yield 0, count.size, _Bodies(data, body_starts, bounds[1:], count)
+            return
+        first = size = 0
+        pieces: list[bytes | memoryview] = []
+        for number, (start, end, kind) in enumerate(
+            zip(body_starts.tolist(), bounds[1:].tolist(), codec.tolist(), strict=True)
+        ):
+            piece: bytes | memoryview = view[start:end]
+            if kind and count[number] > 0:
+                try:
+                    piece = compression.decompress(kind, piece, magic=2, limit=self._limit)
+                except DamageError:
+                    count[number] = _REFUSED
+            pieces.append(piece)
+            size += len(piece)
+            if size >= _ARENA_SIZE or number == count.size - 1:
+                yield first, number + 1, _Bodies.join(pieces, count[first : number + 1])
+                first, size = number + 1, 0
+                pieces = []
+
+
+@dataclass(frozen=True, slots=True)
+class _Bodies:
+    """The records of some batches, uncompressed: batch b's lie in ``arena[start[b]:end[b]]``, ``count[b]`` of them."""
+
+    arena: NDArray[np.uint8]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+    @classmethod
+    def join(cls, pieces: list[bytes | memoryview], count: NDArray[np.int64]) -> _Bodies:
+        """The bodies one after the other in an arena of their own."""
+        end = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))
+        return cls(np.frombuffer(b"".join(pieces), np.uint8), np.append(0, end[:-1]), end, count)
+
+
+def _crcs(view: memoryview, bounds: list[int]) -> NDArray[np.int64]:
+    """The CRC-32C that each whole batch should have."""
+    return np.fromiter(
+        (crc32c(view[start + CRC_START : end]) for start, end in zip(bounds, bounds[1:], strict=False)),
+        np.int64,
+        len(bounds) - 1,
+    )
