@@ -7,6 +7,7 @@ decoders; so is, within a block, every batch that ``fast.records`` does not acce
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -155,7 +156,7 @@ class _Bodies:
 def _crcs(view: memoryview, bounds: list[int]) -> NDArray[np.int64]:
     """The CRC-32C that each whole batch should have."""
     return np.fromiter(
-        (crc32c(view[start + CRC_START : end]) for start, end in zip(bounds, bounds[1:], strict=False)),
+        (crc32c(view[start + CRC_START : end]) for start, end in itertools.pairwise(bounds)),
         np.int64,
         len(bounds) - 1,
     )

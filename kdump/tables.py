@@ -1,0 +1,150 @@
+"""The tables of the structured outputs: column names and types, once, for JSON lines, CSV, tables and frames.
+
+Source: shared/design.md, "dump". Every row of JSON lines begins with the columns of ``FILE``.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+
+class ColumnType(Enum):
+    """What a value is; every column may be null."""
+
+    INT32 = auto()
+    INT64 = auto()
+    BOOLEAN = auto()
+    TEXT = auto()
+    BYTES = auto()
+    """A string when it is valid UTF-8, else ``{"base64": "..."}``."""
+    BYTES_LIST = auto()
+    HEADERS = auto()
+    """``[key, value]`` pairs of BYTES; never null."""
+    OBJECT = auto()
+    """A JSON object."""
+
+
+class Column(NamedTuple):
+    """One column of a table."""
+
+    name: str
+    type: ColumnType
+
+
+class Table(NamedTuple):
+    """One kind of row; ``type`` is what its ``type`` column says."""
+
+    type: str
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in their order."""
+        return tuple(column.name for column in self.columns)
+
+
+def _columns(**types: ColumnType) -> tuple[Column, ...]:
+    return tuple(Column(name, kind) for name, kind in types.items())
+
+
+_INT32, _INT64, _BOOLEAN, _TEXT = ColumnType.INT32, ColumnType.INT64, ColumnType.BOOLEAN, ColumnType.TEXT
+
+FILE: Final = _columns(type=_TEXT, file=_TEXT, topic=_TEXT, partition=_INT32)
+
+_RECORD_METADATA: Final = _columns(
+    keySize=_INT32,
+    valueSize=_INT32,
+    sequence=_INT32,
+    producerId=_INT64,
+    producerEpoch=_INT32,
+    partitionLeaderEpoch=_INT32,
+    isTransactional=_BOOLEAN,
+    isControl=_BOOLEAN,
+    controlType=_TEXT,
+    control=ColumnType.OBJECT,
+    txnState=_TEXT,
+    magic=_INT32,
+    compression=_TEXT,
+    batchBaseOffset=_INT64,
+    position=_INT64,
+    crc=_INT64,
+    isValid=_BOOLEAN,
+    problem=_TEXT,
+)
+_RECORD_TIME: Final = _columns(offset=_INT64, timestamp=_INT64, timestampType=_TEXT)
+
+RECORD: Final = Table(
+    "record",
+    FILE
+    + _RECORD_TIME
+    + _columns(key=ColumnType.BYTES, value=ColumnType.BYTES, headers=ColumnType.HEADERS)
+    + _RECORD_METADATA,
+)
+"""Records with their contents (``--print-data-log``). Sizes in bytes, timestamps in ms."""
+RECORD_METADATA: Final = Table(
+    "record", FILE + _RECORD_TIME + _columns(headerKeys=ColumnType.BYTES_LIST) + _RECORD_METADATA
+)
+"""Records without key, value and header values (``--deep-iteration``)."""
+BATCH: Final = Table(
+    "batch",
+    FILE
+    + _columns(
+        baseOffset=_INT64,
+        lastOffset=_INT64,
+        count=_INT32,
+        baseSequence=_INT32,
+        lastSequence=_INT32,
+        producerId=_INT64,
+        producerEpoch=_INT32,
+        partitionLeaderEpoch=_INT32,
+        isTransactional=_BOOLEAN,
+        isControl=_BOOLEAN,
+        deleteHorizonMs=_INT64,
+        position=_INT64,
+        timestampType=_TEXT,
+        maxTimestamp=_INT64,
+        size=_INT32,
+        magic=_INT32,
+        compression=_TEXT,
+        crc=_INT64,
+        isValid=_BOOLEAN,
+    ),
+)
+INDEX: Final = Table("index", FILE + _columns(offset=_INT64, position=_INT32))
+TIME_INDEX: Final = Table("timeindex", FILE + _columns(timestamp=_INT64, offset=_INT64))
+TXN_INDEX: Final = Table(
+    "txnindex",
+    FILE + _columns(version=_INT32, producerId=_INT64, firstOffset=_INT64, lastOffset=_INT64, lastStableOffset=_INT64),
+)
+PRODUCER: Final = Table(
+    "producer",
+    FILE
+    + _columns(
+        producerId=_INT64,
+        producerEpoch=_INT32,
+        coordinatorEpoch=_INT32,
+        currentTxnFirstOffset=_INT64,
+        lastTimestamp=_INT64,
+        firstSequence=_INT32,
+        lastSequence=_INT32,
+        lastOffset=_INT64,
+        offsetDelta=_INT32,
+        timestamp=_INT64,
+    ),
+)
+FINDING: Final = Table(
+    "finding",
+    FILE
+    + _columns(
+        code=_TEXT,
+        name=_TEXT,
+        severity=_TEXT,
+        position=_INT64,
+        length=_INT64,
+        firstOffset=_INT64,
+        lastOffset=_INT64,
+        continueAt=_INT64,
+        message=_TEXT,
+    ),
+)
