@@ -7,8 +7,7 @@ decoders; so is, within a block, every batch that ``fast.records`` does not acce
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,10 +46,10 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class BatchBlock:
-    """Consecutive v2 batches of a chunk."""
+    """v2 batches of a chunk, in order."""
 
-    first: int
-    """Number of the first one in the chunk."""
+    numbers: NDArray[np.int64]
+    """Shape (batches,): the number of each entry in the chunk."""
     headers: NDArray[np.void]
     """Shape (batches,), of ``format.batch.header_dtype``."""
     position: NDArray[np.int64]
@@ -61,6 +60,20 @@ class BatchBlock:
     """What the positions in ``records`` refer to."""
     records: RecordColumns | None
     """None when only batches were asked for."""
+
+    def select(self, batches: NDArray[np.bool_], rows: NDArray[np.bool_] | None = None) -> BatchBlock:
+        """Only some ``batches`` (shape (batches,)) and of their records only ``rows`` (shape (rows,))."""
+        records = self.records
+        if records is not None:
+            records = records.select(np.ones(records.batch.size, np.bool_) if rows is None else rows, batches)
+        return BatchBlock(
+            self.numbers[batches],
+            self.headers[batches],
+            self.position[batches],
+            self.is_valid[batches],
+            self.arena,
+            records,
+        )
 
 
 class BlockReader:
@@ -76,13 +89,20 @@ class BlockReader:
         self._limit = limit
         self._with_records = with_records
 
-    def read(self, view: memoryview, bounds: list[int], position: int) -> Iterator[BatchBlock | Stretch]:
+    def read(
+        self,
+        view: memoryview,
+        bounds: list[int],
+        position: int,
+        wanted: Callable[[NDArray[np.void]], NDArray[np.bool_]] | None = None,
+    ) -> Iterator[BatchBlock | Stretch]:
         """The entries of a chunk in order, each in exactly one block or stretch.
 
         Args:
             view: the chunk's bytes; blocks of uncompressed batches refer to them.
             bounds: where entry i begins, and at the end where the last one ends.
             position: of the chunk in the file.
+            wanted: which batches, by their headers; of the others neither CRC nor records are looked at.
         """
         data = np.frombuffer(view, np.uint8)
         bound = np.array(bounds, np.int64)
@@ -94,34 +114,51 @@ class BlockReader:
             if not eligible[first]:
                 yield Stretch(first, last)
                 continue
+            numbers = np.arange(first, last)
             headers = read_headers(data, starts[first:last])
-            is_valid = _crcs(view, bounds[first : last + 1]) == native_column(headers, "crc")
-            file_position = starts[first:last] + position
-            if not self._with_records:
-                yield BatchBlock(first, headers, file_position, is_valid, data, None)
-                continue
-            for begin, end, bodies in self._bodies(view, data, bound[first : last + 1], headers):
-                part = slice(begin, end)
-                records = decode_records(bodies.arena, bodies.start, bodies.end, bodies.count)
-                yield BatchBlock(
-                    first + begin, headers[part], file_position[part], is_valid[part], bodies.arena, records
+            if wanted is not None:
+                keep = wanted(headers)
+                numbers, headers = numbers[keep], headers[keep]
+            if numbers.size:
+                yield from self._blocks(
+                    view, data, position, _Entries(numbers, starts[numbers], ends[numbers], headers)
                 )
 
+    def _blocks(
+        self, view: memoryview, data: NDArray[np.uint8], position: int, entries: _Entries
+    ) -> Iterator[BatchBlock]:
+        is_valid = _crcs(view, entries) == native_column(entries.headers, "crc")
+        file_position = entries.starts + position
+        if not self._with_records:
+            yield BatchBlock(entries.numbers, entries.headers, file_position, is_valid, data, None)
+            return
+        for begin, end, bodies in self._bodies(view, data, entries):
+            part = slice(begin, end)
+            records = decode_records(bodies.arena, bodies.start, bodies.end, bodies.count)
+            yield BatchBlock(
+                entries.numbers[part],
+                entries.headers[part],
+                file_position[part],
+                is_valid[part],
+                bodies.arena,
+                records,
+            )
+
     def _bodies(
-        self, view: memoryview, data: NDArray[np.uint8], bounds: NDArray[np.int64], headers: NDArray[np.void]
+        self, view: memoryview, data: NDArray[np.uint8], entries: _Entries
     ) -> Iterator[tuple[int, int, _Bodies]]:
         """(first, last, bodies) of ranges of batches; uncompressed ones stay where they are."""
-        count = native_column(headers, "record_count")
+        count = native_column(entries.headers, "record_count")
         count[count > _LARGEST_COUNT] = _REFUSED
-        codec = native_column(headers, "attributes") & CODEC_MASK
-        body_starts = bounds[:-1] + HEADER_SIZE
+        codec = native_column(entries.headers, "attributes") & CODEC_MASK
+        body_starts = entries.starts + HEADER_SIZE
         if not codec.any():
-            yield 0, count.size, _Bodies(data, body_starts, bounds[1:], count)
+            yield 0, count.size, _Bodies(data, body_starts, entries.ends, count)
             return
         first = size = 0
         pieces: list[bytes | memoryview] = []
         for number, (start, end, kind) in enumerate(
-            zip(body_starts.tolist(), bounds[1:].tolist(), codec.tolist(), strict=True)
+            zip(body_starts.tolist(), entries.ends.tolist(), codec.tolist(), strict=True)
         ):
             piece: bytes | memoryview = view[start:end]
             if kind and count[number] > 0:
@@ -135,6 +172,16 @@ class BlockReader:
                 yield first, number + 1, _Bodies.join(pieces, count[first : number + 1])
                 first, size = number + 1, 0
                 pieces = []
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """Some v2 batches of a chunk: their numbers, where they lie in its bytes, their headers."""
+
+    numbers: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    headers: NDArray[np.void]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +200,11 @@ class _Bodies:
         return cls(np.frombuffer(b"".join(pieces), np.uint8), np.append(0, end[:-1]), end, count)
 
 
-def _crcs(view: memoryview, bounds: list[int]) -> NDArray[np.int64]:
+def _crcs(view: memoryview, entries: _Entries) -> NDArray[np.int64]:
     """The CRC-32C that each whole batch should have."""
+    starts = (entries.starts + CRC_START).tolist()
     return np.fromiter(
-        (crc32c(view[start + CRC_START : end]) for start, end in itertools.pairwise(bounds)),
+        (crc32c(view[start:end]) for start, end in zip(starts, entries.ends.tolist(), strict=True)),
         np.int64,
-        len(bounds) - 1,
+        len(starts),
     )

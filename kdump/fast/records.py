@@ -48,6 +48,26 @@ class RecordColumns:
     """Bytes, -1 for null."""
     header_count: NDArray[np.int32]
 
+    def select(self, rows: NDArray[np.bool_], batches: NDArray[np.bool_]) -> RecordColumns:
+        """The columns of ``rows`` (shape (rows,)) in ``batches`` (shape (batches,)), which are numbered anew."""
+        rows = rows & batches[self.batch]
+        row_count = np.bincount(self.batch[rows], minlength=batches.size)[batches]
+        new_number = np.cumsum(batches, dtype=np.int32) - 1
+        return RecordColumns(
+            self.accepted[batches],
+            np.cumsum(row_count) - row_count,
+            row_count,
+            self.headers.select(np.repeat(rows, self.header_count)),
+            new_number[self.batch[rows]],
+            self.timestamp_delta[rows],
+            self.offset_delta[rows],
+            self.key_start[rows],
+            self.key_size[rows],
+            self.value_start[rows],
+            self.value_size[rows],
+            self.header_count[rows],
+        )
+
 
 def decode_records(
     arena: NDArray[np.uint8],

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from kdump.codes import KdumpError
 from kdump.kafka.dumplog.logs import LogDump
-from kdump.kafka.dumplog.options import DecodePath, DumpOptions
+from kdump.kafka.dumplog.options import DumpOptions
 from kdump.log.source import open_source
+from kdump.scan.view import DecodePath
 
 OPTIONS = [
     DumpOptions(),

@@ -6,12 +6,11 @@ raises: where the Java tool aborts in the middle of a line, nothing of it is pri
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple, cast
+from typing import cast
 
 from kdump.codes import Codes, DamageError
-from kdump.format import control, legacy, record
+from kdump.format import control
 from kdump.format.batch import (
     CODEC_MASK,
     CODEC_NAMES,
@@ -84,36 +83,24 @@ def legacy_batch_line(entry: Message, position: int, is_valid: bool) -> str:
     )
 
 
-class RecordLine(NamedTuple):
-    """A record's offset, its line, and whether its own CRC holds (a v2 record has none)."""
-
-    offset: int
-    text: str
-    is_valid: bool
-
-
-def record_lines(header: BatchHeader, batch: memoryview, options: DumpOptions) -> Iterator[RecordLine]:
-    """The records of a v2 batch, lazily; DamageError where the Java tool stops."""
-    timestamp_type = _timestamp_type(header)
-    for item in record.read_records(header, batch, options.max_decompressed_size):
-        line = "" if options.skip_record_metadata else _record_metadata(item, timestamp_type)
-        if not header.is_control:
-            line = _with_contents(line, item.key, item.value, options)
-        elif not options.skip_record_metadata:
-            line += control_text(item.key, item.value)
-        yield RecordLine(item.offset, line + "\n", is_valid=True)
+def record_line(header: BatchHeader, item: Record, options: DumpOptions) -> str:
+    """A record of a v2 batch. DamageError where the Java tool stops."""
+    line = "" if options.skip_record_metadata else _record_metadata(item, _timestamp_type(header))
+    if not header.is_control:
+        line = _with_contents(line, item.key, item.value, options)
+    elif not options.skip_record_metadata:
+        line += control_text(item.key, item.value)
+    return line + "\n"
 
 
-def legacy_record_lines(entry: Message, options: DumpOptions) -> Iterator[RecordLine]:
-    """The records of a legacy entry, lazily; DamageError where the Java tool stops."""
-    timestamp_type = _legacy_timestamp_type(entry)
-    for item in legacy.read_records(entry, options.max_decompressed_size):
-        legacy.check_inner(item, entry)
-        is_valid = item.message.is_valid
-        line = "" if options.skip_record_metadata else _legacy_metadata(item, timestamp_type, is_valid)
-        if options.print_data_log:
-            line = _with_contents(line, item.message.key(), item.message.value(), options)
-        yield RecordLine(item.offset, line + "\n", is_valid)
+def legacy_record_line(entry: Message, item: LegacyRecord, is_valid: bool, options: DumpOptions) -> str:
+    """A record of a legacy entry; ``is_valid``: its own CRC holds. DamageError where the Java tool stops."""
+    line = ""
+    if not options.skip_record_metadata:
+        line = _legacy_metadata(item, _legacy_timestamp_type(entry), is_valid)
+    if options.print_data_log:
+        line = _with_contents(line, item.message.key(), item.message.value(), options)
+    return line + "\n"
 
 
 def _record_metadata(item: Record, timestamp_type: str) -> str:

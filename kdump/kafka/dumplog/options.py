@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum, auto
+from dataclasses import dataclass, field
 from typing import Final
 
 from kdump.codes import Codes, DamageError
+from kdump.scan.selection import Selection
+from kdump.scan.view import DecodePath
 from kdump.wire.checksum import crc32c
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.wire.utf8 import decode_utf8
@@ -45,15 +46,6 @@ DECODERS: Final[dict[str, Decoder]] = {
 DECODER_PACKAGE: Final = "org.apache.kafka.tools.api."
 
 
-class DecodePath(Enum):
-    """Which of the two decoders prints a log; both give the same bytes."""
-
-    AUTO = auto()
-    """By the size of the file."""
-    SCALAR = auto()
-    COLUMNAR = auto()
-
-
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
     """The options of DumpLogSegments under their own names, and kdump's bound on decompressed batches (bytes)."""
@@ -69,6 +61,7 @@ class DumpOptions:
     value_decoder: Decoder = decode_utf8
     max_decompressed_size: int = DEFAULT_LIMIT
     path: DecodePath = DecodePath.AUTO
+    selection: Selection = field(default_factory=Selection)
 
     @property
     def records(self) -> bool:

@@ -14,12 +14,13 @@ from kdump.codes import INPUT_CODES, Codes, DamageError, KdumpError
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.kafka.dumplog.indexes import IndexFile
-from kdump.kafka.dumplog.logs import Emit, LogDump
+from kdump.kafka.dumplog.logs import LogDump
 from kdump.kafka.dumplog.options import DumpOptions
 from kdump.kafka.dumplog.reports import Reports
 from kdump.kafka.java import normalize_path, parse_int, parse_long
 from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, parse_file_name, sibling
 from kdump.log.source import STDIN, Source, is_stream, open_source, read_whole
+from kdump.scan.view import Emit
 
 _LINES_AT_A_TIME = 4096
 _NAME_OFFSET_SIZE = 20

@@ -1,0 +1,66 @@
+"""The compatible text as a printer of ``kdump.scan.view``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kdump.format.batch import BatchHeader
+from kdump.format.legacy import LegacyRecord, Message
+from kdump.format.record import Record
+from kdump.kafka.dumplog import lines
+from kdump.kafka.dumplog.options import DumpOptions
+from kdump.scan.view import BlockPrinter, Run
+
+if TYPE_CHECKING:
+    from kdump.fast.blocks import BatchBlock
+
+
+class TextPrinter:
+    """Lines of DumpLogSegments: a line a batch and, in a view of records, below it a line a record."""
+
+    def __init__(self, options: DumpOptions) -> None:
+        self._options = options
+
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
+        """See Printer."""
+        return lines.batch_line(header, position, is_valid)
+
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
+        """See Printer."""
+        return lines.record_line(header, record, self._options)
+
+    def entry(self, entry: Message, position: int, is_valid: bool) -> str:
+        """See Printer."""
+        return lines.legacy_batch_line(entry, position, is_valid)
+
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
+        """See Printer."""
+        return lines.legacy_record_line(entry, record, is_valid, self._options)
+
+    def columns(self) -> BlockPrinter | None:
+        """None where a decoder class is to be called for every key or value."""
+        return _TextColumns(self._options) if self._options.prints_text else None
+
+
+class _TextColumns:
+    def __init__(self, options: DumpOptions) -> None:
+        from kdump.kafka.dumplog.columnlines import RecordTextOptions
+
+        self._options = RecordTextOptions(metadata=not options.skip_record_metadata, contents=options.print_data_log)
+
+    def batches(self, block: BatchBlock) -> memoryview:
+        """See BlockPrinter."""
+        from kdump.kafka.dumplog.columnlines import batch_text
+
+        return batch_text(block.headers, block.position, block.is_valid).data.data
+
+    def records(self, block: BatchBlock) -> Iterator[Run]:
+        """See BlockPrinter."""
+        from kdump.kafka.dumplog.columnlines import batch_text, dump_runs
+
+        if block.records is None:
+            return
+        batches = batch_text(block.headers, block.position, block.is_valid)
+        for run in dump_runs(block.arena, block.records, block.headers, self._options, batches):
+            yield Run(run.first_batch, run.last_batch, None if run.text is None else run.text.data)

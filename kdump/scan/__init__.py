@@ -1,0 +1,1 @@
+"""Looking at a part of a log: which batches and records, found how, shown by whom."""

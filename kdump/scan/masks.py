@@ -1,0 +1,118 @@
+"""The questions of ``kdump.scan.selection``, asked of many batches and records at once."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.fast.blocks import BatchBlock
+from kdump.fast.headers import native_column
+from kdump.fast.records import RecordColumns
+from kdump.format.batch import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME
+from kdump.scan.selection import HeaderFilter, Range, Selection
+
+
+def accepts_batches(headers: NDArray[np.void], selection: Selection) -> NDArray[np.bool_]:
+    """``Selection.accepts_batch`` of every batch; shape (batches,)."""
+    attributes = headers["attributes"]
+    latest = native_column(headers, "max_timestamp")
+    base = native_column(headers, "base_timestamp")
+    lowest = np.where(attributes & DELETE_HORIZON != 0, -1, np.minimum(base, latest))
+    lowest = np.where(attributes & LOG_APPEND_TIME != 0, latest, lowest)
+    return may_hold_records(headers, selection) & _overlaps(selection.times, lowest, latest)
+
+
+def may_hold_records(headers: NDArray[np.void], selection: Selection) -> NDArray[np.bool_]:
+    """``Selection.may_hold_records`` of every batch; shape (batches,)."""
+    base_offset = native_column(headers, "base_offset")
+    last_offset = base_offset + native_column(headers, "last_offset_delta")
+    mask = _overlaps(selection.offsets, base_offset, last_offset)
+    if selection.times.first is not None:
+        mask &= native_column(headers, "max_timestamp") >= selection.times.first
+    if selection.producer_ids:
+        mask &= np.isin(native_column(headers, "producer_id"), list(selection.producer_ids))
+    if selection.control is not None:
+        mask &= (headers["attributes"] & CONTROL != 0) == selection.control
+    return mask
+
+
+def accepts_records(block: BatchBlock, records: RecordColumns, selection: Selection) -> NDArray[np.bool_]:
+    """``Selection.accepts_record`` of every record of batches that may hold any; shape (rows,)."""
+    mask = np.ones(records.batch.size, np.bool_)
+    if not selection.offsets.is_open:
+        offsets = record_offsets(block, records)
+        mask &= _overlaps(selection.offsets, offsets, offsets)
+    if not selection.times.is_open:
+        timestamps = record_timestamps(block, records)
+        mask &= _overlaps(selection.times, timestamps, timestamps)
+    if selection.key is not None:
+        _search(mask, block.arena, records.key_start, records.key_size, selection.key)
+    if selection.value is not None:
+        _search(mask, block.arena, records.value_start, records.value_size, selection.value)
+    for wanted in selection.headers:
+        _search_headers(mask, block.arena, records, wanted)
+    return mask
+
+
+def record_offsets(block: BatchBlock, records: RecordColumns) -> NDArray[np.int64]:
+    """Absolute offsets with Java's 64-bit wrap; shape (rows,)."""
+    return native_column(block.headers, "base_offset").take(records.batch) + records.offset_delta
+
+
+def record_timestamps(block: BatchBlock, records: RecordColumns) -> NDArray[np.int64]:
+    """Timestamps (ms) as consumers see them; shape (rows,)."""
+    timestamps = native_column(block.headers, "base_timestamp").take(records.batch) + records.timestamp_delta
+    is_log_append_time = block.headers["attributes"] & LOG_APPEND_TIME != 0
+    if is_log_append_time.any():
+        latest = native_column(block.headers, "max_timestamp").take(records.batch)
+        timestamps = np.where(is_log_append_time[records.batch], latest, timestamps)
+    return timestamps
+
+
+def _overlaps(wanted: Range, lowest: NDArray[np.int64], highest: NDArray[np.int64]) -> NDArray[np.bool_]:
+    mask = np.ones(lowest.size, np.bool_)
+    if wanted.first is not None:
+        mask &= highest >= wanted.first
+    if wanted.end is not None:
+        mask &= lowest < wanted.end
+    return mask
+
+
+def _search(
+    mask: NDArray[np.bool_],
+    arena: NDArray[np.uint8],
+    start: NDArray[np.int64],
+    size: NDArray[np.int32],
+    pattern: re.Pattern[bytes],
+) -> None:
+    """Clear ``mask`` where the pattern is not found; a search a record, but only of those still in."""
+    mask &= size >= 0
+    rows = np.flatnonzero(mask)
+    view = arena.data
+    search = pattern.search
+    # A piece of its own: with positions instead, ^ and look-behinds would see the neighbours.
+    mask[rows] = [
+        search(view[first : first + length]) is not None
+        for first, length in zip(start[rows].tolist(), size[rows].tolist(), strict=True)
+    ]
+
+
+def _search_headers(
+    mask: NDArray[np.bool_], arena: NDArray[np.uint8], records: RecordColumns, wanted: HeaderFilter
+) -> None:
+    count = records.header_count
+    row_of_header = np.repeat(np.arange(count.size), count)
+    headers = records.headers
+    fits = (headers.key_size == len(wanted.key)) & mask[row_of_header]
+    view = arena.data
+    found = np.zeros(count.size, np.bool_)
+    for header in np.flatnonzero(fits).tolist():
+        start = int(headers.key_start[header])
+        if view[start : start + len(wanted.key)] != wanted.key:
+            continue
+        start, size = int(headers.value_start[header]), int(headers.value_size[header])
+        if wanted.value is None or (size >= 0 and wanted.value.search(view[start : start + size])):
+            found[row_of_header[header]] = True
+    mask &= found

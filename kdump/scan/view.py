@@ -1,0 +1,316 @@
+"""One log on its way to a reader: walked, decoded, selected, and handed to a printer piece by piece.
+
+The view knows no output format. It decides, by the size of the file, whether batches go the columnar way
+(``fast``) or one by one (``format``); both give the printer the same rows in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Protocol
+
+from kdump.codes import Codes, DamageError
+from kdump.format import legacy
+from kdump.format import record as v2
+from kdump.format.batch import CRC_START, HEADER_SIZE, MAGIC_OFFSET, BatchHeader, parse_header
+from kdump.format.legacy import LegacyRecord, Message
+from kdump.format.record import Record
+from kdump.log.source import Source
+from kdump.log.walk import Chunk, Stop, Walk
+from kdump.scan.selection import RowBudget, Selection
+from kdump.wire.checksum import crc32c
+from kdump.wire.compression import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kdump.fast.blocks import BatchBlock
+    from kdump.scan.columnar import ColumnarView
+
+Emit = Callable[[bytes | memoryview], None]
+"""Takes whole rows, ready to be written."""
+
+_BATCHES_CHUNK = 1 << 20
+_RECORDS_CHUNK = 4 << 20
+_COLUMNAR_BATCHES = 60_000
+_COLUMNAR_RECORDS = 15_000
+"""Rows of a file from which on the columnar path is faster, its import (0.1 s) included."""
+_COLUMNAR_CHUNK = 500
+"""Rows of a chunk from which on its numpy calls cost less than Python a row."""
+_STREAM_CHUNKS = 16
+
+
+class DecodePath(Enum):
+    """Which of the two decoders serves a view; both give the same rows."""
+
+    AUTO = auto()
+    """By the size of the file."""
+    SCALAR = auto()
+    COLUMNAR = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Batches ``first`` to ``last`` (exclusive) of a block and what they print; None: print them one by one."""
+
+    first: int
+    last: int
+    text: memoryview | None
+
+
+class BlockPrinter(Protocol):
+    """Prints batches as columns."""
+
+    def batches(self, block: BatchBlock) -> memoryview:
+        """A row a batch."""
+
+    def records(self, block: BatchBlock) -> Iterator[Run]:
+        """The records of all batches, with whatever comes before a batch's records; every batch in one run."""
+
+
+class Printer(Protocol):
+    """An output format; every method gives whole rows. DamageError where the format cannot go on."""
+
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
+        """A v2 batch; in a view of records what comes before its records."""
+
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
+        """A record of a v2 batch."""
+
+    def entry(self, entry: Message, position: int, is_valid: bool) -> str:
+        """A legacy entry; in a view of records what comes before its records."""
+
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
+        """A record of a legacy entry; ``is_valid`` is its own CRC's."""
+
+    def columns(self) -> BlockPrinter | None:
+        """The same format for columns; None when it has none for what is asked."""
+
+
+class OffsetObserver(Protocol):
+    """Is shown the offset of every record that is printed."""
+
+    def see(self, offset: int) -> None:
+        """The next one."""
+
+    def see_column(self, offsets: NDArray[np.int64]) -> None:
+        """The next ones; shape (rows,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOptions:
+    """What is looked at, and how."""
+
+    with_records: bool = False
+    selection: Selection = field(default_factory=Selection)
+    max_bytes: int | None = None
+    """Look at the first bytes only."""
+    max_decompressed_size: int = DEFAULT_LIMIT
+    path: DecodePath = DecodePath.AUTO
+
+
+class LogView:
+    """A pass over one log.
+
+    After ``run``: ``damaged`` (an invalid CRC was met), ``trailing`` (bytes behind the last entry),
+    ``bytes_read``, ``is_columnar``.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        printer: Printer,
+        emit: Emit,
+        options: ViewOptions,
+        *,
+        budget: RowBudget | None = None,
+        observer: OffsetObserver | None = None,
+        on_first: Callable[[Chunk], None] | None = None,
+    ) -> None:
+        self._source = source
+        self._printer = printer
+        self._emit = emit
+        self._options = options
+        self._selection = options.selection
+        self._selects = not options.selection.is_everything
+        self._budget = budget or RowBudget()
+        self._observer = observer
+        self._on_first = on_first
+        self._previous_offset = -1
+        self.damaged = False
+        self.trailing = 0
+        self.bytes_read = 0
+        self.is_columnar = False
+
+    def run(self) -> None:
+        """Emit all rows.
+
+        Raises:
+            DamageError: what lies there cannot be read or printed, after everything before it was emitted.
+            KdumpError: the file cannot be read.
+        """
+        options = self._options
+        chunk_size = _RECORDS_CHUNK if options.with_records else _BATCHES_CHUNK
+        walk = Walk(self._source, limit=options.max_bytes, chunk_size=chunk_size)
+        columnar: ColumnarView | None = None
+        is_first = True
+        for chunk in walk.chunks():
+            if is_first:
+                is_first = False
+                if self._on_first is not None:
+                    self._on_first(chunk)
+                columnar = self._columnar(chunk)
+                self.is_columnar = columnar is not None
+            self.bytes_read += chunk.end - chunk.starts[0]
+            if columnar is None:
+                self._scalar(chunk, 0, len(chunk.starts))
+            else:
+                columnar.show(chunk)
+            if self._budget.is_spent:
+                return
+        if walk.stop is Stop.LENGTH_TOO_SMALL:
+            raise DamageError(
+                Codes.LENGTH_TOO_SMALL,
+                f"record size {walk.bad_length} is smaller than the smallest possible record (14)",
+                position=walk.position,
+            )
+        self.trailing = walk.end - walk.position
+
+    def _columnar(self, chunk: Chunk) -> ColumnarView | None:
+        """The columnar path where the file, by its first chunk, has rows enough to pay for importing numpy."""
+        path = self._options.path
+        if path is DecodePath.SCALAR:
+            return None
+        with_records = self._options.with_records
+        rows_here = _declared_records(chunk) if with_records else len(chunk.starts)
+        size = self._source.size
+        # Of a stream nothing more is known than that a full chunk has more behind it.
+        expected = rows_here * max(1, _STREAM_CHUNKS if size is None else size // (chunk.end - chunk.starts[0]))
+        enough = _COLUMNAR_RECORDS if with_records else _COLUMNAR_BATCHES
+        if path is DecodePath.AUTO and (expected < enough or rows_here < _COLUMNAR_CHUNK):
+            return None
+        printer = self._printer.columns()
+        if printer is None:
+            return None
+        from kdump.fast.blocks import BlockReader
+        from kdump.scan.columnar import ColumnarView
+
+        return ColumnarView(
+            printer,
+            self._options,
+            self._budget,
+            self._emit,
+            self._observer,
+            scalar=self._scalar,
+            on_damage=self._found_damage,
+            reader=BlockReader(self._options.max_decompressed_size, with_records=with_records),
+        )
+
+    def _found_damage(self) -> None:
+        self.damaged = True
+
+    def _scalar(self, chunk: Chunk, first: int, last: int) -> None:
+        """Show entries ``first`` to ``last`` (exclusive) one by one."""
+        text: list[str] = []
+        data = chunk.data
+        start = 0
+        try:
+            for start, end in chunk.entries(first, last):
+                if 2 <= data[start + MAGIC_OFFSET] <= 127:
+                    self._batch(data, start, end, chunk.position + start, text)
+                else:
+                    self._entry(data[start:end], chunk.position + start, text)
+                if self._budget.is_spent:
+                    return
+        except DamageError as error:
+            error.located(position=chunk.position + start)
+            raise
+        finally:
+            self._emit("".join(text).encode())
+
+    def _batch(self, data: memoryview, start: int, end: int, position: int, text: list[str]) -> None:
+        """Append the rows of the v2 batch at ``data[start:end]``."""
+        if len(data) - start < HEADER_SIZE:
+            raise DamageError(Codes.HEADER_CUT, "the file ends inside the batch header")
+        # A batch shorter than its header is shown with the bytes behind it.
+        header = parse_header(data, start)
+        options = self._options
+        if self._selects and not self._wants(header):
+            return
+        is_valid = end - start >= HEADER_SIZE and crc32c(data[start + CRC_START : end]) == header.crc
+        if not is_valid:
+            self.damaged = True
+        before = self._printer.batch(header, position, is_valid)
+        if not options.with_records:
+            self._admit(before, text)
+            return
+        if not self._selects and self._budget.is_unlimited:
+            text.append(before)
+            before = ""
+        for record in v2.read_records(header, data[start:end], options.max_decompressed_size):
+            if self._selects and not self._selection.accepts_record(record):
+                continue
+            if self._admit(before + self._printer.record(header, position, is_valid, record), text):
+                before = ""
+                if self._observer is not None:
+                    self._observer.see(record.offset)
+            if self._budget.is_spent:
+                return
+
+    def _wants(self, header: BatchHeader) -> bool:
+        if self._options.with_records:
+            return self._selection.may_hold_records(header)
+        return self._selection.accepts_batch(header)
+
+    def _entry(self, data: memoryview, position: int, text: list[str]) -> None:
+        """Append the rows of a message of magic 0 or 1."""
+        entry = legacy.parse_message(data)
+        options = self._options
+        previous, self._previous_offset = self._previous_offset, entry.offset
+        if self._selects and not options.with_records and not self._selection.accepts_entry(entry, previous):
+            return
+        is_valid = entry.is_valid
+        if not is_valid:
+            self.damaged = True
+        before = self._printer.entry(entry, position, is_valid)
+        if not options.with_records:
+            self._admit(before, text)
+            return
+        if not self._selects and self._budget.is_unlimited:
+            text.append(before)
+            before = ""
+        for record in legacy.read_records(entry, options.max_decompressed_size):
+            legacy.check_inner(record, entry)
+            if self._selects and not self._selection.accepts_legacy_record(record, entry):
+                continue
+            is_valid = record.message.is_valid
+            if self._admit(before + self._printer.legacy_record(entry, position, is_valid, record), text):
+                before = ""
+                if not is_valid:
+                    self.damaged = True
+                if self._observer is not None:
+                    self._observer.see(record.offset)
+            if self._budget.is_spent:
+                return
+
+    def _admit(self, row: str, text: list[str]) -> bool:
+        """Append the next row unless the budget leaves it out."""
+        first, end = self._budget.admit(1)
+        if first == end:
+            return False
+        text.append(row)
+        return True
+
+
+def _declared_records(chunk: Chunk) -> int:
+    """Records in the chunk by the counts in its v2 headers; a legacy entry counts as one."""
+    total = 0
+    for start in chunk.starts:
+        if chunk.data[start + MAGIC_OFFSET] == 2 and len(chunk.data) - start >= HEADER_SIZE:
+            total += max(0, parse_header(chunk.data, start).record_count)
+        else:
+            total += 1
+    return total
