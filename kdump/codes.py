@@ -33,6 +33,11 @@ class Codes(Enum):
     LENGTH_TOO_SMALL = Code("KD101", "length-too-small", "length field below the smallest entry")
     MAGIC = Code("KD102", "magic", "magic byte of no known format")
     HEADER_CUT = Code("KD103", "header-cut", "the file ends inside a batch header")
+    TRUNCATED = Code("KD104", "truncated", "the file ends inside an entry")
+    ZERO_FILL = Code("KD105", "zero-fill", "zeros in place of an entry")
+    LENGTH_TOO_LARGE = Code("KD106", "length-too-large", "length field that reaches into other entries")
+    BATCH_CRC = Code("KD107", "batch-crc", "a batch with a wrong CRC")
+    TRAILING_BYTES = Code("KD104", "trailing-bytes", "bytes behind the last whole entry")
 
     CODEC = Code("KD201", "codec", "unknown compression codec")
     PAYLOAD = Code("KD202", "payload", "the compressed records cannot be decompressed")

@@ -6,7 +6,8 @@ Source: shared/spec/formats.md section 6 (KIP-33 for the time index, KIP-98 for 
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeVar
 
 from kdump.codes import Codes, DamageError
 
@@ -31,6 +32,9 @@ class TimeEntry(NamedTuple):
 
     timestamp: int
     offset: int
+
+
+_Entry = TypeVar("_Entry", OffsetEntry, TimeEntry)
 
 
 class AbortedTxn(NamedTuple):
@@ -59,6 +63,14 @@ def parse_time_index(data: bytes, base_offset: int) -> list[TimeEntry]:
         TimeEntry(timestamp, base_offset + relative)
         for timestamp, relative in _TIME_ENTRY.iter_unpack(memoryview(data)[:whole])
     ]
+
+
+def used_entries(entries: list[_Entry], base_offset: int) -> Iterator[tuple[int, _Entry]]:
+    """(number, entry) up to the zero padding: an offset equal to the base, but for the very first entry, ends them."""
+    for number, entry in enumerate(entries):
+        if number and entry.offset == base_offset:
+            return
+        yield number, entry
 
 
 def parse_txn_index(data: bytes) -> list[AbortedTxn]:

@@ -115,8 +115,8 @@ class ViewOptions:
 class LogView:
     """A pass over one log.
 
-    After ``run``: ``damaged`` (an invalid CRC was met), ``trailing`` (bytes behind the last entry),
-    ``bytes_read``, ``is_columnar``.
+    After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes
+    behind it), ``bytes_read``, ``is_columnar``.
     """
 
     def __init__(
@@ -142,6 +142,7 @@ class LogView:
         self._previous_offset = -1
         self.damaged = False
         self.trailing = 0
+        self.end = 0
         self.bytes_read = 0
         self.is_columnar = False
 
@@ -177,6 +178,7 @@ class LogView:
                 f"record size {walk.bad_length} is smaller than the smallest possible record (14)",
                 position=walk.position,
             )
+        self.end = walk.position
         self.trailing = walk.end - walk.position
 
     def _columnar(self, chunk: Chunk) -> ColumnarView | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 from kdump.codes import Codes, DamageError
 from kdump.format import legacy
@@ -20,6 +19,7 @@ from kdump.format.index import (
     TimeEntry,
     parse_offset_index,
     parse_time_index,
+    used_entries,
 )
 from kdump.kafka.dumplog.batches import BatchTable, Located, batch_at
 from kdump.kafka.dumplog.options import DumpOptions
@@ -28,9 +28,6 @@ from kdump.log.source import Source, read_whole
 
 _WARM_ENTRIES_BYTES = 8192
 _NO_TIMESTAMP = -1
-
-
-_Entry = TypeVar("_Entry", OffsetEntry, TimeEntry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,7 @@ class IndexFile:
             yield f"{self.name} passed sanity check.\n"
             return
         size = self.log.size or 0
-        for number, entry in _used(entries, self.base_offset):
+        for number, entry in used_entries(entries, self.base_offset):
             if not 0 <= entry.position <= size:
                 raise _bad_entry(number, OFFSET_ENTRY_SIZE, f"its position {entry.position} lies outside the log")
             batch = batch_at(self.log, entry.position, min(entry.position + options.max_message_size, size))
@@ -86,7 +83,7 @@ class IndexFile:
         index = parse_offset_index(read_whole(index_path), self.base_offset)
         table = BatchTable(self.log)
         previous = _NO_TIMESTAMP
-        for number, entry in _used(entries, self.base_offset):
+        for number, entry in used_entries(entries, self.base_offset):
             position = lookup(index, entry.offset)
             if not 0 <= position <= (self.log.size or 0):
                 raise _bad_entry(number, TIME_ENTRY_SIZE, f"the index leads to position {position}, outside the log")
@@ -150,14 +147,6 @@ def max_timestamp(log: Source, batch: Located, limit: int) -> int:
         return max(_NO_TIMESTAMP, max(timestamps, default=_NO_TIMESTAMP))
     except DamageError as error:
         raise error.located(log.path, batch.position) from None
-
-
-def _used(entries: list[_Entry], base_offset: int) -> Iterator[tuple[int, _Entry]]:
-    """The entries up to the zero padding: an offset equal to the base, but for the very first entry, ends them."""
-    for number, entry in enumerate(entries):
-        if number and entry.offset == base_offset:
-            return
-        yield number, entry
 
 
 def _check_sanity(size: int, entry_size: int, entries: list[OffsetEntry] | list[TimeEntry], base_offset: int) -> None:

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from kdump.codes import INPUT_CODES, Codes, DamageError, KdumpError
+from kdump.codes import Codes, DamageError, KdumpError
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.kafka.dumplog.indexes import IndexFile
 from kdump.kafka.dumplog.logs import LogDump
 from kdump.kafka.dumplog.options import DumpOptions
 from kdump.kafka.dumplog.reports import Reports
+from kdump.kafka.dumplog.targets import Target
 from kdump.kafka.java import normalize_path, parse_int, parse_long
-from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, parse_file_name, sibling
-from kdump.log.source import STDIN, Source, is_stream, open_source, read_whole
+from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, sibling
+from kdump.log.source import Source, open_source, read_whole
+from kdump.scan.run import FileRun
+from kdump.scan.selection import RowBudget
 from kdump.scan.view import Emit
 
 _LINES_AT_A_TIME = 4096
@@ -27,54 +29,7 @@ _NAME_OFFSET_SIZE = 20
 _NAME_EPOCH = slice(21, 31)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """One file to dump: where it is, what kind, and its base offset (None: the name has none).
-
-    ``unnamed``: a stream, whose base offset can only be that of its first batch. ``may_be_missing``: the Java tool
-    takes a missing transaction index for an empty one.
-    """
-
-    path: str
-    kind: Kind
-    base_offset: int | None
-    unnamed: bool = False
-    may_be_missing: bool = False
-
-    @property
-    def display_name(self) -> str:
-        """As the ``Dumping`` line spells it."""
-        return normalize_path(self.path)
-
-    @property
-    def file_name(self) -> str:
-        """Last component of the path."""
-        return PurePosixPath(self.path).name
-
-
-def target_by_java_name(name: str) -> Target | None:
-    """The file a name of ``--files`` stands for; None where the Java tool says ``Ignoring unknown file``."""
-    file_name = PurePosixPath(normalize_path(name)).name
-    dot = file_name.rfind(".")
-    try:
-        kind = Kind(file_name[dot:] if dot >= 0 else "")
-    except ValueError:
-        return None
-    return Target(name, kind, parse_long(file_name.partition(".")[0]), may_be_missing=kind is Kind.TXN_INDEX)
-
-
-def target_by_path(path: str) -> Target | None:
-    """The file a PATH stands for, by kdump's own rules for names (inner suffixes, tiered storage, streams).
-
-    None for a file that is no segment file. A path that does not exist is taken by its name.
-    """
-    if path == STDIN or is_stream(path):
-        return Target(path, Kind.LOG, None, unnamed=True)
-    name = parse_file_name(path)
-    return None if name is None else Target(path, name.kind, name.base_offset)
-
-
-class DumpTool:
+class DumpTool(FileRun):
     """A run over several files.
 
     Args:
@@ -83,8 +38,7 @@ class DumpTool:
         complain: takes one line (without line end) for stderr.
         show_error: takes what is wrong with a file.
         verbose: say of each log what was read and how.
-
-    ``damaged`` and ``unreadable`` tell, after the files, what was met: exit status 1 and 3.
+        budget: how many batches or records are shown.
     """
 
     def __init__(
@@ -95,15 +49,15 @@ class DumpTool:
         show_error: Callable[[KdumpError], None],
         *,
         verbose: bool = False,
+        budget: RowBudget | None = None,
     ) -> None:
+        super().__init__(show_error)
         self._options = options
         self._emit = emit
         self._complain = complain
-        self._show_error = show_error
         self._verbose = verbose
+        self._budget = budget or RowBudget()
         self._reports = Reports()
-        self.damaged = False
-        self.unreadable = False
 
     def ignore(self, name: str) -> None:
         """A name of ``--files`` that is no segment file."""
@@ -113,18 +67,8 @@ class DumpTool:
     def dump(self, target: Target) -> None:
         """Dump one file; whatever is wrong with it is one line on stderr and the run goes on."""
         self._line(f"Dumping {target.display_name}\n")
-        try:
+        with self.file(target.path):
             _KINDS[target.kind](self, target)
-        except KdumpError as error:
-            self.fail(error.located(target.path))
-
-    def fail(self, error: KdumpError) -> None:
-        """Say what is wrong and remember it for the exit status."""
-        if error.code in INPUT_CODES:
-            self.unreadable = True
-        else:
-            self.damaged = True
-        self._show_error(error)
 
     def finish(self) -> Iterator[str]:
         """The end-of-run reports, line by line with line ends."""
@@ -163,7 +107,9 @@ class DumpTool:
 
     def _dump_batches(self, target: Target) -> None:
         with open_source(target.path) as source:
-            log = LogDump(source, target.file_name, self._options, self._emit, heading=target.unnamed)
+            log = LogDump(
+                source, target.file_name, self._options, self._emit, heading=target.unnamed, budget=self._budget
+            )
             try:
                 log.run()
             finally:

@@ -1,0 +1,128 @@
+"""The options of DumpLogSegments, spelled and parsed as there.
+
+Source: shared/spec/dump-output.md section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import click
+
+from kdump.kafka.dumplog.options import DECODER_PACKAGE, DECODERS, MAX_BYTES, MAX_MESSAGE_SIZE, Decoder
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_JAVA_FLAGS: Final = (
+    "print-data-log",
+    "deep-iteration",
+    "verify-index-only",
+    "index-sanity-check",
+    "skip-record-metadata",
+    "offsets-decoder",
+    "transaction-log-decoder",
+    "cluster-metadata-decoder",
+    "remote-log-metadata-decoder",
+    "share-group-state-decoder",
+)
+_JAVA_VALUED: Final = ("files", "max-bytes", "max-message-size", "key-decoder-class", "value-decoder-class")
+_TOPIC_DECODERS: Final = tuple(name for name in _JAVA_FLAGS if name.endswith("-decoder"))
+
+
+class JavaOptionsCommand(click.Command):
+    """Takes the spellings of the Java option parser that click does not: ``-files x`` and ``--flag=ignored``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Spell them click's way first."""
+        end = args.index("--") if "--" in args else len(args)
+        return super().parse_args(ctx, [*map(_click_spelling, args[:end]), *args[end:]])
+
+
+def _click_spelling(word: str) -> str:
+    name, equals, value = word.lstrip("-").partition("=")
+    dashes = len(word) - len(word.lstrip("-"))
+    if dashes in (1, 2) and name in _JAVA_FLAGS:
+        return f"--{name}"
+    if dashes == 1 and name in _JAVA_VALUED:
+        return f"--{name}{equals}{value}"
+    return word
+
+
+def once(ctx: click.Context, parameter: click.Parameter, values: tuple[Any, ...]) -> Any:
+    """The Java parser refuses an option that is given twice."""
+    if len(values) > 1:
+        raise click.BadParameter("given more than once", ctx=ctx, param=parameter)
+    return values[0] if values else None
+
+
+def decoder(name: str | None) -> Decoder:
+    """The decoder of that class name, with or without its package; UsageError for an unknown one."""
+    simple = (name or "StringDecoder").removeprefix(DECODER_PACKAGE)
+    if simple not in DECODERS:
+        raise click.UsageError(f"unknown decoder class '{name}' (known: {', '.join(DECODERS)})")
+    return DECODERS[simple]
+
+
+_OPTIONS: Final = (
+    click.option("--deep-iteration", is_flag=True, help="Show records, not only batches."),
+    click.option("--print-data-log", is_flag=True, help="Show records with keys and values."),
+    click.option("--skip-record-metadata", is_flag=True, help="Show only keys and values of records."),
+    click.option("--verify-index-only", is_flag=True, help="Check .index and .timeindex without showing entries."),
+    click.option("--index-sanity-check", is_flag=True, help="Only the check a broker makes when it loads an index."),
+    click.option(
+        "--max-bytes",
+        multiple=True,
+        callback=once,
+        type=click.IntRange(0, MAX_BYTES),
+        metavar="N",
+        help="Look at the first N bytes of each .log only.",
+    ),
+    click.option(
+        "--max-message-size",
+        multiple=True,
+        callback=once,
+        type=click.IntRange(0, 2**31 - 1),
+        metavar="N",
+        help=f"Bytes of the log read at each .index entry. [default: {MAX_MESSAGE_SIZE}]",
+    ),
+    click.option(
+        "--key-decoder-class",
+        multiple=True,
+        callback=once,
+        is_flag=False,
+        flag_value="StringDecoder",
+        metavar="[CLASS]",
+        help="StringDecoder (default), IntegerDecoder, LongDecoder or DefaultDecoder; implies --print-data-log.",
+    ),
+    click.option(
+        "--value-decoder-class",
+        multiple=True,
+        callback=once,
+        is_flag=False,
+        flag_value="StringDecoder",
+        metavar="[CLASS]",
+        help="The same for values.",
+    ),
+    click.option("--offsets-decoder", is_flag=True, help="Decode __consumer_offsets (no such decoder yet)."),
+    click.option("--transaction-log-decoder", is_flag=True, help="Decode __transaction_state (no such decoder yet)."),
+    click.option("--cluster-metadata-decoder", is_flag=True, help="Decode __cluster_metadata (no such decoder yet)."),
+    click.option(
+        "--remote-log-metadata-decoder", is_flag=True, help="Decode __remote_log_metadata (no such decoder yet)."
+    ),
+    click.option("--share-group-state-decoder", is_flag=True, help="Decode __share_group_state (no such decoder yet)."),
+)
+
+
+def java_options(function: _Function) -> _Function:
+    """All of them but ``--files``; the function takes them under click's names."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def refuse_missing_decoders(given: Mapping[str, Any]) -> None:
+    """UsageError for the decoders of internal topics, which this version does not have."""
+    for name in _TOPIC_DECODERS:
+        if given[name.replace("-", "_")]:
+            raise click.UsageError(f"--{name} is not available in this version of kdump")

@@ -1,0 +1,102 @@
+"""Values of options: ranges, points in time, regular expressions."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+import click
+
+from kdump.scan.selection import HeaderFilter, Range
+
+_UNITS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_RELATIVE: Final = re.compile(r"-(\d+)([smhdw])")
+_MILLISECONDS: Final = re.compile(r"-?\d+")
+
+
+class OffsetRange(click.ParamType[Range]):
+    """``A:B``: offsets from A up to but not including B; either may be left out."""
+
+    name = "A:B"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Range:
+        """Usage error for anything else."""
+        match = re.fullmatch(r"(-?\d+)?:(-?\d+)?", str(value))
+        if match is None:
+            self.fail(f"'{value}' is not A:B (either may be left out)", param, ctx)
+        return Range(*(None if bound is None else int(bound) for bound in match.groups()))
+
+
+class TimeRange(click.ParamType[Range]):
+    """``T1..T2``: ms since 1970, ISO 8601 (UTC unless it says otherwise), or ``-1h`` (ago; s m h d w)."""
+
+    name = "T1..T2"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Range:
+        """Usage error for anything else."""
+        first, dots, end = str(value).partition("..")
+        if not dots:
+            self.fail(f"'{value}' is not T1..T2 (either may be left out)", param, ctx)
+        try:
+            return Range(_milliseconds(first), _milliseconds(end))
+        except ValueError as error:
+            return self.fail(str(error), param, ctx)
+
+
+def _milliseconds(text: str) -> int | None:
+    if not text:
+        return None
+    if _MILLISECONDS.fullmatch(text):
+        return int(text)
+    relative = _RELATIVE.fullmatch(text)
+    if relative is not None:
+        return int(time.time() * 1000) - int(relative[1]) * _UNITS[relative[2]]
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"'{text}' is no time (ms since 1970, ISO 8601, or -1h)") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    # Not through a float, which would lose milliseconds of far dates.
+    return (moment - datetime.fromtimestamp(0, UTC)) // _MILLISECOND
+
+
+_MILLISECOND: Final = datetime.resolution * 1000
+
+
+class BytesPattern(click.ParamType[re.Pattern[bytes]]):
+    """A regular expression that is searched for in bytes."""
+
+    name = "RE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[bytes]:
+        """Usage error for what does not compile."""
+        try:
+            return compile_pattern(str(value))
+        except re.error as error:
+            return self.fail(f"'{value}' is no regular expression: {error}", param, ctx)
+
+
+class HeaderParam(click.ParamType[HeaderFilter]):
+    """``K`` or ``K=RE``: a header with that key, and a value in which the expression is found."""
+
+    name = "K[=RE]"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> HeaderFilter:
+        """Usage error for what does not compile."""
+        key, equals, pattern = str(value).partition("=")
+        try:
+            return HeaderFilter(_to_bytes(key), compile_pattern(pattern) if equals else None)
+        except re.error as error:
+            return self.fail(f"'{pattern}' is no regular expression: {error}", param, ctx)
+
+
+def compile_pattern(text: str) -> re.Pattern[bytes]:
+    """The expression over bytes; its text stands for its UTF-8 encoding."""
+    return re.compile(_to_bytes(text))
+
+
+def _to_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

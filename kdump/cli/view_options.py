@@ -1,0 +1,108 @@
+"""Options of kdump's own for what is shown of a log, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import click
+
+from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
+from kdump.scan.selection import Range, RowBudget, Selection
+from kdump.tables import BATCH, RECORD, RECORD_METADATA, Table
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_OPTIONS: Final = (
+    click.option(
+        "--output",
+        type=click.Choice(["kafka", "jsonl", "csv", "table"]),
+        default="kafka",
+        help="Text of DumpLogSegments (default), JSON lines, CSV, or a table for eyes.",
+    ),
+    click.option("--batches", "view", flag_value="batches", help="Structured output: show batches."),
+    click.option("--records", "view", flag_value="records", help="Structured output: show records, contents included."),
+    click.option("--fields", metavar="A,B,...", help="Structured output: only these columns; 'help' lists them."),
+    click.option("--offset", "offsets", type=OffsetRange(), metavar="A:B", help="Offsets A up to B, B left out."),
+    click.option(
+        "--time",
+        "times",
+        type=TimeRange(),
+        metavar="T1..T2",
+        help="Timestamps from T1 up to T2: ms, ISO 8601 (UTC), or -1h for an hour ago (s m h d w).",
+    ),
+    click.option("--key", type=BytesPattern(), metavar="RE", help="Records with RE in the key."),
+    click.option("--value", type=BytesPattern(), metavar="RE", help="Records with RE in the value."),
+    click.option(
+        "--header",
+        "headers",
+        multiple=True,
+        type=HeaderParam(),
+        metavar="K[=RE]",
+        help="Records with a header K (and RE in its value); may be repeated.",
+    ),
+    click.option(
+        "--producer-id",
+        "producer_ids",
+        multiple=True,
+        type=int,
+        metavar="N",
+        help="Batches of this producer; may be repeated.",
+    ),
+    click.option("--control/--no-control", "control", default=None, help="Only control batches, or none of them."),
+    click.option("-n", "take", type=click.IntRange(0), metavar="N", help="Show the first N batches or records."),
+)
+
+
+def view_options(function: _Function) -> _Function:
+    """All of them; the function takes them under the names above."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def selection(given: Mapping[str, Any]) -> Selection:
+    """The ranges and filters."""
+    return Selection(
+        offsets=given["offsets"] or Range(),
+        times=given["times"] or Range(),
+        key=given["key"],
+        value=given["value"],
+        headers=given["headers"],
+        producer_ids=frozenset(given["producer_ids"]),
+        control=given["control"],
+    )
+
+
+def budget(given: Mapping[str, Any]) -> RowBudget:
+    """How many rows are shown."""
+    return RowBudget(take=given["take"])
+
+
+def table(given: Mapping[str, Any], chosen: Selection) -> Table:
+    """What structured output shows of a log: batches, or records when something asks for them."""
+    if given["view"] == "records" or (given["view"] is None and (given["print_data_log"] or chosen.by_contents)):
+        return RECORD
+    if given["view"] is None and given["deep_iteration"]:
+        return RECORD_METADATA
+    return BATCH
+
+
+def fields(given: Mapping[str, Any], shown: Table) -> tuple[str, ...] | None:
+    """The columns that ``--fields`` names; UsageError for one that the table does not have."""
+    if given["fields"] is None:
+        return None
+    names = tuple(name.strip() for name in given["fields"].split(","))
+    known = RECORD.names + RECORD_METADATA.names if shown.type == RECORD.type else shown.names
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"no column '{name}' in {shown.type} rows (--fields help lists them)")
+    return names
+
+
+def list_fields() -> str:
+    """What ``--fields help`` prints."""
+    lines = []
+    for shown in (BATCH, RECORD):
+        lines += [f"{shown.type}:", *(f"  {column.name} ({column.type.name.lower()})" for column in shown.columns)]
+    return "\n".join([*lines, "headerKeys instead of key, value and headers: records with --deep-iteration"])

@@ -1,0 +1,1 @@
+"""Running a command over files: locally, in this process."""

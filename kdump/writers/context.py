@@ -1,0 +1,25 @@
+"""What all rows of one file have in common."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from kdump.log.names import parse_partition_directory
+from kdump.log.source import STDIN
+
+
+@dataclass(frozen=True, slots=True)
+class FileContext:
+    """The columns that are the same in all rows of a file."""
+
+    file: str
+    topic: str | None
+    partition: int | None
+
+    @classmethod
+    def of(cls, path: str) -> FileContext:
+        """Topic and partition are those of the directory the file lies in, None when it is no ``<topic>-<n>``."""
+        name = "" if path == STDIN else os.path.basename(os.path.dirname(os.path.abspath(path)))
+        topic, partition = parse_partition_directory(name) or (None, None)
+        return cls(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), topic, partition)

@@ -1,0 +1,107 @@
+"""JSON lines and CSV as printers of ``kdump.scan.view``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from kdump.format.batch import BatchHeader
+from kdump.format.legacy import LegacyRecord, Message
+from kdump.format.record import Record
+from kdump.kafka import rows
+from kdump.scan.transactions import Transactions
+from kdump.scan.view import BlockPrinter, Run
+from kdump.tables import Table
+from kdump.writers.context import FileContext
+from kdump.writers.rows import csv_line, json_line
+
+if TYPE_CHECKING:
+    from kdump.fast.blocks import BatchBlock
+
+Syntax = Literal["jsonl", "csv"]
+
+
+class RowLines:
+    """Rows of any table as lines of text.
+
+    Args:
+        syntax: how a line is written.
+        fields: the columns shown, in this order; a column that a table does not have is left out in JSON lines and
+            empty in CSV. None: all of the row's table.
+        context: the file the rows come from.
+    """
+
+    def __init__(self, syntax: Syntax, fields: Sequence[str] | None, context: FileContext) -> None:
+        self.syntax = syntax
+        self.fields = fields
+        self.context = context
+        self._file = {"file": context.file, "topic": context.topic, "partition": context.partition}
+
+    def line(self, table: Table, row: rows.Row) -> str:
+        """One row, with its line end."""
+        values: dict[str, Any] = {"type": table.type, **self._file, **row}
+        if self.syntax == "csv":
+            return csv_line([values.get(name) for name in self.fields or table.names])
+        names = table.names if self.fields is None else [name for name in self.fields if name in values]
+        return json_line(names, [values[name] for name in names])
+
+    def title(self, table: Table) -> str:
+        """The line of column names that CSV begins with."""
+        return csv_line(self.fields or table.names)
+
+
+class RowPrinter:
+    """Prints batches (table BATCH) or, with a table of records, records only."""
+
+    def __init__(self, lines: RowLines, table: Table, transactions: Transactions | None) -> None:
+        self._lines = lines
+        self._table = table
+        self._with_records = table.type == "record"
+        self._transactions = transactions
+
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
+        """See Printer."""
+        if self._with_records:
+            return ""
+        return self._lines.line(self._table, rows.batch_row(header, position, is_valid))
+
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
+        """See Printer."""
+        txn_state = self._transactions.state(header) if self._transactions else None
+        return self._lines.line(self._table, rows.record_row(header, position, is_valid, record, txn_state))
+
+    def entry(self, entry: Message, position: int, is_valid: bool) -> str:
+        """See Printer."""
+        if self._with_records:
+            return ""
+        return self._lines.line(self._table, rows.entry_row(entry, position, is_valid))
+
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
+        """See Printer."""
+        return self._lines.line(self._table, rows.legacy_record_row(entry, position, is_valid, record))
+
+    def columns(self) -> BlockPrinter:
+        """See Printer."""
+        return _RowColumns(self._lines, self._table, self._transactions)
+
+
+class _RowColumns:
+    def __init__(self, lines: RowLines, table: Table, transactions: Transactions | None) -> None:
+        self._lines = lines
+        self._fields = table.names if lines.fields is None else lines.fields
+        self._transactions = transactions
+
+    def batches(self, block: BatchBlock) -> memoryview:
+        """See BlockPrinter."""
+        from kdump.writers.columnrows import batch_rows
+
+        return batch_rows(block, self._fields, self._lines.context, self._lines.syntax)
+
+    def records(self, block: BatchBlock) -> Iterator[Run]:
+        """See BlockPrinter."""
+        from kdump.writers.columnrows import record_runs
+
+        txn_state = None
+        if self._transactions is not None and "txnState" in self._fields:
+            txn_state = self._transactions.column(block.headers)
+        return record_runs(block, self._fields, self._lines.context, self._lines.syntax, txn_state=txn_state)

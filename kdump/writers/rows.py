@@ -1,0 +1,48 @@
+"""One row at a time as a JSON line or a CSV line.
+
+Source: shared/design.md, "dump": bytes are a string when they are valid UTF-8, else ``{"base64": "..."}``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: bytes, and whatever holds them, made into strings and objects."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return {"base64": b64encode(value).decode()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    return value
+
+
+def json_line(names: Sequence[str], values: Sequence[Any]) -> str:
+    """A flat JSON object with these members, in this order, and a line end."""
+    return _encode({name: plain(value) for name, value in zip(names, values, strict=True)}) + "\n"
+
+
+def csv_line(values: Sequence[Any]) -> str:
+    """A line of CSV (RFC 4180, but with a bare line feed): null is empty, what is no text or number is JSON."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(map(_cell, values))
+    return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    value = plain(value)
+    if isinstance(value, bool | list | dict):
+        return _encode(value)
+    return value
