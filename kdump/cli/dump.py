@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,19 +10,23 @@ import click
 
 from kdump.cli import exit_status, view_options
 from kdump.cli.common import common_options
+from kdump.cli.console import Console
 from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once, refuse_missing_decoders
 from kdump.codes import Codes, KdumpError
 from kdump.kafka.dumplog.options import MAX_BYTES, MAX_MESSAGE_SIZE, DumpOptions
-from kdump.kafka.dumplog.targets import Target, target_by_java_name, target_by_path
+from kdump.kafka.dumplog.targets import target_by_java_name
 from kdump.kafka.dumplog.tool import DumpTool
 from kdump.kafka.java import split_commas
 from kdump.log.names import SIBLING_TEXT_FILES
 from kdump.log.partition import segment_files
 from kdump.scan.run import FileRun
+from kdump.scan.selection import RowBudget
+from kdump.scan.target import target_by_path
+from kdump.scan.view import Emit
 from kdump.wire.compression import DEFAULT_LIMIT
-from kdump.writers.blocks import BlockWriter
 
-_STDOUT, _STDERR = 1, 2
+_COUNT_ONLY = 1 << 62
+"""Rows to skip when they are only counted."""
 
 
 @click.command(
@@ -68,44 +71,44 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         return exit_status.CLEAN
     if files is None and not paths:
         raise click.UsageError("no PATH given (kdump dump --help)")
-    console = _Console(show_traceback=given["traceback"])
-    run, dump_file = _text_run(given, console) if given["output"] == "kafka" else _row_run(given, console)
-    if files is None:
-        _dump_paths(run, dump_file, paths, all_files)
-    else:
+    is_text = given["output"] == "kafka" and given["template"] is None
+    console = Console(
+        color=given["color"],
+        escapes=given["output"] != "table",
+        pager=given["pager"],
+        show_traceback=given["traceback"],
+    )
+    make_run = (_text_run if is_text else _row_run)(given, console)
+
+    def execute(emit: Emit, show_error: Callable[[KdumpError], None], budget: RowBudget) -> FileRun:
+        run = make_run(emit, show_error, budget)
+        if files is None:
+            _dump_paths(run, paths, all_files)
+        else:
+            _dump_names(run, files)
+        return run
+
+    budget = RowBudget(take=given["take"])
+    if given["tail"] is not None:
+        counted = RowBudget(skip=_COUNT_ONLY)
+        execute(lambda text: None, lambda error: None, counted)
+        budget = RowBudget(max(0, counted.seen - given["tail"]), given["tail"])
+    if files is not None:
         for word in paths:
-            console.complain(f"kdump: {word}: ignored, as DumpLogSegments ignores it beside --files")
-        _dump_names(dump_file, run, files)
+            console.note(f"{word}: ignored, as DumpLogSegments ignores it beside --files")
+    run = execute(console.out.write, console.show_error, budget)
     console.out.flush()
-    if isinstance(run, DumpTool):
-        for line in run.finish():
-            console.errors.write(os.fsencode(line))
-    console.errors.flush()
+    for line in run.finish():
+        console.errors.write(os.fsencode(line))
+    console.close()
     return exit_status.combined(damaged=run.damaged, unreadable=run.unreadable)
 
 
-class _Console:
-    """Standard output and standard error, in step with each other."""
-
-    def __init__(self, *, show_traceback: bool) -> None:
-        self.out = BlockWriter(_STDOUT)
-        self.errors = BlockWriter(_STDERR)
-        self._show_traceback = show_traceback
-
-    def complain(self, line: str) -> None:
-        """A line on standard error, behind all that was written before it."""
-        self.out.flush()
-        self.errors.write(os.fsencode(line) + b"\n")
-        self.errors.flush()
-
-    def show_error(self, error: KdumpError) -> None:
-        """The same for what is wrong with a file."""
-        self.complain(f"kdump: {error}")
-        if self._show_traceback:
-            self.complain("".join(traceback.format_exception(error)).rstrip())
+_MakeRun = Callable[[Emit, Callable[[KdumpError], None], RowBudget], FileRun]
 
 
-def _text_run(given: Mapping[str, Any], console: _Console) -> tuple[DumpTool, Callable[[Target], None]]:
+def _text_run(given: Mapping[str, Any], console: Console) -> _MakeRun:
+    """The compatible text."""
     selection = view_options.selection(given)
     decoders = given["key_decoder_class"], given["value_decoder_class"]
     options = DumpOptions(
@@ -123,65 +126,60 @@ def _text_run(given: Mapping[str, Any], console: _Console) -> tuple[DumpTool, Ca
         value_decoder=decoder(decoders[1]),
         max_decompressed_size=given["max_decompressed_size"],
         selection=selection,
+        read_committed=given["isolation"] == "read_committed",
+        secret=view_options.secret(given),
     )
-    tool = DumpTool(
-        options,
-        console.out.write,
-        console.complain,
-        console.show_error,
-        verbose=given["verbose"],
-        budget=view_options.budget(given),
+    return lambda emit, show_error, budget: DumpTool(
+        options, emit, console.complain, show_error, verbose=given["verbose"], budget=budget
     )
-    return tool, tool.dump
 
 
-def _row_run(given: Mapping[str, Any], console: _Console) -> tuple[FileRun, Callable[[Target], None]]:
+def _row_run(given: Mapping[str, Any], console: Console) -> _MakeRun:
+    """Structured output."""
     from kdump.engine.rowdump import RowDump, RowOptions
     from kdump.scan.view import ViewOptions
 
     selection = view_options.selection(given)
     table = view_options.table(given, selection)
+    fields = view_options.fields(given, table)
     options = RowOptions(
-        syntax=given["output"],
+        lines=view_options.lines(given, fields, width=console.width, color=console.color),
         table=table,
-        fields=view_options.fields(given, table),
+        fields=fields,
         view=ViewOptions(
             with_records=table.type == "record",
             selection=selection,
             max_bytes=given["max_bytes"],
             max_decompressed_size=given["max_decompressed_size"],
         ),
+        read_committed=given["isolation"] == "read_committed",
+        secret=view_options.secret(given),
     )
-    run = RowDump(
-        options,
-        console.out.write,
-        console.show_error,
-        budget=view_options.budget(given),
-        note=(lambda line: console.complain(f"kdump: {line}")) if given["verbose"] else None,
+    return lambda emit, show_error, budget: RowDump(
+        options, emit, show_error, console.note, budget=budget, verbose=given["verbose"]
     )
-    return run, run.dump
 
 
-def _dump_names(dump_file: Callable[[Target], None], run: FileRun, files: str) -> None:
+def _dump_names(run: FileRun, files: str) -> None:
     for name in split_commas(files):
         target = target_by_java_name(name)
-        if target is not None:
-            dump_file(target)
-        elif isinstance(run, DumpTool):
+        if target is None:
             run.ignore(name)
+        else:
+            run.dump(target)
 
 
-def _dump_paths(run: FileRun, dump_file: Callable[[Target], None], paths: tuple[str, ...], all_files: bool) -> None:
+def _dump_paths(run: FileRun, paths: tuple[str, ...], all_files: bool) -> None:
     for path in paths:
         if os.path.isdir(path):
             for name in segment_files(path, run.fail, all_files=all_files):
                 target = target_by_path(name)
                 if target is not None:
-                    dump_file(target)
+                    run.dump(target)
             continue
         target = target_by_path(path)
         if target is not None:
-            dump_file(target)
+            run.dump(target)
         else:
             run.fail(_no_segment_file(path))
 

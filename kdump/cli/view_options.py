@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import click
 
 from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
-from kdump.scan.selection import Range, RowBudget, Selection
+from kdump.scan.selection import Range, Selection
 from kdump.tables import BATCH, RECORD, RECORD_METADATA, Table
+from kdump.writers.context import FileContext
+from kdump.writers.formatted import FormatLines
+from kdump.writers.printers import Lines, RowLines
+from kdump.writers.table import TableLines
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -23,6 +29,12 @@ _OPTIONS: Final = (
     click.option("--batches", "view", flag_value="batches", help="Structured output: show batches."),
     click.option("--records", "view", flag_value="records", help="Structured output: show records, contents included."),
     click.option("--fields", metavar="A,B,...", help="Structured output: only these columns; 'help' lists them."),
+    click.option(
+        "--format",
+        "template",
+        metavar="STRING",
+        help=r"Records by a format string: %t %p %o %T %k %v %K %V %h %H %e %x %y %f %i, \n \t \xNN; see the manual.",
+    ),
     click.option("--offset", "offsets", type=OffsetRange(), metavar="A:B", help="Offsets A up to B, B left out."),
     click.option(
         "--time",
@@ -50,7 +62,27 @@ _OPTIONS: Final = (
         help="Batches of this producer; may be repeated.",
     ),
     click.option("--control/--no-control", "control", default=None, help="Only control batches, or none of them."),
+    click.option(
+        "--isolation",
+        type=click.Choice(["read_uncommitted", "read_committed"]),
+        default="read_uncommitted",
+        help="read_committed: without aborted transactions, up to the first open one.",
+    ),
     click.option("-n", "take", type=click.IntRange(0), metavar="N", help="Show the first N batches or records."),
+    click.option("--tail", type=click.IntRange(0), metavar="N", help="Show the last N batches or records."),
+    click.option(
+        "--redact",
+        is_flag=True,
+        help="Replace keys and values by keyed hashes of the same size; equal ones stay equal.",
+    ),
+    click.option("--redact-key", metavar="SECRET", help="--redact with the same hashes in every run."),
+    click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        help="Colours of tables. [default: auto: on a terminal without NO_COLOR]",
+    ),
+    click.option("--pager", is_flag=True, help="Show the output in $PAGER when it goes to a terminal."),
 )
 
 
@@ -74,14 +106,18 @@ def selection(given: Mapping[str, Any]) -> Selection:
     )
 
 
-def budget(given: Mapping[str, Any]) -> RowBudget:
-    """How many rows are shown."""
-    return RowBudget(take=given["take"])
+def secret(given: Mapping[str, Any]) -> bytes | None:
+    """The key of ``--redact``; a new one a run when none is given."""
+    if given["redact_key"] is not None:
+        return hashlib.blake2b(given["redact_key"].encode("utf-8", "surrogateescape")).digest()
+    return secrets.token_bytes(32) if given["redact"] else None
 
 
 def table(given: Mapping[str, Any], chosen: Selection) -> Table:
     """What structured output shows of a log: batches, or records when something asks for them."""
-    if given["view"] == "records" or (given["view"] is None and (given["print_data_log"] or chosen.by_contents)):
+    if given["template"] is not None or given["view"] == "records":
+        return RECORD
+    if given["view"] is None and (given["print_data_log"] or chosen.by_contents):
         return RECORD
     if given["view"] is None and given["deep_iteration"]:
         return RECORD_METADATA
@@ -106,3 +142,19 @@ def list_fields() -> str:
     for shown in (BATCH, RECORD):
         lines += [f"{shown.type}:", *(f"  {column.name} ({column.type.name.lower()})" for column in shown.columns)]
     return "\n".join([*lines, "headerKeys instead of key, value and headers: records with --deep-iteration"])
+
+
+def lines(
+    given: Mapping[str, Any], chosen: tuple[str, ...] | None, *, width: int, color: bool
+) -> Callable[[FileContext], Lines]:
+    """Makes the writer of a file's rows; UsageError for a wrong ``--format``."""
+    template = given["template"]
+    if template is not None:
+        try:
+            FormatLines(template, FileContext("", None, None))
+        except ValueError as error:
+            raise click.UsageError(f"--format: {error}") from None
+        return lambda context: FormatLines(template, context)
+    if given["output"] == "table":
+        return lambda context: TableLines(chosen, context, width=width, color=color)
+    return lambda context: RowLines(given["output"], chosen, context)

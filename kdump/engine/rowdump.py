@@ -3,32 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.format.index import parse_offset_index, parse_time_index, parse_txn_index, used_entries
 from kdump.format.snapshot import parse_snapshot
 from kdump.kafka import rows
-from kdump.kafka.dumplog.targets import Target
 from kdump.log.names import Kind
 from kdump.log.source import open_source, read_whole
+from kdump.scan.redacted import RedactingPrinter
 from kdump.scan.run import FileRun
 from kdump.scan.selection import RowBudget
-from kdump.scan.view import Emit, LogView, ViewOptions
+from kdump.scan.target import Target
+from kdump.scan.transactions import transactions_of
+from kdump.scan.view import Emit, LogView, Printer, ViewOptions
 from kdump.tables import BATCH, INDEX, PRODUCER, TIME_INDEX, TXN_INDEX, Table
 from kdump.writers.context import FileContext
-from kdump.writers.printers import RowLines, RowPrinter, Syntax
+from kdump.writers.printers import Lines, RowPrinter
 
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
     """What is shown and how it is written."""
 
-    syntax: Syntax = "jsonl"
+    lines: Callable[[FileContext], Lines]
+    """Makes the writer of a file's rows."""
     table: Table = BATCH
     """Of logs: BATCH, RECORD or RECORD_METADATA."""
     fields: tuple[str, ...] | None = None
+    """Columns that are shown; None: all."""
     view: ViewOptions = field(default_factory=ViewOptions)
+    read_committed: bool = False
+    secret: bytes | None = None
+    """Given: keys and values are replaced by hashes keyed with it."""
+
+    @property
+    def shows_txn_state(self) -> bool:
+        """The outcome of transactions is among the columns."""
+        return "txnState" in (self.table.names if self.fields is None else self.fields)
 
 
 class RowDump(FileRun):
@@ -38,8 +50,9 @@ class RowDump(FileRun):
         options: what is shown.
         emit: takes whole lines.
         show_error: takes what is wrong with a file.
+        note: takes a line about how a file is read.
         budget: how many rows are shown.
-        note: takes what was read of each log.
+        verbose: say of each log what was read and how.
     """
 
     def __init__(
@@ -47,58 +60,82 @@ class RowDump(FileRun):
         options: RowOptions,
         emit: Emit,
         show_error: Callable[[KdumpError], None],
+        note: Callable[[str], None],
         *,
         budget: RowBudget | None = None,
-        note: Callable[[str], None] | None = None,
+        verbose: bool = False,
     ) -> None:
         super().__init__(show_error)
         self._options = options
         self._emit = emit
         self._budget = budget or RowBudget()
         self._note = note
+        self._verbose = verbose
         self._titled: Table | None = None
 
     def dump(self, target: Target) -> None:
-        """Dump one file; whatever is wrong with it is one error and the run goes on."""
+        """See FileRun."""
         if self._budget.is_spent:
             return
-        lines = RowLines(self._options.syntax, self._options.fields, FileContext.of(target.path))
-        with self.file(target.path):
-            if target.kind in (Kind.LOG, Kind.CHECKPOINT):
-                self._log(target, lines)
-            else:
-                table, found = _entries(target)
-                self._title(table, lines)
-                self._rows(table, found, lines)
+        lines = self._options.lines(FileContext.of(target.path))
+        try:
+            with self.file(target.path):
+                if target.kind in (Kind.LOG, Kind.CHECKPOINT):
+                    self._log(target, lines)
+                else:
+                    table, found = _entries(target)
+                    self._title(table, lines)
+                    self._rows(table, found, lines)
+        finally:
+            self._write(lines.finish())
 
-    def _log(self, target: Target, lines: RowLines) -> None:
+    def ignore(self, name: str) -> None:
+        """See FileRun."""
+        self._note(f"{name}: ignored, not a segment file by its name")
+
+    def finish(self) -> Iterator[str]:
+        """See FileRun: nothing."""
+        return iter(())
+
+    def _log(self, target: Target, lines: Lines) -> None:
         options = self._options
         self._title(options.table, lines)
         with open_source(target.path) as source:
-            view = LogView(
-                source, RowPrinter(lines, options.table, None), self._emit, options.view, budget=self._budget
-            )
+            view_options = options.view
+            transactions = None
+            if options.read_committed or (options.shows_txn_state and source.size is not None):
+                transactions = transactions_of(target.path)
+            if options.read_committed and transactions is not None:
+                view_options = replace(view_options, selection=view_options.selection.read_committed(transactions))
+            printer: Printer = RowPrinter(lines, options.table, transactions)
+            if options.secret is not None:
+                printer = RedactingPrinter(printer, options.secret)
+            view = LogView(source, printer, self._emit, view_options, budget=self._budget, note=self._note)
             try:
                 view.run()
             finally:
                 self.damaged |= view.damaged
-                if self._note is not None:
+                if self._verbose:
                     decoder = "columnar" if view.is_columnar else "scalar"
                     self._note(f"{target.path}: {view.bytes_read:,} bytes, {decoder} decoder")
-            if view.trailing and options.view.max_bytes is None:
+            if view.trailing:
                 raise DamageError(Codes.TRAILING_BYTES, f"{view.trailing} invalid bytes at the end", position=view.end)
 
-    def _rows(self, table: Table, found: Iterable[rows.Row], lines: RowLines) -> None:
+    def _rows(self, table: Table, found: Iterable[rows.Row], lines: Lines) -> None:
         for row in found:
             first, end = self._budget.admit(1)
             if end > first:
-                self._emit(lines.line(table, row).encode())
+                self._write(lines.line(table, row))
 
-    def _title(self, table: Table, lines: RowLines) -> None:
-        """CSV begins with the column names, and again where another table begins."""
-        if lines.syntax == "csv" and table is not self._titled:
+    def _title(self, table: Table, lines: Lines) -> None:
+        """A title comes once, and again where another table begins."""
+        if table is not self._titled:
             self._titled = table
-            self._emit(lines.title(table).encode())
+            self._write(lines.title(table))
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._emit(text.encode("utf-8", "surrogateescape"))
 
 
 def _entries(target: Target) -> tuple[Table, Iterator[rows.Row]]:

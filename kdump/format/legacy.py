@@ -66,24 +66,25 @@ class Message(NamedTuple):
         return crc32(self.data[MAGIC_OFFSET:]) == self.crc
 
     @property
-    def _key_position(self) -> int:
+    def key_position(self) -> int:
+        """Where the key's size lies in ``data``; the value's follows the key."""
         return _KEY_POSITION_V0 if self.magic == 0 else _KEY_POSITION_V1
 
     def key_size(self) -> int:
         """The stored int32, negative for null. DamageError when it lies outside the message."""
-        return self._size_at(self._key_position, "key")
+        return self._size_at(self.key_position, "key")
 
     def value_size(self) -> int:
         """The stored int32, negative for null. DamageError when it lies outside the message."""
-        return self._size_at(self._key_position + 4 + max(0, self.key_size()), "value")
+        return self._size_at(self.key_position + 4 + max(0, self.key_size()), "value")
 
     def key(self) -> bytes | None:
         """The key. DamageError when it does not fit the message."""
-        return self._bytes_at(self._key_position, "key")
+        return self._bytes_at(self.key_position, "key")
 
     def value(self) -> bytes | None:
         """The value. DamageError when it does not fit the message."""
-        return self._bytes_at(self._key_position + 4 + max(0, self.key_size()), "value")
+        return self._bytes_at(self.key_position + 4 + max(0, self.key_size()), "value")
 
     def _size_at(self, position: int, what: str) -> int:
         if position + 4 > len(self.data):

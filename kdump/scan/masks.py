@@ -12,6 +12,7 @@ from kdump.fast.headers import native_column
 from kdump.fast.records import RecordColumns
 from kdump.format.batch import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME
 from kdump.scan.selection import HeaderFilter, Range, Selection
+from kdump.scan.transactions import ABORTED, STATES
 
 
 def accepts_batches(headers: NDArray[np.void], selection: Selection) -> NDArray[np.bool_]:
@@ -35,6 +36,8 @@ def may_hold_records(headers: NDArray[np.void], selection: Selection) -> NDArray
         mask &= np.isin(native_column(headers, "producer_id"), list(selection.producer_ids))
     if selection.control is not None:
         mask &= (headers["attributes"] & CONTROL != 0) == selection.control
+    if selection.committed is not None:
+        mask &= selection.committed.column(headers) != STATES.index(ABORTED)
     return mask
 
 

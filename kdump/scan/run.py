@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kdump.codes import INPUT_CODES, KdumpError
+from kdump.scan.target import Target
 
 
-class FileRun:
+class FileRun(ABC):
     """Remembers what was met, for the exit status.
 
     Args:
@@ -21,6 +23,18 @@ class FileRun:
         self._show_error = show_error
         self.damaged = False
         self.unreadable = False
+
+    @abstractmethod
+    def dump(self, target: Target) -> None:
+        """Dump one file; whatever is wrong with it is one error and the run goes on."""
+
+    @abstractmethod
+    def ignore(self, name: str) -> None:
+        """A name of ``--files`` that is no segment file."""
+
+    @abstractmethod
+    def finish(self) -> Iterator[str]:
+        """What is left to say on standard error behind the last file, line by line with line ends."""
 
     def fail(self, error: KdumpError) -> None:
         """Say what is wrong and remember it."""

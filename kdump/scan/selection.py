@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
+from kdump.scan.transactions import ABORTED, Transactions
 
 Headers: TypeAlias = tuple[tuple[bytes, bytes | None], ...]
 
@@ -59,11 +60,21 @@ class Selection:
     headers: tuple[HeaderFilter, ...] = ()
     producer_ids: frozenset[int] = frozenset()
     control: bool | None = None
+    committed: Transactions | None = None
+    """Given: batches of its aborted transactions are left out."""
 
     @property
     def is_everything(self) -> bool:
         """Nothing is left out."""
         return self == _EVERYTHING
+
+    def read_committed(self, transactions: Transactions) -> Selection:
+        """What is left for a reader that sees committed transactions only, up to the first open one."""
+        first_open = transactions.first_open_offset
+        end = self.offsets.end
+        if first_open is not None:
+            end = first_open if end is None else min(end, first_open)
+        return replace(self, committed=transactions, offsets=Range(self.offsets.first, end))
 
     @property
     def by_contents(self) -> bool:
@@ -123,8 +134,10 @@ class Selection:
         return not self.producer_ids and self.control is not True
 
     def _accepts_header(self, header: BatchHeader) -> bool:
-        return (not self.producer_ids or header.producer_id in self.producer_ids) and (
-            self.control is None or header.is_control == self.control
+        return (
+            (not self.producer_ids or header.producer_id in self.producer_ids)
+            and (self.control is None or header.is_control == self.control)
+            and (self.committed is None or self.committed.state(header) != ABORTED)
         )
 
     def _accepts_contents(self, key: bytes | None, value: bytes | None, headers: Headers) -> bool:

@@ -8,10 +8,10 @@ marker is lost.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from kdump.codes import DamageError
+from kdump.codes import Codes, DamageError, KdumpError
 from kdump.format import control
 from kdump.format import record as v2
 from kdump.format.batch import (
@@ -23,8 +23,11 @@ from kdump.format.batch import (
     BatchHeader,
     parse_header,
 )
-from kdump.format.index import AbortedTxn
-from kdump.log.source import Source
+from kdump.format.index import parse_txn_index
+from kdump.format.snapshot import parse_snapshot
+from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.partition import segments_behind
+from kdump.log.source import Source, open_source, read_whole
 from kdump.log.walk import Chunk, Walk
 
 if TYPE_CHECKING:
@@ -34,6 +37,32 @@ if TYPE_CHECKING:
 COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
 STATES: Final = (None, COMMITTED, ABORTED, OPEN)
 """Outcomes by the numbers that ``Transactions.column`` gives; None: not a transactional batch."""
+
+
+def transactions_of(path: str) -> Transactions:
+    """The transactions that touch the segment at ``path``.
+
+    Read are the producer snapshot at its base offset (what was open before it), its own headers and transaction
+    index, and the segments behind it in the directory, until no transaction is open.
+
+    Raises:
+        KdumpError: a file cannot be read, or ``path`` is a stream, whose end is not known before it is shown.
+    """
+    found = Transactions()
+    name = parse_file_name(path)
+    if name is not None:
+        found.read_siblings(path)
+    with open_source(path) as source:
+        if source.size is None:
+            raise KdumpError(Codes.UNREADABLE, "transactions cannot be followed in a stream", path=path)
+        found.read_segment(source)
+    if name is not None and not name.state:
+        for segment in segments_behind(path):
+            if not found.has_open:
+                break
+            with open_source(segment) as source:
+                found.read_segment(source)
+    return found
 
 
 class Transactions:
@@ -62,10 +91,15 @@ class Transactions:
                 if data[start + MAGIC_OFFSET] == 2 and data[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL:
                     self._see(chunk, start, end)
 
-    def read_index(self, entries: Iterable[AbortedTxn]) -> None:
-        """Take in a transaction index."""
-        for txn in entries:
-            self._aborted.setdefault(txn.producer_id, []).append((txn.first_offset, txn.last_offset))
+    def read_siblings(self, path: str) -> None:
+        """Take in the producer snapshot and the transaction index beside a segment; damaged ones count as missing."""
+        with suppress(KdumpError):
+            for producer in parse_snapshot(read_whole(sibling(path, Kind.SNAPSHOT))):
+                if producer.current_txn_first_offset >= 0:
+                    self._open[producer.producer_id] = producer.current_txn_first_offset
+        with suppress(KdumpError):
+            for txn in parse_txn_index(read_whole(sibling(path, Kind.TXN_INDEX))):
+                self._aborted.setdefault(txn.producer_id, []).append((txn.first_offset, txn.last_offset))
 
     def state(self, header: BatchHeader) -> str | None:
         """The outcome of a batch's transaction; None for batches outside of any, and for markers."""

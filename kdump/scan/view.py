@@ -19,6 +19,7 @@ from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
+from kdump.scan.seek import Span, span_of
 from kdump.scan.selection import RowBudget, Selection
 from kdump.wire.checksum import crc32c
 from kdump.wire.compression import DEFAULT_LIMIT
@@ -72,7 +73,10 @@ class BlockPrinter(Protocol):
 
 
 class Printer(Protocol):
-    """An output format; every method gives whole rows. DamageError where the format cannot go on."""
+    """An output format; every method gives whole rows. DamageError where the format cannot go on.
+
+    Bytes that are no UTF-8 go through text as surrogates (``surrogateescape``).
+    """
 
     def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
         """A v2 batch; in a view of records what comes before its records."""
@@ -113,7 +117,17 @@ class ViewOptions:
 
 
 class LogView:
-    """A pass over one log.
+    """A pass over one log, or over the part of it that can hold what is selected.
+
+    Args:
+        source: the log.
+        printer: the output format.
+        emit: takes its rows.
+        options: what is looked at.
+        budget: how many rows are shown; shared by the files of a run.
+        observer: is shown the offsets of printed records.
+        on_first: is called with the first chunk, before its rows.
+        note: takes a line about how the log is read, where that is not as asked.
 
     After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes
     behind it), ``bytes_read``, ``is_columnar``.
@@ -129,6 +143,7 @@ class LogView:
         budget: RowBudget | None = None,
         observer: OffsetObserver | None = None,
         on_first: Callable[[Chunk], None] | None = None,
+        note: Callable[[str], None] | None = None,
     ) -> None:
         self._source = source
         self._printer = printer
@@ -139,6 +154,7 @@ class LogView:
         self._budget = budget or RowBudget()
         self._observer = observer
         self._on_first = on_first
+        self._note = note or (lambda line: None)
         self._previous_offset = -1
         self.damaged = False
         self.trailing = 0
@@ -155,7 +171,9 @@ class LogView:
         """
         options = self._options
         chunk_size = _RECORDS_CHUNK if options.with_records else _BATCHES_CHUNK
-        walk = Walk(self._source, limit=options.max_bytes, chunk_size=chunk_size)
+        span = span_of(self._source, self._selection, self._note) if self._selects else Span()
+        ends = [end for end in (span.end, options.max_bytes) if end is not None]
+        walk = Walk(self._source, limit=min(ends, default=None), start=span.start, chunk_size=chunk_size)
         columnar: ColumnarView | None = None
         is_first = True
         for chunk in walk.chunks():
@@ -179,7 +197,7 @@ class LogView:
                 position=walk.position,
             )
         self.end = walk.position
-        self.trailing = walk.end - walk.position
+        self.trailing = 0 if ends else walk.end - walk.position
 
     def _columnar(self, chunk: Chunk) -> ColumnarView | None:
         """The columnar path where the file, by its first chunk, has rows enough to pay for importing numpy."""
@@ -231,7 +249,7 @@ class LogView:
             error.located(position=chunk.position + start)
             raise
         finally:
-            self._emit("".join(text).encode())
+            self._emit("".join(text).encode("utf-8", "surrogateescape"))
 
     def _batch(self, data: memoryview, start: int, end: int, position: int, text: list[str]) -> None:
         """Append the rows of the v2 batch at ``data[start:end]``."""

@@ -16,14 +16,20 @@ class BlockWriter:
     On a terminal every call is written at once, and control characters (all but line end and tab) appear as
     ``\xNN``: nothing stored in a file may drive the terminal. Anywhere else the bytes are exact.
 
+    Args:
+        descriptor: where the bytes go.
+        is_terminal: None: ask the descriptor. A pager's pipe is one, too.
+        escapes: False when control characters are escaped already (what is left are colours).
+
     Raises:
         BrokenPipeError: the reader is gone.
         OSError: the descriptor cannot be written.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, *, is_terminal: bool | None = None, escapes: bool = True) -> None:
         self._descriptor = descriptor
-        self._escapes = os.isatty(descriptor)
+        self._at_once = os.isatty(descriptor) if is_terminal is None else is_terminal
+        self._escapes = self._at_once and escapes
         self._pending: list[bytes | memoryview] = []
         self._size = 0
 
@@ -33,7 +39,7 @@ class BlockWriter:
             data = _CONTROL.sub(_escape, data)
         self._pending.append(data)
         self._size += len(data)
-        if self._size >= _BLOCK_SIZE or self._escapes:
+        if self._size >= _BLOCK_SIZE or self._at_once:
             self.flush()
 
     def flush(self) -> None:

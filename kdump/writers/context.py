@@ -17,6 +17,10 @@ class FileContext:
     topic: str | None
     partition: int | None
 
+    def columns(self) -> dict[str, str | int | None]:
+        """Values by column name."""
+        return {"file": self.file, "topic": self.topic, "partition": self.partition}
+
     @classmethod
     def of(cls, path: str) -> FileContext:
         """Topic and partition are those of the directory the file lies in, None when it is no ``<topic>-<n>``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
@@ -21,6 +21,22 @@ if TYPE_CHECKING:
 Syntax = Literal["jsonl", "csv"]
 
 
+class Lines(Protocol):
+    """A way to write rows of any table."""
+
+    def title(self, table: Table) -> str:
+        """What comes before the first row of a table."""
+
+    def line(self, table: Table, row: rows.Row) -> str:
+        """One row; empty when it is held back for a page."""
+
+    def finish(self) -> str:
+        """What was held back."""
+
+    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter | None:
+        """The same way for columns, None when there is none."""
+
+
 class RowLines:
     """Rows of any table as lines of text.
 
@@ -35,7 +51,7 @@ class RowLines:
         self.syntax = syntax
         self.fields = fields
         self.context = context
-        self._file = {"file": context.file, "topic": context.topic, "partition": context.partition}
+        self._file = context.columns()
 
     def line(self, table: Table, row: rows.Row) -> str:
         """One row, with its line end."""
@@ -47,13 +63,21 @@ class RowLines:
 
     def title(self, table: Table) -> str:
         """The line of column names that CSV begins with."""
-        return csv_line(self.fields or table.names)
+        return csv_line(self.fields or table.names) if self.syntax == "csv" else ""
+
+    def finish(self) -> str:
+        """Nothing is held back."""
+        return ""
+
+    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter:
+        """See Lines."""
+        return _RowColumns(self, table, transactions)
 
 
 class RowPrinter:
     """Prints batches (table BATCH) or, with a table of records, records only."""
 
-    def __init__(self, lines: RowLines, table: Table, transactions: Transactions | None) -> None:
+    def __init__(self, lines: Lines, table: Table, transactions: Transactions | None) -> None:
         self._lines = lines
         self._table = table
         self._with_records = table.type == "record"
@@ -80,9 +104,9 @@ class RowPrinter:
         """See Printer."""
         return self._lines.line(self._table, rows.legacy_record_row(entry, position, is_valid, record))
 
-    def columns(self) -> BlockPrinter:
+    def columns(self) -> BlockPrinter | None:
         """See Printer."""
-        return _RowColumns(self._lines, self._table, self._transactions)
+        return self._lines.block_printer(self._table, self._transactions)
 
 
 class _RowColumns:

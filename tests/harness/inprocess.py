@@ -8,8 +8,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from kdump.codes import KdumpError
-from kdump.kafka.dumplog.options import DecodePath, DumpOptions
-from kdump.kafka.dumplog.tool import DumpTool, Target, target_by_java_name, target_by_path
+from kdump.kafka.dumplog.options import DumpOptions
+from kdump.kafka.dumplog.targets import target_by_java_name
+from kdump.scan.target import Target, target_by_path
+from kdump.kafka.dumplog.tool import DumpTool
+from kdump.scan.view import DecodePath
+from kdump.wire.checksum import Buffer
 from tests.harness.outcome import Outcome
 
 DAMAGED = 1
@@ -58,7 +62,10 @@ def run_in_process(files: Iterable[str], options: DumpOptions, way: Way = DEFAUL
     def show_error(error: KdumpError) -> None:
         complain(f"kdump: {error}")
 
-    tool = DumpTool(replace(options, path=way.path), out.append, complain, show_error)
+    def emit(text: Buffer) -> None:
+        out.append(bytes(text))
+
+    tool = DumpTool(replace(options, path=way.path), emit, complain, show_error)
     failure = None
     try:
         for name in files:

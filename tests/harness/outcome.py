@@ -89,10 +89,12 @@ def expected_reports(java: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """
     kept = []
     for heading, *lines in java:
+        left_out: tuple[str, ...] = ()
         if heading.startswith(_NON_CONSECUTIVE) and not _starts_at_zero(heading.removeprefix(_NON_CONSECUTIVE)):
-            lines = [line for line in lines if not line.startswith(_FIRST_RECORD)]
-        if lines:
-            kept.append((heading, *lines))
+            left_out = (_FIRST_RECORD,)
+        shown = [line for line in lines if not line.startswith(left_out)]
+        if shown:
+            kept.append((heading, *shown))
     return kept
 
 

@@ -5,14 +5,17 @@ Source: shared/spec/dump-output.md sections 4, 5 and 9.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kdump.format.batch import LENGTH_OFFSET
 from kdump.kafka.dumplog.offsets import OffsetContinuity
 from kdump.kafka.dumplog.options import MAX_BYTES, DumpOptions
 from kdump.kafka.dumplog.printer import TextPrinter
 from kdump.log.source import Source
 from kdump.log.walk import Chunk
+from kdump.scan.redacted import RedactingPrinter
 from kdump.scan.selection import RowBudget
-from kdump.scan.view import Emit, LogView, ViewOptions
+from kdump.scan.view import Emit, LogView, Printer, ViewOptions
 
 
 class LogDump:
@@ -25,6 +28,7 @@ class LogDump:
         emit: takes whole lines.
         heading: the ``Log starting offset`` line is to come from the first entry.
         budget: how many lines of the view are shown.
+        note: takes a line about how the log is read, where that is not as asked.
 
     After ``run``: ``damaged`` (an invalid CRC or trailing bytes were shown), ``continuity`` (the record offsets seen,
     when records are shown), ``bytes_read`` and ``is_columnar`` (which decoder printed it).
@@ -39,32 +43,36 @@ class LogDump:
         *,
         heading: bool = False,
         budget: RowBudget | None = None,
+        note: Callable[[str], None] | None = None,
     ) -> None:
         self._name = name
         self._emit = emit
         self._heading = heading
-        self._max_bytes = None if options.max_bytes == MAX_BYTES else options.max_bytes
         self.continuity = OffsetContinuity()
+        printer: Printer = TextPrinter(options)
+        if options.secret is not None:
+            printer = RedactingPrinter(printer, options.secret)
         self._view = LogView(
             source,
-            TextPrinter(options),
+            printer,
             emit,
             ViewOptions(
                 with_records=options.records,
                 selection=options.selection,
-                max_bytes=self._max_bytes,
+                max_bytes=None if options.max_bytes == MAX_BYTES else options.max_bytes,
                 max_decompressed_size=options.max_decompressed_size,
                 path=options.path,
             ),
             budget=budget,
             observer=self.continuity if options.records and options.selection.is_everything else None,
             on_first=self._emit_heading,
+            note=note,
         )
 
     @property
     def damaged(self) -> bool:
         """An invalid CRC or trailing bytes were shown."""
-        return self._view.damaged or bool(self._view.trailing and self._max_bytes is None)
+        return self._view.damaged or self._view.trailing > 0
 
     @property
     def bytes_read(self) -> int:
@@ -85,7 +93,7 @@ class LogDump:
         """
         self._view.run()
         self._emit_heading(None)
-        if self._view.trailing and self._max_bytes is None:
+        if self._view.trailing:
             self._emit(f"Found {self._view.trailing} invalid bytes at the end of {self._name}\n".encode())
 
     def _emit_heading(self, chunk: Chunk | None) -> None:

@@ -62,6 +62,9 @@ class DumpOptions:
     max_decompressed_size: int = DEFAULT_LIMIT
     path: DecodePath = DecodePath.AUTO
     selection: Selection = field(default_factory=Selection)
+    read_committed: bool = False
+    secret: bytes | None = None
+    """Given: keys and values are replaced by hashes keyed with it."""
 
     @property
     def records(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from kdump.codes import Codes, DamageError, KdumpError
@@ -16,12 +17,13 @@ from kdump.kafka.dumplog.indexes import IndexFile
 from kdump.kafka.dumplog.logs import LogDump
 from kdump.kafka.dumplog.options import DumpOptions
 from kdump.kafka.dumplog.reports import Reports
-from kdump.kafka.dumplog.targets import Target
 from kdump.kafka.java import normalize_path, parse_int, parse_long
 from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, sibling
 from kdump.log.source import Source, open_source, read_whole
 from kdump.scan.run import FileRun
 from kdump.scan.selection import RowBudget
+from kdump.scan.target import Target
+from kdump.scan.transactions import transactions_of
 from kdump.scan.view import Emit
 
 _LINES_AT_A_TIME = 4096
@@ -60,18 +62,18 @@ class DumpTool(FileRun):
         self._reports = Reports()
 
     def ignore(self, name: str) -> None:
-        """A name of ``--files`` that is no segment file."""
+        """See FileRun; the Java tool names it all the same."""
         self._line(f"Dumping {normalize_path(name)}\n")
         self._complain(f"Ignoring unknown file {normalize_path(name)}")
 
     def dump(self, target: Target) -> None:
-        """Dump one file; whatever is wrong with it is one line on stderr and the run goes on."""
-        self._line(f"Dumping {target.display_name}\n")
+        """See FileRun."""
+        self._line(f"Dumping {normalize_path(target.path)}\n")
         with self.file(target.path):
             _KINDS[target.kind](self, target)
 
     def finish(self) -> Iterator[str]:
-        """The end-of-run reports, line by line with line ends."""
+        """See FileRun: the end-of-run reports."""
         return self._reports.lines()
 
     def _line(self, text: str) -> None:
@@ -106,9 +108,19 @@ class DumpTool(FileRun):
         self._dump_batches(target)
 
     def _dump_batches(self, target: Target) -> None:
+        options = self._options
+        if options.read_committed:
+            selection = options.selection.read_committed(transactions_of(target.path))
+            options = replace(options, selection=selection)
         with open_source(target.path) as source:
             log = LogDump(
-                source, target.file_name, self._options, self._emit, heading=target.unnamed, budget=self._budget
+                source,
+                target.file_name,
+                options,
+                self._emit,
+                heading=target.unnamed,
+                budget=self._budget,
+                note=lambda line: self._complain(f"kdump: {line}"),
             )
             try:
                 log.run()
@@ -132,7 +144,7 @@ class DumpTool(FileRun):
         base_offset = _number(target)
         # Opened to tell a missing file from a missing log before anything is printed.
         with open_source(target.path), _open_sibling(target, Kind.LOG) as log:
-            yield IndexFile(target.path, target.display_name, base_offset, log)
+            yield IndexFile(target.path, normalize_path(target.path), base_offset, log)
 
     def _dump_txn_index(self, target: Target) -> None:
         _number(target)

@@ -1,0 +1,66 @@
+"""Standard output and standard error, in step with each other."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import traceback
+
+from kdump.codes import KdumpError
+from kdump.writers.blocks import BlockWriter
+
+_STDOUT, _STDERR = 1, 2
+_WIDTH_OF_A_PIPE = 160
+
+
+class Console:
+    """Where a command's output goes.
+
+    Args:
+        color: ``auto``, ``always`` or ``never``.
+        escapes: control characters are to be escaped on a terminal.
+        pager: show standard output in ``$PAGER`` when it is a terminal.
+        show_traceback: with every error.
+    """
+
+    def __init__(
+        self, *, color: str = "auto", escapes: bool = True, pager: bool = False, show_traceback: bool = False
+    ) -> None:
+        self.is_terminal = os.isatty(_STDOUT)
+        self.color = color == "always" or (color == "auto" and self.is_terminal and not os.environ.get("NO_COLOR"))
+        self.width = shutil.get_terminal_size((_WIDTH_OF_A_PIPE, 24)).columns if self.is_terminal else _WIDTH_OF_A_PIPE
+        self._pager = _start_pager() if pager and self.is_terminal else None
+        descriptor = self._pager.stdin.fileno() if self._pager and self._pager.stdin else _STDOUT
+        self.out = BlockWriter(descriptor, is_terminal=self.is_terminal, escapes=escapes)
+        self.errors = BlockWriter(_STDERR)
+        self._show_traceback = show_traceback
+
+    def complain(self, line: str) -> None:
+        """A line on standard error, behind all that was written before it."""
+        self.out.flush()
+        self.errors.write(os.fsencode(line) + b"\n")
+        self.errors.flush()
+
+    def note(self, line: str) -> None:
+        """The same, with the program's name."""
+        self.complain(f"kdump: {line}")
+
+    def show_error(self, error: KdumpError) -> None:
+        """The same for what is wrong with a file."""
+        self.note(str(error))
+        if self._show_traceback:
+            self.complain("".join(traceback.format_exception(error)).rstrip())
+
+    def close(self) -> None:
+        """Write what is pending and wait for the pager's user."""
+        self.out.flush()
+        self.errors.flush()
+        if self._pager is not None:
+            self._pager.communicate()
+
+
+def _start_pager() -> subprocess.Popen[bytes]:
+    command = shlex.split(os.environ.get("PAGER") or "less -R")
+    return subprocess.Popen(command, stdin=subprocess.PIPE)

@@ -1,0 +1,64 @@
+"""Keys and values replaced by keyed hashes, so that a capture's dump can be shared."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+from kdump.format.batch import BatchHeader
+from kdump.format.legacy import LegacyRecord, Message
+from kdump.format.record import Record
+from kdump.scan.view import BlockPrinter, Printer
+
+
+class RedactingPrinter:
+    """Hands records on with other keys, values and header values of the same sizes; what was equal stays equal.
+
+    Control records, which hold nothing of users, stay as they are. CRCs and verdicts are those of the original.
+    """
+
+    def __init__(self, printer: Printer, secret: bytes) -> None:
+        self._printer = printer
+        self._secret = secret
+
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
+        """See Printer."""
+        return self._printer.batch(header, position, is_valid)
+
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
+        """See Printer."""
+        if not header.is_control:
+            record = record._replace(
+                key=self._hash(record.key),
+                value=self._hash(record.value),
+                headers=tuple((key, self._hash(value)) for key, value in record.headers),
+            )
+        return self._printer.record(header, position, is_valid, record)
+
+    def entry(self, entry: Message, position: int, is_valid: bool) -> str:
+        """See Printer."""
+        return self._printer.entry(entry, position, is_valid)
+
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
+        """See Printer."""
+        message = record.message
+        data = bytearray(message.data)
+        position = message.key_position + 4
+        for content in (message.key(), message.value()):
+            hidden_content = self._hash(content) or b""
+            data[position : position + len(hidden_content)] = hidden_content
+            position += len(hidden_content) + 4
+        hidden = message._replace(data=memoryview(bytes(data)))
+        return self._printer.legacy_record(entry, position, is_valid, record._replace(message=hidden))
+
+    def columns(self) -> BlockPrinter | None:
+        """None: records are replaced one by one."""
+        return None
+
+    def _hash(self, data: bytes | None) -> bytes | None:
+        """Letters and digits of the same size, from a hash keyed with the secret."""
+        if data is None:
+            return None
+        digest = hashlib.blake2b(data, key=self._secret).digest()
+        token = base64.b32encode(digest).rstrip(b"=").lower()
+        return (token * (len(data) // len(token) + 1))[: len(data)]

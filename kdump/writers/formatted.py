@@ -1,0 +1,109 @@
+r"""Records by a format string with the verbs of kcat and rpk.
+
+``%t`` topic, ``%p`` partition, ``%o`` offset, ``%T`` or ``%d`` timestamp (ms), ``%k`` key, ``%K`` its size, ``%v`` or
+``%s`` value, ``%V`` or ``%S`` its size, ``%h`` headers as ``name=value,...``, ``%H`` how many, ``%e`` leader epoch,
+``%x`` producer id, ``%y`` producer epoch, ``%f`` file, ``%i`` number of the row from 1, ``%%`` a percent sign; ``\n``,
+``\t``, ``\r``, ``\0``, ``\\`` and ``\xNN``. Null is empty, its size -1. No line end is added.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from kdump.kafka.rows import Row
+from kdump.tables import RECORD, Table
+from kdump.writers.context import FileContext
+
+if TYPE_CHECKING:
+    from kdump.scan.transactions import Transactions
+    from kdump.scan.view import BlockPrinter
+
+_TOKEN: Final = re.compile(r"%(.)|\\(x[0-9a-fA-F]{2}|.)|([^%\\]+)|(.)", re.DOTALL)
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
+
+
+def _column(name: str) -> Callable[[Row], str]:
+    return lambda row: _text(row[name])
+
+
+_VERBS: Final[dict[str, Callable[[Row], str]]] = {
+    "t": _column("topic"),
+    "p": _column("partition"),
+    "f": _column("file"),
+    "o": _column("offset"),
+    "T": _column("timestamp"),
+    "d": _column("timestamp"),
+    "k": _column("key"),
+    "K": _column("keySize"),
+    "v": _column("value"),
+    "s": _column("value"),
+    "V": _column("valueSize"),
+    "S": _column("valueSize"),
+    "h": lambda row: ",".join(f"{_text(key)}={_text(value)}" for key, value in row["headers"]),
+    "H": lambda row: str(len(row["headers"])),
+    "e": _column("partitionLeaderEpoch"),
+    "x": _column("producerId"),
+    "y": _column("producerEpoch"),
+    "i": _column("number"),
+    "%": lambda row: "%",
+}
+
+
+class FormatLines:
+    """Rows of the table RECORD as a format string has them.
+
+    Raises:
+        ValueError: an unknown verb or escape.
+    """
+
+    def __init__(self, template: str, context: FileContext) -> None:
+        self._parts = [_part(match) for match in _TOKEN.finditer(template)]
+        self._file = context.columns()
+        self._number = 0
+
+    def title(self, table: Table) -> str:
+        """Nothing."""
+        return ""
+
+    def finish(self) -> str:
+        """Nothing is held back."""
+        return ""
+
+    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter | None:
+        """None: a format string is filled in row by row."""
+        return None
+
+    def line(self, table: Table, row: Row) -> str:
+        """One record; rows of other tables print nothing."""
+        if table is not RECORD:
+            return ""
+        self._number += 1
+        row = {**self._file, "number": self._number, **row}
+        return "".join(part(row) for part in self._parts)
+
+
+def _part(match: re.Match[str]) -> Callable[[Row], str]:
+    verb, escape, text, stray = match.groups()
+    if verb is not None:
+        if verb not in _VERBS:
+            raise ValueError(f"unknown verb %{verb}")
+        return _VERBS[verb]
+    if escape is not None:
+        text = bytes([int(escape[1:], 16)]).decode("latin-1") if escape[0] == "x" and len(escape) == 3 else None
+        if text is not None and ord(text) > 0x7F:
+            text = text.encode("latin-1").decode("utf-8", "surrogateescape")
+        text = text if text is not None else _ESCAPES.get(escape)
+    if text is None:
+        raise ValueError(f"unknown escape \\{escape}" if escape is not None else f"'{stray}' at the end")
+    literal = text
+    return lambda row: literal
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return str(value)

@@ -1,0 +1,164 @@
+"""Rows as a table for eyes, sized to the terminal, coloured by meaning."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from kdump.kafka.rows import Row
+from kdump.tables import BATCH, RECORD, RECORD_METADATA, Table
+from kdump.writers.context import FileContext
+from kdump.writers.rows import plain
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from kdump.scan.transactions import Transactions
+    from kdump.scan.view import BlockPrinter
+
+_PAGE_ROWS: Final = 200
+"""Rows that share one set of column widths; a long dump must not be held in memory for its widths."""
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_TIMES: Final = frozenset({"timestamp", "maxTimestamp", "lastTimestamp", "deleteHorizonMs"})
+_CONTENTS: Final = frozenset({"BYTES", "BYTES_LIST", "HEADERS", "OBJECT", "TEXT"})
+_LEAST_CONTENTS: Final = 10
+_MOST_CHARACTERS: Final = 200
+"""Of one cell: rich would measure megabytes only to cut them."""
+
+_DEFAULT_FIELDS: Final = {
+    BATCH: (
+        "baseOffset",
+        "lastOffset",
+        "count",
+        "position",
+        "size",
+        "maxTimestamp",
+        "compression",
+        "producerId",
+        "isTransactional",
+        "isControl",
+        "isValid",
+    ),
+    RECORD: ("offset", "timestamp", "key", "value", "headers", "producerId", "txnState", "controlType", "problem"),
+    RECORD_METADATA: (
+        "offset",
+        "timestamp",
+        "keySize",
+        "valueSize",
+        "headerKeys",
+        "producerId",
+        "txnState",
+        "controlType",
+    ),
+}
+
+
+class TableLines:
+    """Collects rows and gives them back as tables, a page at a time.
+
+    Args:
+        fields: columns; None: those that fit a terminal.
+        context: the file the rows come from.
+        width: characters of the terminal.
+        color: ANSI colours.
+    """
+
+    def __init__(self, fields: Sequence[str] | None, context: FileContext, *, width: int, color: bool) -> None:
+        self._fields = fields
+        self._context = context
+        self._width = width
+        self._color = color
+        self._table: Table | None = None
+        self._rows: list[Row] = []
+
+    def title(self, table: Table) -> str:
+        """Nothing: every page has its own."""
+        return ""
+
+    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter | None:
+        """None: a table is made of single rows."""
+        return None
+
+    def line(self, table: Table, row: Row) -> str:
+        """Take a row; the text of a page when one is full."""
+        before = self.finish() if self._table not in (None, table) else ""
+        self._table = table
+        self._rows.append(row)
+        return before + (self.finish() if len(self._rows) >= _PAGE_ROWS else "")
+
+    def finish(self) -> str:
+        """The text of the rows that are left."""
+        if self._table is None or not self._rows:
+            return ""
+        from rich.console import Console
+        from rich.table import Table as RichTable
+
+        names = self._fields or _DEFAULT_FIELDS.get(self._table) or self._table.names[4:]
+        grid = RichTable(
+            title=f"{escape(self._context.file)}  {self._table.type}", title_justify="left", pad_edge=False
+        )
+        types = {column.name: column.type.name for column in self._table.columns}
+        file_columns = {"type": self._table.type, **self._context.columns()}
+        rows = [{**file_columns, **row} for row in self._rows]
+        self._rows = []
+        cells = [[_cell(name, row.get(name)) for name in names] for row in rows]
+        for number, name in enumerate(names):
+            is_number = types.get(name, "").startswith("INT") and name not in _TIMES
+            widest = max(len(name), *(cell_row[number].cell_len for cell_row in cells))
+            # Contents give way; what identifies a row is shown whole.
+            least = min(widest, _LEAST_CONTENTS) if types.get(name) in _CONTENTS else widest
+            justify: Literal["left", "right"] = "right" if is_number else "left"
+            grid.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", min_width=least)
+        for row, cell_row in zip(rows, cells, strict=True):
+            grid.add_row(*cell_row, style=_style(row))
+        text = io.StringIO()
+        Console(file=text, width=self._width, force_terminal=self._color, no_color=not self._color).print(grid)
+        return text.getvalue()
+
+
+def escape(text: str) -> str:
+    r"""Control characters as ``\xNN``: nothing stored in a file may drive the terminal."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+def _cell(name: str, value: Any) -> Text:
+    from rich.text import Text
+
+    if value is None:
+        return Text("null" if name in ("key", "value") else "", style="dim")
+    if name in _TIMES and isinstance(value, int):
+        return Text(_time(value))
+    value = plain(value)
+    if isinstance(value, bool):
+        return Text("yes" if value else "no", style="" if value else "dim")
+    if isinstance(value, list | dict):
+        return Text(escape(_compact(value))[:_MOST_CHARACTERS])
+    return Text(escape(str(value)[:_MOST_CHARACTERS]))
+
+
+def _compact(value: list[Any] | dict[str, Any]) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{name}={item}" for name, item in value.items())
+    return ",".join(f"{item[0]}={item[1]}" if isinstance(item, list) else str(item) for item in value)
+
+
+def _time(milliseconds: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(milliseconds)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03}" if milliseconds >= 0 else str(milliseconds)
+
+
+def _style(row: Row) -> str:
+    """Damage red, aborted records dim, control batches magenta, transactional ones cyan."""
+    if row.get("isValid") is False or row.get("problem"):
+        return "bold red"
+    if row.get("txnState") == "aborted":
+        return "dim yellow"
+    if row.get("isControl"):
+        return "magenta"
+    return "cyan" if row.get("isTransactional") else ""

@@ -1,0 +1,108 @@
+"""Columns of JSON and CSV values against the standard library."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from base64 import b64decode, b64encode
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdump.fast.quoting import csv_strings, csv_text, json_strings
+from kdump.fast.text import Literal, RaggedText, assemble
+
+STRINGS = st.lists(
+    st.none()
+    | st.binary(max_size=8)
+    | st.text(max_size=8).map(str.encode)
+    | st.text('ab"\\,\r\n\t\x00\x1f\x7fé\u2028\U0001f600 ', max_size=8).map(str.encode),
+    min_size=1,
+    max_size=12,
+)
+EDGES = [0x00, 0x22, 0x41, 0x5C, 0x80, 0x90, 0xA0, 0xBF, 0xC1, 0xC2, 0xE0, 0xE2, 0xED, 0xF0, 0xF4, 0xF5]
+
+
+def column(strings: list[bytes | None]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    text = RaggedText.join([string or b"" for string in strings])
+    size = np.array([-1 if string is None else len(string) for string in strings], np.int32)
+    return text.data, text.bounds[:-1], size
+
+
+def as_json(strings: list[bytes | None]) -> list[str]:
+    columns = [*json_strings(*column(strings)), Literal(b"\xff")]
+    return [piece[:-1].decode() for piece in assemble(columns, len(strings)).split()]
+
+
+def as_csv(strings: list[bytes | None], *, alone: bool = False) -> list[str]:
+    columns = csv_strings(*column(strings), alone=alone)
+    return [piece.decode() for piece in assemble(columns, len(strings)).split()]
+
+
+def json_value(data: bytes | None) -> object:
+    """What a value of bytes is in a row; the reference of both outputs."""
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(data).decode()}
+
+
+def dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def csv_field(value: object) -> object:
+    return dumps(value) if isinstance(value, dict | list) else value
+
+
+def csv_line(fields: list[object]) -> str:
+    """Quoted as with both line ends in the terminator: Python before 3.13 otherwise leaves a lone CR unquoted."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\r\n").writerow(fields)
+    return out.getvalue().removesuffix("\r\n") + "\n"
+
+
+def bytes_of(value: object) -> bytes | None:
+    if isinstance(value, dict):
+        return b64decode(value["base64"], validate=True)
+    assert value is None or isinstance(value, str)
+    return None if value is None else value.encode()
+
+
+@given(STRINGS)
+def test_json_strings(strings: list[bytes | None]) -> None:
+    values = as_json(strings)
+    assert values == [dumps(json_value(string)) for string in strings]
+    assert [bytes_of(json.loads(value)) for value in values] == strings
+
+
+@given(STRINGS)
+def test_csv_strings(strings: list[bytes | None]) -> None:
+    fields = [csv_field(json_value(string)) for string in strings]
+    assert [f"x,{field}\n" for field in as_csv(strings)] == [csv_line(["x", field]) for field in fields]
+    assert [f"{field}\n" for field in as_csv(strings, alone=True)] == [csv_line([field]) for field in fields]
+
+
+def test_every_character() -> None:
+    characters = [chr(code).encode() for code in range(0x11_0000) if not 0xD800 <= code < 0xE000]
+    assert as_json(characters) == [dumps(character.decode()) for character in characters]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_validity_of_each_string_alone(size: int) -> None:
+    """Cut sequences stand beside their ends here; neither may complete the other."""
+    strings: list[bytes | None] = [bytes(piece) for piece in product(EDGES, repeat=size)]
+    assert as_json(strings) == [dumps(json_value(string)) for string in strings]
+    assert as_json([b"\xe2\x82", b"\xac"]) == ['{"base64":"4oI="}', '{"base64":"rA=="}']
+
+
+@given(st.text(max_size=6), st.booleans())
+def test_csv_text(text: str, alone: bool) -> None:
+    expected = csv_line([text] if alone else [text, "x"]).removesuffix("\n" if alone else ",x\n")
+    assert csv_text(text.encode(), alone=alone).decode() == expected
