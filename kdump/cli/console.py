@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import traceback
 
+from kdump.cli.progress import ProgressLine
 from kdump.codes import KdumpError
+from kdump.scan.run import Reporter
 from kdump.writers.blocks import BlockWriter
 
 _STDOUT, _STDERR = 1, 2
@@ -30,15 +32,17 @@ class Console:
     ) -> None:
         self.is_terminal = os.isatty(_STDOUT)
         self.color = color == "always" or (color == "auto" and self.is_terminal and not os.environ.get("NO_COLOR"))
-        self.width = shutil.get_terminal_size((_WIDTH_OF_A_PIPE, 24)).columns if self.is_terminal else _WIDTH_OF_A_PIPE
+        self.width = shutil.get_terminal_size((_WIDTH_OF_A_PIPE, 24)).columns
         self._pager = _start_pager() if pager and self.is_terminal else None
         descriptor = self._pager.stdin.fileno() if self._pager and self._pager.stdin else _STDOUT
         self.out = BlockWriter(descriptor, is_terminal=self.is_terminal, escapes=escapes)
         self.errors = BlockWriter(_STDERR)
         self._show_traceback = show_traceback
+        self._progress = ProgressLine(is_shown=os.isatty(_STDERR) and not self.is_terminal)
 
     def complain(self, line: str) -> None:
         """A line on standard error, behind all that was written before it."""
+        self._progress.clear()
         self.out.flush()
         self.errors.write(os.fsencode(line) + b"\n")
         self.errors.flush()
@@ -53,8 +57,13 @@ class Console:
         if self._show_traceback:
             self.complain("".join(traceback.format_exception(error)).rstrip())
 
+    def reporter(self, *, verbose: bool) -> Reporter:
+        """For a run over files."""
+        return Reporter(self.show_error, self.complain, self._progress.show, verbose)
+
     def close(self) -> None:
         """Write what is pending and wait for the pager's user."""
+        self._progress.clear()
         self.out.flush()
         self.errors.flush()
         if self._pager is not None:

@@ -19,7 +19,7 @@ from kdump.kafka.dumplog.tool import DumpTool
 from kdump.kafka.java import split_commas
 from kdump.log.names import SIBLING_TEXT_FILES
 from kdump.log.partition import segment_files
-from kdump.scan.run import FileRun
+from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
 from kdump.scan.target import target_by_path
 from kdump.scan.view import Emit
@@ -78,10 +78,10 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         pager=given["pager"],
         show_traceback=given["traceback"],
     )
-    make_run = (_text_run if is_text else _row_run)(given, console)
+    make_run = _text_run(given) if is_text else _row_run(given, console)
 
-    def execute(emit: Emit, show_error: Callable[[KdumpError], None], budget: RowBudget) -> FileRun:
-        run = make_run(emit, show_error, budget)
+    def execute(emit: Emit, reporter: Reporter, budget: RowBudget) -> FileRun:
+        run = make_run(emit, reporter, budget)
         if files is None:
             _dump_paths(run, paths, all_files)
         else:
@@ -91,12 +91,12 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
     budget = RowBudget(take=given["take"])
     if given["tail"] is not None:
         counted = RowBudget(skip=_COUNT_ONLY)
-        execute(lambda text: None, lambda error: None, counted)
+        execute(lambda text: None, Reporter(lambda error: None, lambda line: None), counted)
         budget = RowBudget(max(0, counted.seen - given["tail"]), given["tail"])
     if files is not None:
         for word in paths:
             console.note(f"{word}: ignored, as DumpLogSegments ignores it beside --files")
-    run = execute(console.out.write, console.show_error, budget)
+    run = execute(console.out.write, console.reporter(verbose=given["verbose"]), budget)
     console.out.flush()
     for line in run.finish():
         console.errors.write(os.fsencode(line))
@@ -104,10 +104,10 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
     return exit_status.combined(damaged=run.damaged, unreadable=run.unreadable)
 
 
-_MakeRun = Callable[[Emit, Callable[[KdumpError], None], RowBudget], FileRun]
+_MakeRun = Callable[[Emit, Reporter, RowBudget], FileRun]
 
 
-def _text_run(given: Mapping[str, Any], console: Console) -> _MakeRun:
+def _text_run(given: Mapping[str, Any]) -> _MakeRun:
     """The compatible text."""
     selection = view_options.selection(given)
     decoders = given["key_decoder_class"], given["value_decoder_class"]
@@ -129,9 +129,7 @@ def _text_run(given: Mapping[str, Any], console: Console) -> _MakeRun:
         read_committed=given["isolation"] == "read_committed",
         secret=view_options.secret(given),
     )
-    return lambda emit, show_error, budget: DumpTool(
-        options, emit, console.complain, show_error, verbose=given["verbose"], budget=budget
-    )
+    return lambda emit, reporter, budget: DumpTool(options, emit, reporter, budget=budget)
 
 
 def _row_run(given: Mapping[str, Any], console: Console) -> _MakeRun:
@@ -155,9 +153,7 @@ def _row_run(given: Mapping[str, Any], console: Console) -> _MakeRun:
         read_committed=given["isolation"] == "read_committed",
         secret=view_options.secret(given),
     )
-    return lambda emit, show_error, budget: RowDump(
-        options, emit, show_error, console.note, budget=budget, verbose=given["verbose"]
-    )
+    return lambda emit, reporter, budget: RowDump(options, emit, reporter, budget=budget)
 
 
 def _dump_names(run: FileRun, files: str) -> None:

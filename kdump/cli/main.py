@@ -15,6 +15,8 @@ import click
 from kdump import __version__
 from kdump.cli import exit_status
 
+_COMPLETION = "_KDUMP_COMPLETE"
+"""Environment variable by which a shell asks for completions (see click's documentation)."""
 _COMMANDS = {"dump": "Print Kafka segment files as DumpLogSegments does."}
 
 
@@ -67,6 +69,11 @@ def main() -> None:
 
 
 def _run() -> int:
+    instruction = os.environ.get(_COMPLETION)
+    if instruction is not None:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(cli, {}, "kdump", _COMPLETION, instruction)
     try:
         # Not cli.main(): that ends with 1 when the reader of a pipe has gone away.
         with cli.make_context("kdump", sys.argv[1:]) as context:

@@ -73,7 +73,7 @@ _OPTIONS: Final = (
     click.option(
         "--redact",
         is_flag=True,
-        help="Replace keys and values by keyed hashes of the same size; equal ones stay equal.",
+        help="Replace keys and values by keyed hashes of the same size.",
     ),
     click.option("--redact-key", metavar="SECRET", help="--redact with the same hashes in every run."),
     click.option(

@@ -12,7 +12,7 @@ from kdump.kafka import rows
 from kdump.log.names import Kind
 from kdump.log.source import open_source, read_whole
 from kdump.scan.redacted import RedactingPrinter
-from kdump.scan.run import FileRun
+from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
 from kdump.scan.target import Target
 from kdump.scan.transactions import transactions_of
@@ -49,28 +49,15 @@ class RowDump(FileRun):
     Args:
         options: what is shown.
         emit: takes whole lines.
-        show_error: takes what is wrong with a file.
-        note: takes a line about how a file is read.
+        reporter: takes what goes to stderr.
         budget: how many rows are shown.
-        verbose: say of each log what was read and how.
     """
 
-    def __init__(
-        self,
-        options: RowOptions,
-        emit: Emit,
-        show_error: Callable[[KdumpError], None],
-        note: Callable[[str], None],
-        *,
-        budget: RowBudget | None = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(show_error)
+    def __init__(self, options: RowOptions, emit: Emit, reporter: Reporter, *, budget: RowBudget | None = None) -> None:
+        super().__init__(reporter)
         self._options = options
         self._emit = emit
         self._budget = budget or RowBudget()
-        self._note = note
-        self._verbose = verbose
         self._titled: Table | None = None
 
     def dump(self, target: Target) -> None:
@@ -91,7 +78,7 @@ class RowDump(FileRun):
 
     def ignore(self, name: str) -> None:
         """See FileRun."""
-        self._note(f"{name}: ignored, not a segment file by its name")
+        self.reporter.note(f"{name}: ignored, not a segment file by its name")
 
     def finish(self) -> Iterator[str]:
         """See FileRun: nothing."""
@@ -110,14 +97,12 @@ class RowDump(FileRun):
             printer: Printer = RowPrinter(lines, options.table, transactions)
             if options.secret is not None:
                 printer = RedactingPrinter(printer, options.secret)
-            view = LogView(source, printer, self._emit, view_options, budget=self._budget, note=self._note)
+            view = LogView(source, printer, self._emit, view_options, budget=self._budget, reporter=self.reporter)
             try:
                 view.run()
             finally:
                 self.damaged |= view.damaged
-                if self._verbose:
-                    decoder = "columnar" if view.is_columnar else "scalar"
-                    self._note(f"{target.path}: {view.bytes_read:,} bytes, {decoder} decoder")
+                self.note_read(target.path, view)
             if view.trailing:
                 raise DamageError(Codes.TRAILING_BYTES, f"{view.trailing} invalid bytes at the end", position=view.end)
 

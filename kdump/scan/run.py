@@ -5,22 +5,48 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
 
 from kdump.codes import INPUT_CODES, KdumpError
 from kdump.scan.target import Target
 
 
+class ReadSummary(Protocol):
+    """What is known of a log after it was read."""
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the entries that were looked at."""
+
+    @property
+    def is_columnar(self) -> bool:
+        """The columnar decoder was used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """Where a run says what is not its output."""
+
+    show_error: Callable[[KdumpError], None]
+    """Takes what is wrong with a file."""
+    complain: Callable[[str], None]
+    """Takes a line (without line end) for standard error."""
+    progress: Callable[[str, int, int | None], None] = lambda path, done, size: None
+    """Takes a path, the bytes of it that are done, and its size (None: a stream)."""
+    verbose: bool = False
+    """Say of each log what was read and how."""
+
+    def note(self, line: str) -> None:
+        """A line with the program's name."""
+        self.complain(f"kdump: {line}")
+
+
 class FileRun(ABC):
-    """Remembers what was met, for the exit status.
+    """Remembers what was met, for the exit status: ``damaged`` calls for 1, ``unreadable`` for 3."""
 
-    Args:
-        show_error: takes what is wrong with a file.
-
-    ``damaged`` calls for exit status 1, ``unreadable`` for 3.
-    """
-
-    def __init__(self, show_error: Callable[[KdumpError], None]) -> None:
-        self._show_error = show_error
+    def __init__(self, reporter: Reporter) -> None:
+        self.reporter = reporter
         self.damaged = False
         self.unreadable = False
 
@@ -42,7 +68,13 @@ class FileRun(ABC):
             self.unreadable = True
         else:
             self.damaged = True
-        self._show_error(error)
+        self.reporter.show_error(error)
+
+    def note_read(self, path: str, view: ReadSummary) -> None:
+        """With ``verbose``: how a log was read."""
+        if self.reporter.verbose:
+            decoder = "columnar" if view.is_columnar else "scalar"
+            self.reporter.note(f"{path}: {view.bytes_read:,} bytes, {decoder} decoder")
 
     @contextmanager
     def file(self, path: str) -> Iterator[None]:

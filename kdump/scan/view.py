@@ -19,6 +19,7 @@ from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
+from kdump.scan.run import Reporter
 from kdump.scan.seek import Span, span_of
 from kdump.scan.selection import RowBudget, Selection
 from kdump.wire.checksum import crc32c
@@ -127,7 +128,7 @@ class LogView:
         budget: how many rows are shown; shared by the files of a run.
         observer: is shown the offsets of printed records.
         on_first: is called with the first chunk, before its rows.
-        note: takes a line about how the log is read, where that is not as asked.
+        reporter: takes how the log is read, where that is not as asked, and how far.
 
     After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes
     behind it), ``bytes_read``, ``is_columnar``.
@@ -143,7 +144,7 @@ class LogView:
         budget: RowBudget | None = None,
         observer: OffsetObserver | None = None,
         on_first: Callable[[Chunk], None] | None = None,
-        note: Callable[[str], None] | None = None,
+        reporter: Reporter | None = None,
     ) -> None:
         self._source = source
         self._printer = printer
@@ -154,7 +155,7 @@ class LogView:
         self._budget = budget or RowBudget()
         self._observer = observer
         self._on_first = on_first
-        self._note = note or (lambda line: None)
+        self._reporter = reporter
         self._previous_offset = -1
         self.damaged = False
         self.trailing = 0
@@ -171,7 +172,7 @@ class LogView:
         """
         options = self._options
         chunk_size = _RECORDS_CHUNK if options.with_records else _BATCHES_CHUNK
-        span = span_of(self._source, self._selection, self._note) if self._selects else Span()
+        span = self._span()
         ends = [end for end in (span.end, options.max_bytes) if end is not None]
         walk = Walk(self._source, limit=min(ends, default=None), start=span.start, chunk_size=chunk_size)
         columnar: ColumnarView | None = None
@@ -188,6 +189,8 @@ class LogView:
                 self._scalar(chunk, 0, len(chunk.starts))
             else:
                 columnar.show(chunk)
+            if self._reporter is not None:
+                self._reporter.progress(self._source.path, chunk.position + chunk.end, self._source.size)
             if self._budget.is_spent:
                 return
         if walk.stop is Stop.LENGTH_TOO_SMALL:
@@ -198,6 +201,11 @@ class LogView:
             )
         self.end = walk.position
         self.trailing = 0 if ends else walk.end - walk.position
+
+    def _span(self) -> Span:
+        if not self._selects:
+            return Span()
+        return span_of(self._source, self._selection, self._reporter.note if self._reporter else lambda line: None)
 
     def _columnar(self, chunk: Chunk) -> ColumnarView | None:
         """The columnar path where the file, by its first chunk, has rows enough to pay for importing numpy."""

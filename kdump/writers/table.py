@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kdump.kafka.rows import Row
-from kdump.tables import BATCH, RECORD, RECORD_METADATA, Table
+from kdump.tables import BATCH, FILE, RECORD, RECORD_METADATA, Table
 from kdump.writers.context import FileContext
 from kdump.writers.rows import plain
 
@@ -25,6 +25,8 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TIMES: Final = frozenset({"timestamp", "maxTimestamp", "lastTimestamp", "deleteHorizonMs"})
 _CONTENTS: Final = frozenset({"BYTES", "BYTES_LIST", "HEADERS", "OBJECT", "TEXT"})
 _LEAST_CONTENTS: Final = 10
+_FRAME: Final = 3
+"""Characters of a column's border and padding."""
 _MOST_CHARACTERS: Final = 200
 """Of one cell: rich would measure megabytes only to cut them."""
 
@@ -96,7 +98,11 @@ class TableLines:
         from rich.console import Console
         from rich.table import Table as RichTable
 
-        names = self._fields or _DEFAULT_FIELDS.get(self._table) or self._table.names[4:]
+        names = self._fields or [
+            name
+            for name in _DEFAULT_FIELDS.get(self._table, self._table.names[len(FILE) :])
+            if any(row.get(name) not in (None, ()) for row in self._rows)
+        ]
         grid = RichTable(
             title=f"{escape(self._context.file)}  {self._table.type}", title_justify="left", pad_edge=False
         )
@@ -105,18 +111,32 @@ class TableLines:
         rows = [{**file_columns, **row} for row in self._rows]
         self._rows = []
         cells = [[_cell(name, row.get(name)) for name in names] for row in rows]
-        for number, name in enumerate(names):
+        widest = [
+            max(len(name), *(cell_row[number].cell_len for cell_row in cells)) for number, name in enumerate(names)
+        ]
+        is_contents = [types.get(name) in _CONTENTS for name in names]
+        for name, width in zip(names, _shared(widest, is_contents, self._width), strict=True):
             is_number = types.get(name, "").startswith("INT") and name not in _TIMES
-            widest = max(len(name), *(cell_row[number].cell_len for cell_row in cells))
-            # Contents give way; what identifies a row is shown whole.
-            least = min(widest, _LEAST_CONTENTS) if types.get(name) in _CONTENTS else widest
             justify: Literal["left", "right"] = "right" if is_number else "left"
-            grid.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", min_width=least)
+            grid.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", width=width)
         for row, cell_row in zip(rows, cells, strict=True):
             grid.add_row(*cell_row, style=_style(row))
         text = io.StringIO()
         Console(file=text, width=self._width, force_terminal=self._color, no_color=not self._color).print(grid)
         return text.getvalue()
+
+
+def _shared(widest: list[int], is_contents: list[bool], width: int) -> list[int]:
+    """Column widths: what identifies a row is shown whole, contents share what is left, the narrow ones first."""
+    left = (
+        width - _FRAME * len(widest) - sum(size for size, gives in zip(widest, is_contents, strict=True) if not gives)
+    )
+    shared = list(widest)
+    flexible = sorted((column for column, gives in enumerate(is_contents) if gives), key=lambda column: widest[column])
+    for done, column in enumerate(flexible):
+        shared[column] = min(widest[column], max(_LEAST_CONTENTS, left // (len(flexible) - done)))
+        left -= shared[column]
+    return shared
 
 
 def escape(text: str) -> str:

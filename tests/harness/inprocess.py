@@ -10,8 +10,9 @@ from enum import Enum
 from kdump.codes import KdumpError
 from kdump.kafka.dumplog.options import DumpOptions
 from kdump.kafka.dumplog.targets import target_by_java_name
-from kdump.scan.target import Target, target_by_path
 from kdump.kafka.dumplog.tool import DumpTool
+from kdump.scan.run import Reporter
+from kdump.scan.target import Target, target_by_path
 from kdump.scan.view import DecodePath
 from kdump.wire.checksum import Buffer
 from tests.harness.outcome import Outcome
@@ -48,6 +49,11 @@ _TARGET_OF: dict[Door, Callable[[str], Target | None]] = {
 }
 
 
+def can_name(way: Way, name: str) -> bool:
+    """Whether kdump takes ``name`` for a segment file at this door: a PATH knows kdump's own file names only."""
+    return _TARGET_OF[way.door](name) is not None
+
+
 def run_in_process(files: Iterable[str], options: DumpOptions, way: Way = DEFAULT_WAY) -> Outcome:
     """Dump ``files`` and return what a process would have printed.
 
@@ -65,7 +71,7 @@ def run_in_process(files: Iterable[str], options: DumpOptions, way: Way = DEFAUL
     def emit(text: Buffer) -> None:
         out.append(bytes(text))
 
-    tool = DumpTool(replace(options, path=way.path), emit, complain, show_error)
+    tool = DumpTool(replace(options, path=way.path), emit, Reporter(show_error, complain))
     failure = None
     try:
         for name in files:

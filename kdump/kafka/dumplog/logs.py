@@ -5,8 +5,6 @@ Source: shared/spec/dump-output.md sections 4, 5 and 9.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kdump.format.batch import LENGTH_OFFSET
 from kdump.kafka.dumplog.offsets import OffsetContinuity
 from kdump.kafka.dumplog.options import MAX_BYTES, DumpOptions
@@ -14,6 +12,7 @@ from kdump.kafka.dumplog.printer import TextPrinter
 from kdump.log.source import Source
 from kdump.log.walk import Chunk
 from kdump.scan.redacted import RedactingPrinter
+from kdump.scan.run import Reporter
 from kdump.scan.selection import RowBudget
 from kdump.scan.view import Emit, LogView, Printer, ViewOptions
 
@@ -28,7 +27,7 @@ class LogDump:
         emit: takes whole lines.
         heading: the ``Log starting offset`` line is to come from the first entry.
         budget: how many lines of the view are shown.
-        note: takes a line about how the log is read, where that is not as asked.
+        reporter: takes how the log is read, where that is not as asked, and how far.
 
     After ``run``: ``damaged`` (an invalid CRC or trailing bytes were shown), ``continuity`` (the record offsets seen,
     when records are shown), ``bytes_read`` and ``is_columnar`` (which decoder printed it).
@@ -43,7 +42,7 @@ class LogDump:
         *,
         heading: bool = False,
         budget: RowBudget | None = None,
-        note: Callable[[str], None] | None = None,
+        reporter: Reporter | None = None,
     ) -> None:
         self._name = name
         self._emit = emit
@@ -66,7 +65,7 @@ class LogDump:
             budget=budget,
             observer=self.continuity if options.records and options.selection.is_everything else None,
             on_first=self._emit_heading,
-            note=note,
+            reporter=reporter,
         )
 
     @property

@@ -20,7 +20,7 @@ from kdump.kafka.dumplog.reports import Reports
 from kdump.kafka.java import normalize_path, parse_int, parse_long
 from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, sibling
 from kdump.log.source import Source, open_source, read_whole
-from kdump.scan.run import FileRun
+from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
 from kdump.scan.target import Target
 from kdump.scan.transactions import transactions_of
@@ -37,37 +37,28 @@ class DumpTool(FileRun):
     Args:
         options: what to show.
         emit: takes whole lines for stdout.
-        complain: takes one line (without line end) for stderr.
-        show_error: takes what is wrong with a file.
-        verbose: say of each log what was read and how.
+        reporter: takes what goes to stderr.
         budget: how many batches or records are shown.
     """
 
     def __init__(
-        self,
-        options: DumpOptions,
-        emit: Emit,
-        complain: Callable[[str], None],
-        show_error: Callable[[KdumpError], None],
-        *,
-        verbose: bool = False,
-        budget: RowBudget | None = None,
+        self, options: DumpOptions, emit: Emit, reporter: Reporter, *, budget: RowBudget | None = None
     ) -> None:
-        super().__init__(show_error)
+        super().__init__(reporter)
         self._options = options
         self._emit = emit
-        self._complain = complain
-        self._verbose = verbose
         self._budget = budget or RowBudget()
         self._reports = Reports()
 
     def ignore(self, name: str) -> None:
         """See FileRun; the Java tool names it all the same."""
         self._line(f"Dumping {normalize_path(name)}\n")
-        self._complain(f"Ignoring unknown file {normalize_path(name)}")
+        self.reporter.complain(f"Ignoring unknown file {normalize_path(name)}")
 
     def dump(self, target: Target) -> None:
         """See FileRun."""
+        if self._budget.is_spent:
+            return
         self._line(f"Dumping {normalize_path(target.path)}\n")
         with self.file(target.path):
             _KINDS[target.kind](self, target)
@@ -120,14 +111,12 @@ class DumpTool(FileRun):
                 self._emit,
                 heading=target.unnamed,
                 budget=self._budget,
-                note=lambda line: self._complain(f"kdump: {line}"),
+                reporter=self.reporter,
             )
             try:
                 log.run()
             finally:
-                if self._verbose:
-                    decoder = "columnar" if log.is_columnar else "scalar"
-                    self._complain(f"kdump: {target.path}: {log.bytes_read:,} bytes, {decoder} decoder")
+                self.note_read(target.path, log)
                 self.damaged |= log.damaged
                 self._reports.non_consecutive(target.path, log.continuity.reported(target.base_offset))
 
@@ -163,7 +152,7 @@ class DumpTool(FileRun):
         except DamageError as error:
             # These are the Java tool's own words, and a report rather than an abort.
             self.damaged = True
-            self._complain(error.message)
+            self.reporter.complain(error.message)
             return
         self._lines(map(_producer_line, entries))
 
