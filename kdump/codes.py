@@ -33,11 +33,11 @@ class Codes(Enum):
     LENGTH_TOO_SMALL = Code("KD101", "length-too-small", "length field below the smallest entry")
     MAGIC = Code("KD102", "magic", "magic byte of no known format")
     HEADER_CUT = Code("KD103", "header-cut", "the file ends inside a batch header")
-    TRUNCATED = Code("KD104", "truncated", "the file ends inside an entry")
-    ZERO_FILL = Code("KD105", "zero-fill", "zeros in place of an entry")
-    LENGTH_TOO_LARGE = Code("KD106", "length-too-large", "length field that reaches into other entries")
-    BATCH_CRC = Code("KD107", "batch-crc", "a batch with a wrong CRC")
     TRAILING_BYTES = Code("KD104", "trailing-bytes", "bytes behind the last whole entry")
+    TRUNCATED = Code("KD105", "truncated", "the file ends inside an entry")
+    ZERO_FILL = Code("KD106", "zero-fill", "zeros in place of an entry")
+    LENGTH_TOO_LARGE = Code("KD107", "length-too-large", "length field that reaches into other entries")
+    BATCH_CRC = Code("KD108", "batch-crc", "a batch with a wrong CRC")
 
     CODEC = Code("KD201", "codec", "unknown compression codec")
     PAYLOAD = Code("KD202", "payload", "the compressed records cannot be decompressed")
@@ -89,3 +89,29 @@ class KdumpError(Exception):
 
 class DamageError(KdumpError):
     """The bytes are not what the format asks for; everything decoded before it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Damage in a file: what, where, and what it costs.
+
+    ``length``: bytes concerned, None where that is not known. ``first_offset`` to ``last_offset`` (inclusive) are lost
+    at most; ``continue_at`` is the first offset behind the damage.
+    """
+
+    code: Codes
+    message: str
+    position: int
+    length: int | None = None
+    first_offset: int | None = None
+    last_offset: int | None = None
+    continue_at: int | None = None
+
+    def __str__(self) -> str:
+        extent = "" if self.length is None else f"{self.length:,} bytes skipped: "
+        lost = ""
+        if self.first_offset is not None:
+            last = "..." if self.last_offset is None else self.last_offset
+            lost = f"; offsets {self.first_offset}..{last} lost (at most)"
+        goes_on = "" if self.continue_at is None else f"; continues at offset {self.continue_at}"
+        return f"at {self.position}: {extent}{self.message}{lost}{goes_on}"

@@ -13,12 +13,14 @@ from kdump.cli.common import common_options
 from kdump.cli.console import Console
 from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once, refuse_missing_decoders
 from kdump.codes import Codes, KdumpError
+from kdump.engine.follow import followed
 from kdump.kafka.dumplog.options import MAX_BYTES, MAX_MESSAGE_SIZE, DumpOptions
 from kdump.kafka.dumplog.targets import target_by_java_name
 from kdump.kafka.dumplog.tool import DumpTool
 from kdump.kafka.java import split_commas
 from kdump.log.names import SIBLING_TEXT_FILES
 from kdump.log.partition import segment_files
+from kdump.log.source import open_source
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
 from kdump.scan.target import target_by_path
@@ -58,6 +60,12 @@ Examples:
     metavar="BYTES",
     help="Refuse a batch that decompresses to more.  [default: 1 GiB]",
 )
+@click.option(
+    "--explain",
+    type=click.IntRange(0),
+    metavar="POSITION",
+    help="Explain the bytes around a file position, field by field, damage included.",
+)
 @common_options
 def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: Any) -> int:
     """Print Kafka segment files as DumpLogSegments 4.3.1 does, byte for byte.
@@ -71,6 +79,8 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         return exit_status.CLEAN
     if files is None and not paths:
         raise click.UsageError("no PATH given (kdump dump --help)")
+    if given["explain"] is not None:
+        return _explain(paths, given)
     is_text = given["output"] == "kafka" and given["template"] is None
     console = Console(
         color=given["color"],
@@ -80,12 +90,20 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
     )
     make_run = _text_run(given) if is_text else _row_run(given, console)
 
-    def execute(emit: Emit, reporter: Reporter, budget: RowBudget) -> FileRun:
+    if given["follow"] and (len(paths) != 1 or given["resync"] or given["isolation"] == "read_committed"):
+        raise click.UsageError("--follow takes one PATH, and neither --resync nor --isolation read_committed")
+
+    def execute(emit: Emit, reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> FileRun:
         run = make_run(emit, reporter, budget)
-        if files is None:
-            _dump_paths(run, paths, all_files)
-        else:
+        if files is not None:
             _dump_names(run, files)
+        elif follow:
+            for target in followed(paths[0], run.fail, console.out.flush):
+                run.dump(target)
+                if budget.is_spent:
+                    break
+        else:
+            _dump_paths(run, paths, all_files)
         return run
 
     budget = RowBudget(take=given["take"])
@@ -96,12 +114,36 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
     if files is not None:
         for word in paths:
             console.note(f"{word}: ignored, as DumpLogSegments ignores it beside --files")
-    run = execute(console.out.write, console.reporter(verbose=given["verbose"]), budget)
+    reporter = console.reporter(verbose=given["verbose"])
+    run = execute(console.out.write, reporter, budget, follow=given["follow"])
     console.out.flush()
     for line in run.finish():
         console.errors.write(os.fsencode(line))
     console.close()
     return exit_status.combined(damaged=run.damaged, unreadable=run.unreadable)
+
+
+def _explain(paths: tuple[str, ...], given: Mapping[str, Any]) -> int:
+    if len(paths) != 1:
+        raise click.UsageError("--explain takes one PATH, a file")
+    from kdump.explain import report
+
+    console = Console(color=given["color"], escapes=False, pager=given["pager"], show_traceback=given["traceback"])
+    try:
+        with open_source(paths[0]) as source:
+            found = report(
+                source,
+                given["explain"],
+                limit=given["max_decompressed_size"],
+                width=max(80, min(console.width, 120)),
+                color=console.color,
+            )
+    except KdumpError as error:
+        console.show_error(error)
+        return exit_status.UNREADABLE
+    console.out.write(found.text.encode("utf-8", "surrogateescape"))
+    console.close()
+    return exit_status.combined(damaged=found.is_damaged, unreadable=False)
 
 
 _MakeRun = Callable[[Emit, Reporter, RowBudget], FileRun]
@@ -127,6 +169,7 @@ def _text_run(given: Mapping[str, Any]) -> _MakeRun:
         max_decompressed_size=given["max_decompressed_size"],
         selection=selection,
         read_committed=given["isolation"] == "read_committed",
+        resync=given["resync"],
         secret=view_options.secret(given),
     )
     return lambda emit, reporter, budget: DumpTool(options, emit, reporter, budget=budget)
@@ -149,6 +192,7 @@ def _row_run(given: Mapping[str, Any], console: Console) -> _MakeRun:
             selection=selection,
             max_bytes=given["max_bytes"],
             max_decompressed_size=given["max_decompressed_size"],
+            resync=given["resync"],
         ),
         read_committed=given["isolation"] == "read_committed",
         secret=view_options.secret(given),

@@ -68,7 +68,9 @@ _OPTIONS: Final = (
         default="read_uncommitted",
         help="read_committed: without aborted transactions, up to the first open one.",
     ),
+    click.option("--resync", is_flag=True, help="Go on behind damage; what is skipped is said on stderr."),
     click.option("-n", "take", type=click.IntRange(0), metavar="N", help="Show the first N batches or records."),
+    click.option("-f", "--follow", is_flag=True, help="Go on as a segment or partition grows, until interrupted."),
     click.option("--tail", type=click.IntRange(0), metavar="N", help="Show the last N batches or records."),
     click.option(
         "--redact",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from kdump.codes import Codes, DamageError, KdumpError
+from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.format.index import parse_offset_index, parse_time_index, parse_txn_index, used_entries
 from kdump.format.snapshot import parse_snapshot
 from kdump.kafka import rows
 from kdump.log.names import Kind
-from kdump.log.source import open_source, read_whole
+from kdump.log.source import read_whole
 from kdump.scan.redacted import RedactingPrinter
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
@@ -87,7 +87,7 @@ class RowDump(FileRun):
     def _log(self, target: Target, lines: Lines) -> None:
         options = self._options
         self._title(options.table, lines)
-        with open_source(target.path) as source:
+        with target.open() as source:
             view_options = options.view
             transactions = None
             if options.read_committed or (options.shows_txn_state and source.size is not None):
@@ -97,14 +97,29 @@ class RowDump(FileRun):
             printer: Printer = RowPrinter(lines, options.table, transactions)
             if options.secret is not None:
                 printer = RedactingPrinter(printer, options.secret)
-            view = LogView(source, printer, self._emit, view_options, budget=self._budget, reporter=self.reporter)
+            view = LogView(
+                source,
+                printer,
+                self._emit,
+                view_options,
+                budget=self._budget,
+                reporter=self.reporter,
+                on_finding=lambda finding: self._found(target.path, finding, lines),
+            )
             try:
                 view.run()
+            except DamageError as error:
+                self.stop(error, source)
             finally:
                 self.damaged |= view.damaged
                 self.note_read(target.path, view)
             if view.trailing:
-                raise DamageError(Codes.TRAILING_BYTES, f"{view.trailing} invalid bytes at the end", position=view.end)
+                message = f"{view.trailing} invalid bytes at the end"
+                self.stop(DamageError(Codes.TRAILING_BYTES, message, position=view.end), source)
+
+    def _found(self, path: str, finding: Finding, lines: Lines) -> None:
+        self.skip(path, finding)
+        self._write(lines.finding(finding))
 
     def _rows(self, table: Table, found: Iterable[rows.Row], lines: Lines) -> None:
         for row in found:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-from kdump.codes import DamageError
+from kdump.codes import DamageError, Finding
 from kdump.format import control
 from kdump.format.batch import CODEC_NAMES, BatchHeader
 from kdump.format.index import AbortedTxn, OffsetEntry, TimeEntry
@@ -202,6 +202,21 @@ def producer_row(entry: ProducerEntry) -> Row:
         "lastOffset": entry.last_offset if has_batch else None,
         "offsetDelta": entry.offset_delta if has_batch else None,
         "timestamp": entry.timestamp if has_batch else None,
+    }
+
+
+def finding_row(finding: Finding) -> Row:
+    """Damage."""
+    return {
+        "code": finding.code.value.code,
+        "name": finding.code.value.name,
+        "severity": "error",
+        "position": finding.position,
+        "length": finding.length,
+        "firstOffset": finding.first_offset,
+        "lastOffset": finding.last_offset,
+        "continueAt": finding.continue_at,
+        "message": finding.message,
     }
 
 

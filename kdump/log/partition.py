@@ -76,3 +76,18 @@ def _is(question: Callable[[], bool]) -> bool:
         return question()
     except OSError:
         return False
+
+
+def segments_behind(path: str) -> list[str]:
+    """The .log files in the directory of ``path`` with a higher base offset, in offset order."""
+    directory, name = os.path.split(path)
+    own = parse_file_name(name)
+    if own is None or own.base_offset is None:
+        return []
+    entries = _entries(directory or ".", lambda error: None) or []
+    behind = []
+    for other in _segment_names(entries, all_files=False):
+        parsed = parse_file_name(other)
+        if parsed is not None and parsed.base_offset is not None and parsed.base_offset > own.base_offset:
+            behind.append(os.path.join(directory, other))
+    return behind

@@ -7,8 +7,11 @@ it is mapped would kill kdump.
 from __future__ import annotations
 
 import os
+import select
 import stat
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -16,6 +19,7 @@ from kdump.codes import Codes, KdumpError
 
 STDIN = "-"
 _STDIN_DESCRIPTOR = 0
+_POLL_SECONDS = 0.25
 
 
 class Source(ABC):
@@ -35,6 +39,10 @@ class Source(ABC):
         Raises:
             KdumpError: UNREADABLE, with the position; a stream also when asked to go back.
         """
+
+    def read_some(self, view: memoryview, position: int) -> int:
+        """Like ``read_into``, but of a stream what is there now, at least a byte; 0 only at the end."""
+        return self.read_into(view, position)
 
     def read(self, position: int, size: int) -> bytes:
         """At most ``size`` bytes from ``position`` on."""
@@ -104,10 +112,65 @@ class StreamSource(Source):
         self._position += filled
         return filled
 
+    def read_some(self, view: memoryview, position: int) -> int:
+        """See Source: whoever writes slowly is not waited for."""
+        filled = self.read_into(view[:1], position)
+        while 0 < filled < len(view) and select.select([self._descriptor], [], [], 0)[0]:
+            try:
+                count = os.readv(self._descriptor, [view[filled:]])
+            except OSError as error:
+                raise _unreadable(self.path, error, position + filled) from error
+            if count == 0:
+                break
+            filled += count
+            self._position += count
+        return filled
+
     def close(self) -> None:
         """See Source; standard input stays open."""
         if self._owned:
             os.close(self._descriptor)
+
+
+class GrowingFile(Source):
+    """A file that is still written to, read like a stream.
+
+    Args:
+        path: the file.
+        is_over: says whether nothing more will come (a later segment is there).
+        on_wait: called before each wait for more.
+    """
+
+    def __init__(self, path: str, is_over: Callable[[], bool], on_wait: Callable[[], None]) -> None:
+        super().__init__(path, None)
+        self._file = open_source(path)
+        self._is_over = is_over
+        self._on_wait = on_wait
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        """See Source; waits until the view is full or nothing more will come."""
+        filled = 0
+        while filled < len(view):
+            count = self.read_some(view[filled:], position + filled)
+            if count == 0:
+                break
+            filled += count
+        return filled
+
+    def read_some(self, view: memoryview, position: int) -> int:
+        """See Source; waits for at least a byte."""
+        while True:
+            # Asked first: what was written before the next segment was made is still read.
+            is_over = self._is_over()
+            count = self._file.read_into(view, position)
+            if count or is_over:
+                return count
+            self._on_wait()
+            time.sleep(_POLL_SECONDS)
+
+    def close(self) -> None:
+        """See Source."""
+        self._file.close()
 
 
 def open_source(path: str) -> Source:

@@ -113,10 +113,14 @@ class Walk:
     def _fill(self, buffer: bytearray, base: int, filled: int, at_end: bool) -> tuple[int, bool]:
         if at_end or filled == len(buffer):
             return filled, at_end
-        filled += self._source.read_into(memoryview(buffer)[filled:], base + filled)
-        # A file that grows while it is read ends where it ended when it was opened.
+        view = memoryview(buffer)[filled:]
         size = self._source.size
-        if size is not None and base + filled >= size:
+        if size is None:
+            count = self._source.read_some(view, base + filled)
+            return filled + count, count == 0
+        filled += self._source.read_into(view, base + filled)
+        # A file that grows while it is read ends where it ended when it was opened.
+        if base + filled >= size:
             return size - base, True
         return filled, filled < len(buffer)
 

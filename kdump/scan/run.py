@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from kdump.codes import INPUT_CODES, KdumpError
+from kdump.codes import INPUT_CODES, DamageError, Finding, KdumpError
+from kdump.log.source import Source
+from kdump.log.walk import Chunk
 from kdump.scan.target import Target
 
 
@@ -70,6 +72,16 @@ class FileRun(ABC):
             self.damaged = True
         self.reporter.show_error(error)
 
+    def stop(self, error: DamageError, source: Source) -> None:
+        """A log was read up to a damaged place: say so, and whether more lies behind it."""
+        self.fail(error.located(source.path))
+        if error.position is not None and _has_more(source, error.position):
+            self.reporter.note(f"{source.path}: more lies behind it, which --resync would show")
+
+    def skip(self, path: str, finding: Finding) -> None:
+        """A damaged place in a log was gone past."""
+        self.reporter.note(f"{path}: {finding}")
+
     def note_read(self, path: str, view: ReadSummary) -> None:
         """With ``verbose``: how a log was read."""
         if self.reporter.verbose:
@@ -83,3 +95,15 @@ class FileRun(ABC):
             yield
         except KdumpError as error:
             self.fail(error.located(path))
+
+
+def _has_more(source: Source, position: int) -> bool:
+    """Entries begin behind ``position``, where reading stopped."""
+    if source.size is None:
+        return False
+    from kdump.log.resync import ResyncWalk
+
+    for item in ResyncWalk(source, start=position).items():
+        if isinstance(item, Chunk):
+            return item.position + item.starts[-1] > position or item.position + item.end < source.size
+    return False

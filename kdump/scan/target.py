@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from kdump.log.names import Kind, parse_file_name
-from kdump.log.source import STDIN, is_stream
+from kdump.log.source import STDIN, GrowingFile, Source, is_stream, open_source
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """A log is to be read as it grows, until ``is_over``; ``on_wait`` is called before each wait for more."""
+
+    is_over: Callable[[], bool]
+    on_wait: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +31,13 @@ class Target:
     base_offset: int | None
     unnamed: bool = False
     may_be_missing: bool = False
+    follow: Follow | None = None
+
+    def open(self) -> Source:
+        """The file, read-only. Raises as ``open_source``."""
+        if self.follow is None:
+            return open_source(self.path)
+        return GrowingFile(self.path, self.follow.is_over, self.follow.on_wait)
 
     @property
     def file_name(self) -> str:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
-from kdump.codes import Codes, DamageError
+from kdump.codes import Codes, DamageError, Finding
 from kdump.format import legacy
 from kdump.format import record as v2
 from kdump.format.batch import CRC_START, HEADER_SIZE, MAGIC_OFFSET, BatchHeader, parse_header
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
+from kdump.log.gaps import Gap
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
 from kdump.scan.run import Reporter
@@ -70,7 +71,10 @@ class BlockPrinter(Protocol):
         """A row a batch."""
 
     def records(self, block: BatchBlock) -> Iterator[Run]:
-        """The records of all batches, with whatever comes before a batch's records; every batch in one run."""
+        """The records of all batches, with whatever comes before a batch's records, in order.
+
+        Every batch is in a run. Where offsets are observed it is in one only; else a large one may be in several.
+        """
 
 
 class Printer(Protocol):
@@ -115,6 +119,8 @@ class ViewOptions:
     """Look at the first bytes only."""
     max_decompressed_size: int = DEFAULT_LIMIT
     path: DecodePath = DecodePath.AUTO
+    resync: bool = False
+    """Go on behind damage."""
 
 
 class LogView:
@@ -129,6 +135,7 @@ class LogView:
         observer: is shown the offsets of printed records.
         on_first: is called with the first chunk, before its rows.
         reporter: takes how the log is read, where that is not as asked, and how far.
+        on_finding: with ``resync``, takes what was skipped, in its place among the rows.
 
     After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes
     behind it), ``bytes_read``, ``is_columnar``.
@@ -145,6 +152,7 @@ class LogView:
         observer: OffsetObserver | None = None,
         on_first: Callable[[Chunk], None] | None = None,
         reporter: Reporter | None = None,
+        on_finding: Callable[[Finding], None] | None = None,
     ) -> None:
         self._source = source
         self._printer = printer
@@ -156,7 +164,10 @@ class LogView:
         self._observer = observer
         self._on_first = on_first
         self._reporter = reporter
+        self._on_finding = on_finding or (lambda finding: None)
         self._previous_offset = -1
+        self._has_begun = False
+        self._columns: ColumnarView | None = None
         self.damaged = False
         self.trailing = 0
         self.end = 0
@@ -170,37 +181,52 @@ class LogView:
             DamageError: what lies there cannot be read or printed, after everything before it was emitted.
             KdumpError: the file cannot be read.
         """
-        options = self._options
-        chunk_size = _RECORDS_CHUNK if options.with_records else _BATCHES_CHUNK
         span = self._span()
-        ends = [end for end in (span.end, options.max_bytes) if end is not None]
-        walk = Walk(self._source, limit=min(ends, default=None), start=span.start, chunk_size=chunk_size)
-        columnar: ColumnarView | None = None
-        is_first = True
+        ends = [end for end in (span.end, self._options.max_bytes) if end is not None]
+        limit = min(ends, default=None)
+        chunk_size = _RECORDS_CHUNK if self._options.with_records else _BATCHES_CHUNK
+        if self._options.resync:
+            from kdump.log.resync import ResyncWalk
+
+            for item in ResyncWalk(self._source, limit=limit, start=span.start, chunk_size=chunk_size).items():
+                if isinstance(item, Gap):
+                    self._found(_gap_finding(item))
+                elif not self._show(item):
+                    return
+            return
+        walk = Walk(self._source, limit=limit, start=span.start, chunk_size=chunk_size)
         for chunk in walk.chunks():
-            if is_first:
-                is_first = False
-                if self._on_first is not None:
-                    self._on_first(chunk)
-                columnar = self._columnar(chunk)
-                self.is_columnar = columnar is not None
-            self.bytes_read += chunk.end - chunk.starts[0]
-            if columnar is None:
-                self._scalar(chunk, 0, len(chunk.starts))
-            else:
-                columnar.show(chunk)
-            if self._reporter is not None:
-                self._reporter.progress(self._source.path, chunk.position + chunk.end, self._source.size)
-            if self._budget.is_spent:
+            if not self._show(chunk):
                 return
+        self.end = walk.position
         if walk.stop is Stop.LENGTH_TOO_SMALL:
             raise DamageError(
                 Codes.LENGTH_TOO_SMALL,
                 f"record size {walk.bad_length} is smaller than the smallest possible record (14)",
                 position=walk.position,
             )
-        self.end = walk.position
         self.trailing = 0 if ends else walk.end - walk.position
+
+    def _show(self, chunk: Chunk) -> bool:
+        """Show a chunk; False when no further row is wanted."""
+        if not self._has_begun:
+            self._has_begun = True
+            if self._on_first is not None:
+                self._on_first(chunk)
+            self._columns = self._columnar(chunk)
+            self.is_columnar = self._columns is not None
+        self.bytes_read += chunk.end - chunk.starts[0]
+        if self._columns is None:
+            self._scalar(chunk, 0, len(chunk.starts))
+        else:
+            self._columns.show(chunk)
+        if self._reporter is not None:
+            self._reporter.progress(self._source.path, chunk.position + chunk.end, self._source.size)
+        return not self._budget.is_spent
+
+    def _found(self, finding: Finding) -> None:
+        self.damaged = True
+        self._on_finding(finding)
 
     def _span(self) -> Span:
         if not self._selects:
@@ -244,20 +270,29 @@ class LogView:
         """Show entries ``first`` to ``last`` (exclusive) one by one."""
         text: list[str] = []
         data = chunk.data
-        start = 0
         try:
             for start, end in chunk.entries(first, last):
-                if 2 <= data[start + MAGIC_OFFSET] <= 127:
-                    self._batch(data, start, end, chunk.position + start, text)
-                else:
-                    self._entry(data[start:end], chunk.position + start, text)
+                position = chunk.position + start
+                try:
+                    if 2 <= data[start + MAGIC_OFFSET] <= 127:
+                        self._batch(data, start, end, position, text)
+                    else:
+                        self._entry(data[start:end], position, text)
+                except DamageError as error:
+                    if not self._options.resync:
+                        error.located(position=position)
+                        raise
+                    # The batch's framing holds: what cannot be decoded of it is left out, the next one follows.
+                    self._write(text)
+                    self._found(Finding(error.code, error.message, position))
                 if self._budget.is_spent:
                     return
-        except DamageError as error:
-            error.located(position=chunk.position + start)
-            raise
         finally:
-            self._emit("".join(text).encode("utf-8", "surrogateescape"))
+            self._write(text)
+
+    def _write(self, text: list[str]) -> None:
+        self._emit("".join(text).encode("utf-8", "surrogateescape"))
+        text.clear()
 
     def _batch(self, data: memoryview, start: int, end: int, position: int, text: list[str]) -> None:
         """Append the rows of the v2 batch at ``data[start:end]``."""
@@ -342,3 +377,15 @@ def _declared_records(chunk: Chunk) -> int:
         else:
             total += 1
     return total
+
+
+def _gap_finding(gap: Gap) -> Finding:
+    return Finding(
+        gap.reason,
+        gap.reason.value.title,
+        gap.position,
+        gap.length,
+        gap.first_offset,
+        gap.last_offset,
+        gap.continue_at,
+    )

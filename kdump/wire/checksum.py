@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, cast
 from zlib import crc32 as _crc32
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
-def _load_crc32c() -> Callable[[Buffer], int]:
+class Checksum(Protocol):
+    """A CRC of a buffer; given the CRC of what lies before it, that of both together."""
+
+    def __call__(self, data: Buffer, crc: int = 0, /) -> int:
+        """The CRC, 0 to 2^32 - 1."""
+
+
+def _load_crc32c() -> Checksum:
     """The C function of the ``crc32c`` package without the package's ``__init__``.
 
     That ``__init__`` looks its own version up through importlib.metadata, which costs 20-50 ms: a third of the
@@ -22,10 +28,10 @@ def _load_crc32c() -> Callable[[Buffer], int]:
     if not spec or not spec.loader:
         from crc32c import crc32c
 
-        return crc32c
+        return cast(Checksum, crc32c)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    function: Callable[[Buffer], int] = module.crc32c
+    function: Checksum = module.crc32c
     return function
 
 
@@ -33,6 +39,5 @@ crc32c = _load_crc32c()
 """CRC-32C (Castagnoli): v2 batches from the attributes on, producer snapshots from the count on."""
 
 
-def crc32(data: Buffer) -> int:
-    """CRC-32 (IEEE 802.3): messages of magic 0 and 1, from the magic byte on."""
-    return _crc32(data)
+crc32: Checksum = _crc32
+"""CRC-32 (IEEE 802.3): messages of magic 0 and 1, from the magic byte on."""

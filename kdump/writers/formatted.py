@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from kdump.codes import Finding
 from kdump.kafka.rows import Row
 from kdump.tables import RECORD, Table
 from kdump.writers.context import FileContext
@@ -69,6 +70,10 @@ class FormatLines:
 
     def finish(self) -> str:
         """Nothing is held back."""
+        return ""
+
+    def finding(self, finding: Finding) -> str:
+        """Nothing: findings go to standard error."""
         return ""
 
     def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter | None:

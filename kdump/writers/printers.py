@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from kdump.codes import Finding
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka import rows
 from kdump.scan.transactions import Transactions
 from kdump.scan.view import BlockPrinter, Run
-from kdump.tables import Table
+from kdump.tables import FINDING, Table
 from kdump.writers.context import FileContext
 from kdump.writers.rows import csv_line, json_line
 
@@ -29,6 +30,9 @@ class Lines(Protocol):
 
     def line(self, table: Table, row: rows.Row) -> str:
         """One row; empty when it is held back for a page."""
+
+    def finding(self, finding: Finding) -> str:
+        """Damage that was skipped, where the format has a place for it among its rows."""
 
     def finish(self) -> str:
         """What was held back."""
@@ -64,6 +68,13 @@ class RowLines:
     def title(self, table: Table) -> str:
         """The line of column names that CSV begins with."""
         return csv_line(self.fields or table.names) if self.syntax == "csv" else ""
+
+    def finding(self, finding: Finding) -> str:
+        """A row of FINDING with all its columns; CSV, whose rows are all of one table, has no place for it."""
+        if self.syntax == "csv":
+            return ""
+        values = {"type": FINDING.type, **self._file, **rows.finding_row(finding)}
+        return json_line(FINDING.names, [values[name] for name in FINDING.names])
 
     def finish(self) -> str:
         """Nothing is held back."""

@@ -37,8 +37,9 @@ def json_line(names: Sequence[str], values: Sequence[Any]) -> str:
 def csv_line(values: Sequence[Any]) -> str:
     """A line of CSV (RFC 4180, but with a bare line feed): null is empty, what is no text or number is JSON."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(map(_cell, values))
-    return text.getvalue()
+    # With a bare line feed as terminator the module, before Python 3.13, leaves a lone carriage return unquoted.
+    csv.writer(text, lineterminator="\r\n").writerow(map(_cell, values))
+    return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _cell(value: Any) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from kdump.codes import Finding
 from kdump.kafka.rows import Row
 from kdump.tables import BATCH, FILE, RECORD, RECORD_METADATA, Table
 from kdump.writers.context import FileContext
@@ -78,6 +79,10 @@ class TableLines:
 
     def title(self, table: Table) -> str:
         """Nothing: every page has its own."""
+        return ""
+
+    def finding(self, finding: Finding) -> str:
+        """Nothing: findings go to standard error."""
         return ""
 
     def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter | None:

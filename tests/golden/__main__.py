@@ -18,7 +18,7 @@ def main() -> int:
     runs: Counter[str] = Counter()
     identical: Counter[str] = Counter()
     aborted = 0
-    files = set()
+    files: set[tuple[str, str]] = set()
     different: list[str] = []
     with tempfile.TemporaryDirectory() as directory:
         captures = unpack(Path(directory))
@@ -33,7 +33,8 @@ def main() -> int:
                 different += [f"{partition}: {line}" for line in found]
     for name, count in runs.items():
         print(f"{name:14}{identical[name]:6} of {count:5} identical")
-    print(f"{len(files)} files, {runs.total()} runs ({aborted} aborted by the Java tool), {identical.total()} identical")
+    print(f"{len(files)} files, {runs.total()} runs ({aborted} aborted by the Java tool),", end=" ")
+    print(f"{identical.total()} identical")
     print("\n".join(different))
     return 1 if different else 0
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from kdump.kafka.dumplog.tool import target_by_path
 from tests.harness.captures import Golden
-from tests.harness.inprocess import Door, Way, run_in_process
+from tests.harness.inprocess import Door, Way, can_name, run_in_process
 from tests.harness.outcome import differences
 
 
 def applies(golden: Golden, way: Way) -> bool:
-    """Whether all files of the run can be named that way: a PATH knows kdump's own file names only."""
-    return way.door is Door.FILES or all(map(target_by_path, golden.files))
+    """Whether all files of the run can be named that way; at the door of the Java tool any name can."""
+    return way.door is Door.FILES or all(can_name(way, name) for name in golden.files)
 
 
 def differing(golden: Golden, way: Way) -> list[str]:

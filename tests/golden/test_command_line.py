@@ -1,4 +1,4 @@
-"""The real command line: the recorded calls, the same files through a process, exit statuses, and that nothing is written.
+"""The real command line: the recorded calls, exit statuses, a closed pipe, and that nothing is written.
 
 Each call runs ``python -m kdump`` in a copy of its own, as the real tool did.
 """
@@ -25,7 +25,9 @@ CALLS = (
 )  # fmt: skip
 """The recorded calls that ended with status 0, but for --version, which names the version of the tool itself."""
 
-REFUSED = ("abbrev", "abbrev-print", "bad-int", "dec-notdecoder", "dec-unknown", "noarg-files", "noargs", "nofiles", "twice")
+REFUSED = (
+    "abbrev", "abbrev-print", "bad-int", "dec-notdecoder", "dec-unknown", "noarg-files", "noargs", "nofiles", "twice",
+)  # fmt: skip
 """Recorded calls that the real tool refuses, and kdump with status 2."""
 
 
@@ -113,7 +115,8 @@ def test_missing_file_does_not_stop_the_others(captures: Captures) -> None:
 
 
 def test_closed_pipe_ends_quietly(captures: Captures) -> None:
-    command = f"{sys.executable} -m kdump dump --print-data-log 3.9.1/v2-big-0 2>err | head -1 >out; echo ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m kdump dump --print-data-log 3.9.1/v2-big-0 2>err | head -1 >out"
+    command += "; echo ${PIPESTATUS[0]}"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(["bash", "-c", command], cwd=captures.root, env=environment, capture_output=True, check=True)
     assert (captures.root / "out").read_text().startswith("Dumping ")

@@ -8,13 +8,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
+from tests.oracle.containers import CONTAINERS, GZIP, LZ4, SNAPPY, ZSTD
 from tests.oracle.crafting import (
-    CONTAINERS,
-    GZIP,
     LOG_OVERHEAD,
-    LZ4,
-    SNAPPY,
-    ZSTD,
     Fields,
     Header,
     batch_of,

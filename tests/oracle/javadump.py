@@ -45,9 +45,7 @@ class JavaDump:
             raise RuntimeError(f"the JVM died on {arguments}")
         status, out_size, error_size = map(int, head[:3])
         failure = head[3].decode()
-        return Outcome(
-            answers.read(out_size), answers.read(error_size), status, None if failure == "-" else failure
-        )
+        return Outcome(answers.read(out_size), answers.read(error_size), status, None if failure == "-" else failure)
 
     def close(self) -> None:
         """End the JVM."""

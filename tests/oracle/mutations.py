@@ -13,15 +13,19 @@ from typing import Final
 
 from kdump.codes import DamageError
 from kdump.wire import compression
-from tests.oracle.crafting import BATCH_HEADER_SIZE, CONTAINERS, GZIP, entries, with_length, with_right_crc
+from tests.oracle.containers import CONTAINERS, GZIP
+from tests.oracle.crafting import BATCH_HEADER_SIZE, entries, with_length, with_right_crc
 
 Mutation = Callable[[bytes, Random], bytes]
 
-_EDGES: Final = (-(2**63), -(2**31), -(2**15), -129, -2, -1, 0, 1, 2, 13, 14, 48, 49, 127, 128, 2**15, 2**31 - 1, 2**63 - 1)
+_EDGES: Final = (
+    -(2**63), -(2**31), -(2**15), -129, -2, -1, 0, 1, 2, 13, 14, 48, 49, 127, 128, 2**15, 2**31 - 1, 2**63 - 1,
+)  # fmt: skip
 _V2_FIELDS: Final = {
-    "base offset": (0, 8), "length": (8, 4), "leader epoch": (12, 4), "magic": (16, 1), "crc": (17, 4), "attributes": (21, 2),
-    "last offset delta": (23, 4), "base timestamp": (27, 8), "max timestamp": (35, 8), "producer id": (43, 8),
-    "producer epoch": (51, 2), "base sequence": (53, 4), "count": (57, 4),
+    "base offset": (0, 8), "length": (8, 4), "leader epoch": (12, 4), "magic": (16, 1), "crc": (17, 4),
+    "attributes": (21, 2), "last offset delta": (23, 4), "base timestamp": (27, 8),
+    "max timestamp": (35, 8), "producer id": (43, 8), "producer epoch": (51, 2), "base sequence": (53, 4),
+    "count": (57, 4),
 }  # fmt: skip
 _LEGACY_FIELDS: Final = {
     "offset": (0, 8), "size": (8, 4), "crc": (12, 4), "magic": (16, 1), "attributes": (17, 1), "timestamp": (18, 8),

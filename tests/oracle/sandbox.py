@@ -12,6 +12,9 @@ from tests.harness.inprocess import BOTH_PATHS, run_in_process
 from tests.harness.outcome import differences
 from tests.oracle.javadump import JavaDump
 
+Run = tuple[Sequence[str], FlagSet]
+"""File names and flags of one call."""
+
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 KEPT = Path(__file__).parents[2] / "build" / "oracle" / "differences"
 """Where inputs on which the tools differ are kept: one directory a case."""
@@ -29,7 +32,8 @@ class Tally:
     def check(self) -> None:
         """Print the counts; AssertionError with the differing cases when there are any."""
         print(f"{self.runs} runs, {self.aborted} of them aborted by the Java tool, {self.not_comparable} left out")
-        assert not self.differing, "\n".join([f"{len(self.differing)} runs differ (inputs in {KEPT}):", *self.differing])
+        summary = f"{len(self.differing)} runs differ (inputs in {KEPT}):"
+        assert not self.differing, "\n".join([summary, *self.differing])
 
 
 class Sandbox:
@@ -43,7 +47,7 @@ class Sandbox:
         self._java = java
         self.tally = Tally()
 
-    def compare(self, case: str, files: Mapping[str, bytes], runs: Sequence[tuple[Sequence[str], FlagSet]]) -> None:
+    def compare(self, case: str, files: Mapping[str, bytes], runs: Sequence[Run]) -> None:
         """Compare the outputs of ``runs`` (file names and flags) over ``files`` (contents by name)."""
         self._lay_out(files)
         ours = [[run_in_process(self._paths(names), flags.options, way) for way in BOTH_PATHS] for names, flags in runs]
@@ -82,7 +86,7 @@ class Sandbox:
             (home / name).write_bytes(data)
 
 
-def index_runs(name: str, message_size: int) -> list[tuple[Sequence[str], FlagSet]]:
+def index_runs(name: str, message_size: int) -> list[Run]:
     """All ways to dump one index or snapshot."""
     if name.endswith((".index", ".timeindex")):
         return [([name], flags) for flags in (DEFAULT, VERIFY, SANITY, max_message_size(message_size))]

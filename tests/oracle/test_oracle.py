@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
@@ -11,9 +11,9 @@ import pytest
 from tests.harness.captures import Captures
 from tests.harness.flags import DEEP, DEFAULT, NUMBERS, PRINT, SANITY, SKIP_METADATA, VERIFY, FlagSet, max_bytes
 from tests.oracle.crafted import crafted_segments
-from tests.oracle.crafting import Fields, Header, batch_of
+from tests.oracle.crafting import Fields, Header, batch_of, entries
 from tests.oracle.mutations import edit_entry, mutate, mutations_for, swap_index_entries
-from tests.oracle.sandbox import Sandbox, index_runs
+from tests.oracle.sandbox import Run, Sandbox, index_runs
 from tests.oracle.siblings import with_siblings
 
 pytestmark = pytest.mark.oracle
@@ -28,13 +28,21 @@ def log_flags(random: Random, size: int) -> list[FlagSet]:
     return [DEFAULT, PRINT, random.choice((DEEP, SKIP_METADATA, NUMBERS, max_bytes(random.randrange(size + 30))))]
 
 
+def sibling_runs(files: Iterable[str], random: Random) -> list[Run]:
+    """All ways to dump every index among ``files``."""
+    return [
+        run for name in files if not name.endswith(".log") for run in index_runs(name, random.choice((61, 300, 5000)))
+    ]
+
+
 def test_captures(captures: Captures, sandbox: Sandbox) -> None:
     for partition in captures.partitions():
         files = {path.name: path.read_bytes() for path in captures.segment_files(partition)}
         logs = [name for name in files if name.endswith((".log", ".checkpoint"))]
-        runs = [([name], flags) for name in logs for flags in LOG_FLAGS]
-        others = sorted(set(files) - set(logs))
-        sandbox.compare(partition.replace("/", "-"), files, [*runs, *itertools.chain(*(index_runs(name, 1000) for name in others))])
+        runs: list[Run] = [([name], flags) for name in logs for flags in LOG_FLAGS]
+        for name in sorted(set(files) - set(logs)):
+            runs += index_runs(name, 1000)
+        sandbox.compare(partition.replace("/", "-"), files, runs)
     sandbox.tally.check()
 
 
@@ -46,10 +54,11 @@ def test_crafted(sandbox: Sandbox) -> None:
 
 
 NAMES = (
-    "+5.log", "-5.log", "5.log", "1.2.log", "00.log", ".log", "x.log", " 5.log", "5 .log", "5_000.log", "0x5.log", "1e3.log",
+    "+5.log", "-5.log", "5.log", "1.2.log", "00.log", ".log", "x.log", " 5.log", "5 .log", "5_000.log", "0x5.log",
+    "1e3.log", "\u0663.log", "\uff13\uff14.log", "\u00b2.log", "\U0001d7db.log",
     "9223372036854775807.log", "9223372036854775808.log", "-9223372036854775808.log", "-9223372036854775809.log",
-    "\u0663.log", "\uff13\uff14.log", "\u00b2.log", "5.log.deleted", "5", "5.", "5.LOG", "5.index", "+5.index", "1.2.index",
-    "x.index", "5.timeindex", "x.timeindex", "5.txnindex", "x.txnindex", "1.2.txnindex", "5.snapshot", "x.snapshot", ".snapshot",
+    "5.log.deleted", "5", "5.", "5.LOG", "5.index", "+5.index", "1.2.index", "x.index", "5.timeindex", "1.2.timeindex",
+    "x.timeindex", "5.txnindex", "x.txnindex", "1.2.txnindex", "5.snapshot", "x.snapshot", ".snapshot",
     "bootstrap.checkpoint", "foo.checkpoint", ".checkpoint", "00000000000000000005-0000000001.checkpoint",
     "00000000000000000005-0000000001-delete.checkpoint", "00000000000000000005-000000001.checkpoint",
     "-0000000000000000005-0000000001.checkpoint", "00000000000000000005_+000000001.checkpoint",
@@ -95,9 +104,9 @@ def test_generated(sandbox: Sandbox, generated: list[Path], seed: int) -> None:
     random = Random(seed)
     for path in generated:
         files = with_siblings(path.name, path.read_bytes(), random)
-        runs = [([path.name], flags) for flags in (*LOG_FLAGS, max_bytes(random.randrange(2000)))]
-        indexes = [run for name in files if name != path.name for run in index_runs(name, random.choice((61, 300, 5000)))]
-        sandbox.compare(f"generated-{path.parent.name}", files, [*runs, *indexes, (sorted(files), DEEP)])
+        runs: list[Run] = [([path.name], flags) for flags in (*LOG_FLAGS, max_bytes(random.randrange(2000)))]
+        runs += sibling_runs(files, random)
+        sandbox.compare(f"generated-{path.parent.name}", files, [*runs, (sorted(files), DEEP)])
     sandbox.tally.check()
 
 
@@ -112,6 +121,22 @@ def test_damaged_logs(sandbox: Sandbox, captures: Captures, generated: list[Path
     sandbox.tally.check()
 
 
+def test_long_logs(sandbox: Sandbox, captures: Captures, generated: list[Path], seed: int, mutants: int) -> None:
+    """Many times what kdump reads at once, so that entries of every kind lie across the borders of its chunks."""
+    random = Random(seed + 4)
+    pieces = [path.read_bytes() for path in [*generated, *captures.files(".log", BASE_SIZE_LIMIT)]]
+    name = f"{0:020d}.log"
+    for number in range(mutants // 40):
+        large = batch_of([Fields(value=random.randbytes(random.randrange(3_000_000)))], codec=random.randrange(5))
+        chosen = [*random.choices(pieces, k=300), large, *random.choices(pieces, k=300)]
+        data = b"".join(piece[: list(entries(piece))[-1][1]] for piece in chosen if list(entries(piece)))
+        how = "sound"
+        if number % 2:
+            how, data = mutate(data, random, mutations_for(name))
+        sandbox.compare(f"long-log-{seed}-{number}-{how}", {name: data}, [([name], flags) for flags in LOG_FLAGS])
+    sandbox.tally.check()
+
+
 def test_damaged_indexes(sandbox: Sandbox, generated: list[Path], seed: int, mutants: int) -> None:
     random = Random(seed + 1)
     for number in range(mutants // 4):
@@ -119,8 +144,8 @@ def test_damaged_indexes(sandbox: Sandbox, generated: list[Path], seed: int, mut
         files = with_siblings(base.name, base.read_bytes(), random)
         victim = random.choice(sorted(name for name, data in files.items() if data))
         how, files[victim] = mutate(files[victim], random, mutations_for(victim))
-        runs = [run for name in files if not name.endswith(".log") for run in index_runs(name, random.choice((61, 300)))]
-        sandbox.compare(f"index-{seed}-{number}-{victim}-{how}", files, [*runs, (sorted(files), DEFAULT)])
+        runs = [*sibling_runs(files, random), (sorted(files), DEFAULT)]
+        sandbox.compare(f"index-{seed}-{number}-{victim}-{how}", files, runs)
     sandbox.tally.check()
 
 

@@ -35,10 +35,12 @@ def jars(release: str) -> Path:
         raise ToolchainMissingError(f"KAFKA_JARS is set, but {directory} holds no Kafka jars")
     maven = _program("mvn")
     project = _HERE / "poms" / release / "pom.xml"
-    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
+    unfinished = directory.with_name("lib.part")
+    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={unfinished}"]
     done = subprocess.run([maven, "-q", "-B", "-f", str(project), *goal], capture_output=True, text=True, check=False)
     if done.returncode:
         raise ToolchainMissingError(f"Maven cannot fetch the jars: {done.stdout.strip()[-500:]}")
+    unfinished.rename(directory)
     return directory
 
 

@@ -197,6 +197,15 @@ def test_a_broken_record(body: bytes, blamed: str | None, what: str | None) -> N
         assert named(lines, blamed)[0].is_damaged
 
 
+def test_the_byte_that_is_to_blame_is_named() -> None:
+    body = varint(8) + FIELDS + varint(-1)
+    lines = lines_of(v2_batch(plain_rows(1), body=body))
+    at = HEADER_SIZE + len(body) - 1
+    assert damage(lines) == f"At byte {at} record 0 stops making sense: headerCount is -1 where 0 bytes are left."
+    legacy = message(0, 0, b"k", b"v")[:18] + struct.pack(">i", 99) + b"kkkkkk"
+    assert named(lines_of(with_length(legacy, len(legacy) - 12)), "keySize")[0].is_damaged
+
+
 def test_an_unknown_codec() -> None:
     lines = lines_of(v2_batch(plain_rows(1), attributes=6))
     assert "Codec id 6 is unknown" in damage(lines)
@@ -290,3 +299,13 @@ def test_wrong_crcs_of_inner_messages() -> None:
     assert "2 messages with a wrong CRC: 25, 27." in damage(lines)
     assert statements(lines, Tone.GROUP)[-1].startswith("message 25:")
     assert any("isValid: false" in text for text in statements(lines, Tone.KAFKA))
+
+
+def test_recovery_reads_the_first_record_of_a_marker_batch() -> None:
+    body = varint(9) + FIELDS + b"\0\0"
+    data, marker = (
+        "\n".join(statements(lines_of(v2_batch(plain_rows(1), body=body, attributes=bits, producer_id=1)), Tone.KAFKA))
+        for bits in (0, CONTROL)
+    )
+    assert "Recovery does not look inside." in data
+    assert "recovery reads the first record" in marker

@@ -11,7 +11,7 @@ from batches import plain_rows, v2_batch
 from crc32c import crc32c
 from explained import MemorySource, assert_tiles, lines_of, named, statements, text_of
 
-from kdump.codes import KdumpError
+from kdump.codes import Codes, KdumpError
 from kdump.explain import explain, is_damage, report
 from kdump.explain.lines import Tone
 from kdump.log.source import Source, StreamSource, open_source
@@ -67,14 +67,14 @@ def test_a_decompressed_size_over_the_limit() -> None:
 
 class Unreadable(Source):
     def read_into(self, view: memoryview, position: int) -> int:
-        raise KdumpError.__new__(KdumpError)
+        raise KdumpError(Codes.UNREADABLE, "input/output error", path=self.path, position=position)
 
     def close(self) -> None:
         pass
 
 
 def test_read_errors_are_the_callers() -> None:
-    with pytest.raises(KdumpError):
+    with pytest.raises(KdumpError, match="at 0: input/output error"):
         list(explain(Unreadable("0.log", 10), 0))
 
 

@@ -24,11 +24,11 @@ LOG = v2_batch([Row(0, 0, TRICKY, TRICKY * 30, [(TRICKY, TRICKY)]), *plain_rows(
 def test_the_columns_of_a_batch() -> None:
     text = text_of(v2_batch([Row(5, 0, b"key", None, [(b"h", b"")])], attributes=TRANSACTIONAL, base_sequence=7), 61)
     assert text.splitlines()[:6] == [
-        f"{NAME}: byte 61 of 75",
-        "entry 0: batch of magic 2, bytes 0 to 74 (75 bytes)",
+        f"{NAME}: byte 61 of 74",
+        "entry 0: batch of magic 2, bytes 0 to 73 (74 bytes)",
         "  header: bytes 0 to 60",
         "         0  00 00 00 00 00 00 00 00  baseOffset             0",
-        "         8  00 00 00 3f              batchLength            63  size 75, up to byte 74",
+        "         8  00 00 00 3e              batchLength            62  size 74, up to byte 73",
         "        12  00 00 00 00              partitionLeaderEpoch   0",
     ]
     for line in (
@@ -36,13 +36,13 @@ def test_the_columns_of_a_batch() -> None:
         "  |               ........ ...1....    isTransactional      true",
         f"  |     27  00 00 01 8b cf e5 68 00  baseTimestamp          {NOW}  2023-11-14T22:13:20.000Z",
         "  |     53  00 00 00 07              baseSequence           7  lastSequence 7",
-        "  record 0: bytes 61 to 74 (14 bytes)",
-        "> |     61  1a                       length                 13  the record ends with byte 74",
+        "  record 0: bytes 61 to 73 (13 bytes)",
+        "> |     61  18                       length                 12  the record ends with byte 73",
         "  |     63  0a                       timestampDelta         5  2023-11-14T22:13:20.005Z",
         "  |     64  00                       offsetDelta            0  offset 0, sequence 7",
         '  |     66  6b 65 79                 key                    "key"',
         "  |     69  01                       valueSize              -1  null",
-        "  |     74  00                       headers[0].valueSize   0  empty",
+        "  |     73  00                       headers[0].valueSize   0  empty",
     ):
         assert line in text.splitlines()
 

@@ -5,6 +5,9 @@ Source: shared/spec/dump-output.md sections 4, 5 and 9.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from kdump.codes import Finding
 from kdump.format.batch import LENGTH_OFFSET
 from kdump.kafka.dumplog.offsets import OffsetContinuity
 from kdump.kafka.dumplog.options import MAX_BYTES, DumpOptions
@@ -28,6 +31,7 @@ class LogDump:
         heading: the ``Log starting offset`` line is to come from the first entry.
         budget: how many lines of the view are shown.
         reporter: takes how the log is read, where that is not as asked, and how far.
+        on_finding: with ``--resync``, takes what was skipped.
 
     After ``run``: ``damaged`` (an invalid CRC or trailing bytes were shown), ``continuity`` (the record offsets seen,
     when records are shown), ``bytes_read`` and ``is_columnar`` (which decoder printed it).
@@ -43,6 +47,7 @@ class LogDump:
         heading: bool = False,
         budget: RowBudget | None = None,
         reporter: Reporter | None = None,
+        on_finding: Callable[[Finding], None] | None = None,
     ) -> None:
         self._name = name
         self._emit = emit
@@ -61,11 +66,13 @@ class LogDump:
                 max_bytes=None if options.max_bytes == MAX_BYTES else options.max_bytes,
                 max_decompressed_size=options.max_decompressed_size,
                 path=options.path,
+                resync=options.resync,
             ),
             budget=budget,
             observer=self.continuity if options.records and options.selection.is_everything else None,
             on_first=self._emit_heading,
             reporter=reporter,
+            on_finding=on_finding,
         )
 
     @property

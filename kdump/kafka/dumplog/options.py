@@ -63,6 +63,7 @@ class DumpOptions:
     path: DecodePath = DecodePath.AUTO
     selection: Selection = field(default_factory=Selection)
     read_committed: bool = False
+    resync: bool = False
     secret: bytes | None = None
     """Given: keys and values are replaced by hashes keyed with it."""
 

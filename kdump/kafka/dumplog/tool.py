@@ -103,7 +103,7 @@ class DumpTool(FileRun):
         if options.read_committed:
             selection = options.selection.read_committed(transactions_of(target.path))
             options = replace(options, selection=selection)
-        with open_source(target.path) as source:
+        with target.open() as source:
             log = LogDump(
                 source,
                 target.file_name,
@@ -112,9 +112,12 @@ class DumpTool(FileRun):
                 heading=target.unnamed,
                 budget=self._budget,
                 reporter=self.reporter,
+                on_finding=lambda finding: self.skip(target.path, finding),
             )
             try:
                 log.run()
+            except DamageError as error:
+                self.stop(error, source)
             finally:
                 self.note_read(target.path, log)
                 self.damaged |= log.damaged

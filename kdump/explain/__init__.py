@@ -1,0 +1,96 @@
+"""A place in a file as labelled bytes: ``kdump dump --explain POSITION FILE``.
+
+``report`` is what a command calls; ``explain`` gives the lines that it renders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kdump.explain.entries import KINDS, entry_lines
+from kdump.explain.lines import Labelled, Line, Statement, Tone
+from kdump.explain.locate import seekable
+from kdump.explain.log import log_lines
+from kdump.explain.render import colored, plain
+from kdump.explain.values import count, escaped
+from kdump.log.names import parse_file_name
+from kdump.log.source import Source
+from kdump.wire.compression import DEFAULT_LIMIT
+
+
+class Report(NamedTuple):
+    """A whole explanation as text, and whether it shows damage."""
+
+    text: str
+    is_damaged: bool
+
+
+def report(
+    source: Source,
+    position: int,
+    *,
+    base_offset: int | None = None,
+    limit: int = DEFAULT_LIMIT,
+    width: int = 100,
+    color: bool = False,
+) -> Report:
+    """Explain ``position`` of a file.
+
+    Args:
+        source: the file; a stream is read into memory.
+        position: a file position, at least 0.
+        base_offset: as for ``explain``.
+        limit: most bytes a batch may decompress to, and a stream may hold.
+        width: columns of the text, at least 80.
+        color: ANSI colours by meaning. Whatever the file holds is escaped either way.
+
+    Raises:
+        KdumpError: UNREADABLE.
+    """
+    lines = list(explain(source, position, base_offset=base_offset, limit=limit))
+    text = colored(lines, width) if color else plain(lines, width)
+    return Report(text, any(is_damage(line) for line in lines))
+
+
+def explain(
+    source: Source, position: int, *, base_offset: int | None = None, limit: int = DEFAULT_LIMIT
+) -> Iterator[Line]:
+    """The lines about ``position``: of a log the whole entry that covers it, of an index or a snapshot its entry.
+
+    Args:
+        source: the file, whose name says its kind; what is no index and no snapshot is taken for a log.
+        position: a file position, at least 0.
+        base_offset: of the segment, for the relative offsets of an index; None: the one in the file's name.
+        limit: most bytes a batch may decompress to, and a stream may hold.
+
+    Raises:
+        KdumpError: UNREADABLE.
+        ValueError: a position below 0.
+    """
+    if position < 0:
+        raise ValueError(f"position {position}")
+    source = seekable(source, limit)
+    size = source.size or 0
+    yield Statement(Tone.TITLE, f"{escaped(source.path)}: byte {position} of {size:,}")
+    if size == 0:
+        yield Statement(Tone.TEXT, "The file is empty.")
+        return
+    if position >= size:
+        yield Statement(
+            Tone.TEXT, f"Byte {position} is beyond the end: the file has {count(size, 'byte')}, 0 to {size - 1}."
+        )
+        return
+    name = parse_file_name(source.path)
+    if name is not None and name.kind in KINDS:
+        offset = name.base_offset if base_offset is None else base_offset
+        yield from entry_lines(source, name.kind, position, size, offset)
+    else:
+        yield from log_lines(source, position, size, limit)
+
+
+def is_damage(line: Line) -> bool:
+    """Whether a line shows damage."""
+    if isinstance(line, Labelled):
+        return line.is_damaged
+    return isinstance(line, Statement) and line.tone is Tone.DAMAGE

@@ -1,0 +1,188 @@
+"""A batch of magic 2 as lines: header, CRC, container of the records, records.
+
+Source: shared/spec/formats.md section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kdump.explain import kafka_says
+from kdump.explain.checksums import judge
+from kdump.explain.lines import Labeller, Line, Statement, Tone
+from kdump.explain.payload import Container, payload_lines
+from kdump.explain.records import RecordRegion
+from kdump.explain.syndrome import CRC32C_POLYNOMIAL
+from kdump.explain.values import count as counted
+from kdump.explain.values import date, span
+from kdump.format.batch import (
+    CODEC_MASK,
+    CODEC_NAMES,
+    CONTROL,
+    CRC_START,
+    DELETE_HORIZON,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    TRANSACTIONAL,
+    BatchHeader,
+    parse_header,
+)
+from kdump.wire.checksum import crc32c
+
+_FIELDS: Final = (
+    ("baseOffset", 8),
+    ("batchLength", 4),
+    ("partitionLeaderEpoch", 4),
+    ("magic", 1),
+    ("crc", 4),
+    ("attributes", 2),
+    ("lastOffsetDelta", 4),
+    ("baseTimestamp", 8),
+    ("maxTimestamp", 8),
+    ("producerId", 8),
+    ("producerEpoch", 2),
+    ("baseSequence", 4),
+    ("count", 4),
+)
+"""In the order of BatchHeader, by the names of the dump's output where it has one."""
+
+_UNUSED_ATTRIBUTES: Final = 0xFF80
+_MAGIC: Final = 2
+_CRC: Final = 17
+"""Position of the CRC in the header."""
+_HEADER_WITH_MAGIC: Final = 17
+
+
+def batch_lines(
+    data: memoryview, position: int, target: int | None, limit: int, *, is_cut: bool = False
+) -> Iterator[Line]:
+    """The batch at ``data[0]``, each of its bytes in exactly one labelled line.
+
+    Args:
+        data: the batch, whatever its length field says, or as much of it as the file has.
+        position: its file position.
+        target: the file position asked for.
+        limit: most bytes its records may decompress to.
+        is_cut: the file ends inside the batch.
+    """
+    if len(data) < HEADER_SIZE:
+        labeller = Labeller(data, position, covered=range(CRC_START, len(data)), target=target)
+        yield from _short_header(labeller)
+        return
+    header = parse_header(data)
+    crc = (
+        None
+        if is_cut
+        else judge(data, CRC_START, _CRC, computed=crc32c(data[CRC_START:]), polynomial=CRC32C_POLYNOMIAL)
+    )
+    labeller = Labeller(
+        data, position, covered=range(CRC_START, len(data)), target=target, suspect=None if crc is None else crc.suspect
+    )
+    yield Statement(Tone.GROUP, f"header: {span(position, position + HEADER_SIZE)}")
+    yield from _header(labeller, header, is_cut=is_cut)
+    if crc is not None:
+        yield from crc.lines(position)
+    else:
+        missing = counted(header.size - len(data), "byte")
+        yield Statement(Tone.TEXT, f"The CRC cannot be checked: the last {missing} of the batch are missing.")
+    if len(data) == HEADER_SIZE and header.record_count == 0:
+        yield Statement(Tone.TEXT, "The batch holds no records: compaction leaves such batches.")
+    elif header.codec == 0:
+        yield Statement(Tone.GROUP, f"records: {span(position + HEADER_SIZE, position + len(data))}")
+        yield from RecordRegion(header, labeller, HEADER_SIZE, len(data), is_cut).lines()
+    else:
+        yield from _compressed(labeller, header, limit, is_cut)
+
+
+def _header(labeller: Labeller, header: BatchHeader, *, is_cut: bool) -> Iterator[Line]:
+    start = 0
+    for (name, size), number in zip(_FIELDS, header, strict=True):
+        is_damaged = (
+            (name == "magic" and number != _MAGIC)
+            or (name == "count" and number < 0)
+            or (name == "batchLength" and LOG_OVERHEAD + number != len(labeller.data))
+        )
+        note = _note(name, header, labeller.position, len(labeller.data), is_cut=is_cut)
+        yield labeller.field(start, start + size, name, str(number), note, is_damaged=is_damaged)
+        if name == "attributes":
+            yield from labeller.bits(start, size, _attribute_bits(header))
+        start += size
+
+
+def _note(name: str, header: BatchHeader, position: int, size: int, *, is_cut: bool) -> str:
+    end = position + (header.size if is_cut else size) - 1
+    notes = {
+        "baseOffset": "",
+        "batchLength": _length_note(header, position, size, is_cut=is_cut),
+        "partitionLeaderEpoch": "none" if header.partition_leader_epoch == -1 else "",
+        "crc": f"CRC-32C of {position + CRC_START} to {end}",
+        "attributes": f"{header.attributes:#06x}",
+        "lastOffsetDelta": f"lastOffset {header.last_offset}",
+        "baseTimestamp": date(header.base_timestamp)
+        + (" (the delete horizon)" if header.delete_horizon_ms is not None else ""),
+        "maxTimestamp": date(header.max_timestamp),
+        "producerId": "none" if header.producer_id == -1 else "",
+        "producerEpoch": "none" if header.producer_epoch == -1 else "",
+        "baseSequence": "none" if header.base_sequence == -1 else f"lastSequence {header.last_sequence}",
+        "count": _count_note(header),
+    }
+    return notes.get(name, "")
+
+
+def _length_note(header: BatchHeader, position: int, size: int, *, is_cut: bool) -> str:
+    if header.size != size and not is_cut:
+        return f"should be {size - LOG_OVERHEAD}"
+    return f"size {header.size}, up to byte {position + header.size - 1}"
+
+
+def _count_note(header: BatchHeader) -> str:
+    offsets = header.last_offset_delta + 1
+    return f"of {counted(offsets, 'offset')}: compacted" if 0 <= header.record_count < offsets else ""
+
+
+def _attribute_bits(header: BatchHeader) -> dict[str, tuple[int, str]]:
+    unused = header.attributes & _UNUSED_ATTRIBUTES
+    return {
+        "compression": (CODEC_MASK, codec_name(header.codec)),
+        "timestampType": (LOG_APPEND_TIME, "LogAppendTime" if header.is_log_append_time else "CreateTime"),
+        "isTransactional": (TRANSACTIONAL, str(header.is_transactional).lower()),
+        "isControl": (CONTROL, str(header.is_control).lower()),
+        "deleteHorizonMs": (DELETE_HORIZON, "in baseTimestamp" if header.attributes & DELETE_HORIZON else "none"),
+        "unused": (_UNUSED_ATTRIBUTES, "set, ignored" if unused else ""),
+    }
+
+
+def codec_name(codec: int) -> str:
+    """Kafka's name of a codec id."""
+    return CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else f"unknown ({codec})"
+
+
+def _compressed(labeller: Labeller, header: BatchHeader, limit: int, is_cut: bool) -> Iterator[Line]:
+    def records(payload: memoryview, inner: Labeller) -> Iterator[Line]:
+        return RecordRegion(header, inner, 0, len(payload)).lines()
+
+    container = Container(HEADER_SIZE, len(labeller.data), header.codec, header.magic, is_cut)
+    yield from payload_lines(labeller, container, limit, records)
+
+
+def _short_header(labeller: Labeller) -> Iterator[Line]:
+    """A batch, or what is left of it, that ends inside its header."""
+    data = labeller.data
+    start = 0
+    for name, size in _FIELDS:
+        end = min(start + size, len(data))
+        if start < end:
+            is_whole = end - start == size
+            number = int.from_bytes(data[start:end], "big", signed=name != "crc")
+            value, note = (str(number), "") if is_whole else ("", f"cut: {end - start} of {counted(size, 'byte')}")
+            yield labeller.field(start, end, name, value, note, is_damaged=not is_whole or name == "batchLength")
+        start += size
+    if len(data) < _HEADER_WITH_MAGIC:
+        return
+    declared = LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True)
+    if declared <= len(data):
+        text = f"batchLength makes the batch end with byte {labeller.at(len(data)) - 1}, inside its own header"
+        yield Statement(Tone.DAMAGE, f"{text} of {HEADER_SIZE} bytes.")
+        yield Statement(Tone.KAFKA, kafka_says.SHORT_BATCH)

@@ -1,0 +1,176 @@
+"""What an explanation is made of: labelled bytes, bit fields, statements.
+
+Renderers (``kdump.explain.layout`` and behind it) know nothing of Kafka; everything else here makes these lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeAlias
+
+from kdump.wire.checksum import Buffer
+
+
+class Space(Enum):
+    """What a position counts in."""
+
+    FILE = auto()
+    PAYLOAD = auto()
+    """The decompressed records of one batch or wrapper."""
+
+
+class Tone(Enum):
+    """What a statement is about."""
+
+    TITLE = auto()
+    GROUP = auto()
+    TEXT = auto()
+    DAMAGE = auto()
+    KAFKA = auto()
+    """What Kafka's own code does at this place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A run of bytes and what it is.
+
+    ``data`` are the bytes at ``position``; a summary stands for several fields, so its bytes are not worth showing.
+    ``is_target``: the position asked for lies in it. ``is_covered``: the entry's CRC covers it.
+    """
+
+    position: int
+    data: Buffer
+    name: str
+    value: str
+    note: str = ""
+    space: Space = Space.FILE
+    is_covered: bool = False
+    is_target: bool = False
+    is_damaged: bool = False
+    is_summary: bool = False
+
+    @property
+    def end(self) -> int:
+        """Position behind the last byte."""
+        return self.position + len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """Some bits of the field above: ``pattern`` has a dot for every bit that belongs to others."""
+
+    pattern: str
+    name: str
+    value: str
+    is_covered: bool = False
+    is_damaged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A line of prose."""
+
+    tone: Tone
+    text: str
+
+
+Line: TypeAlias = Labelled | Bits | Statement
+
+
+class Labeller:
+    """Makes labelled lines of one buffer.
+
+    Args:
+        data: the buffer; every ``start`` and ``end`` below is an index into it.
+        position: of its first byte, in ``space``.
+        covered: the indexes that a CRC covers.
+        target: the file position asked for.
+        suspect: index of a byte that the CRC finds guilty.
+        space: what positions count in.
+    """
+
+    def __init__(
+        self,
+        data: memoryview,
+        position: int = 0,
+        *,
+        covered: range = range(0),
+        target: int | None = None,
+        suspect: int | None = None,
+        space: Space = Space.FILE,
+    ) -> None:
+        self.data = data
+        self.position = position
+        self.target = target if space is Space.FILE else None
+        self.space = space
+        self._covered = covered
+        self._suspect = suspect
+
+    def at(self, index: int) -> int:
+        """The position of an index."""
+        return self.position + index
+
+    def holds_target(self, start: int, end: int) -> bool:
+        """Whether the position asked for is one of these bytes."""
+        return self.target is not None and start <= self.target - self.position < end
+
+    def holds_suspect(self, start: int, end: int) -> bool:
+        """Whether the byte that the CRC finds guilty is one of these."""
+        return self._suspect is not None and start <= self._suspect < end
+
+    def is_covered(self, index: int) -> bool:
+        """Whether the CRC covers the byte."""
+        return index in self._covered
+
+    def field(
+        self,
+        start: int,
+        end: int,
+        name: str,
+        value: str = "",
+        note: str = "",
+        *,
+        is_damaged: bool = False,
+        is_summary: bool = False,
+    ) -> Labelled:
+        """The line of ``data[start:end]``."""
+        return Labelled(
+            self.position + start,
+            self.data[start:end],
+            name,
+            value,
+            note,
+            space=self.space,
+            is_covered=start in self._covered,
+            is_target=self.holds_target(start, end),
+            is_damaged=is_damaged or self.holds_suspect(start, end),
+            is_summary=is_summary,
+        )
+
+    def bits(self, index: int, size: int, masks: dict[str, tuple[int, str]]) -> Iterator[Bits]:
+        """Lines of the bit fields in the ``size`` bytes at ``index``: name to (mask, value as text)."""
+        number = int.from_bytes(self.data[index : index + size], "big")
+        for name, (mask, value) in masks.items():
+            yield Bits(_pattern(number, mask, 8 * size), name, value, is_covered=self.is_covered(index))
+
+
+def _pattern(number: int, mask: int, width: int) -> str:
+    bits = "".join(str(number >> place & 1) if mask >> place & 1 else "." for place in range(width - 1, -1, -1))
+    return " ".join(bits[start : start + 8] for start in range(0, width, 8))
+
+
+class StuckError(Exception):
+    """The bytes stop making sense at index ``start`` of the buffer being read.
+
+    ``kafka`` says what Kafka's code does there, '' where nobody measured it; ``blamed`` is the name of the field whose
+    number does not fit, None where the bytes at ``start`` are to blame themselves.
+    """
+
+    def __init__(self, start: int, reason: str, kafka: str = "", *, blamed: str | None = None) -> None:
+        super().__init__(reason)
+        self.start = start
+        self.reason = reason
+        self.kafka = kafka
+        self.blamed = blamed

@@ -1,0 +1,110 @@
+"""Which entry of a log covers a position, found as every reader finds it: from the start of the file, by lengths."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kdump.codes import Codes, KdumpError
+from kdump.log.source import Source
+from kdump.log.walk import Stop, Walk
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A whole entry, as its length field has it; ``number`` counts the entries of the walk from 0."""
+
+    number: int
+    position: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class WalkEnd:
+    """No entry covers the position: the walk over ``size`` bytes ended at ``position``, after ``number`` entries."""
+
+    number: int
+    position: int
+    size: int
+    stop: Stop
+
+
+def locate(source: Source, position: int, start: int = 0) -> Entry | WalkEnd:
+    """The entry that covers ``position``, or where the walk from ``start`` on ended before it.
+
+    Raises:
+        KdumpError: UNREADABLE.
+    """
+    walk = Walk(source, start=start)
+    number = 0
+    for chunk in walk.chunks():
+        if position < chunk.position + chunk.end:
+            index = bisect_right(chunk.starts, position - chunk.position) - 1
+            start, end = next(chunk.entries(index))
+            return Entry(number + index, chunk.position + start, chunk.position + end)
+        number += len(chunk.starts)
+    return WalkEnd(number, walk.position, walk.end, walk.stop)
+
+
+def entries(source: Source, start: int = 0) -> Iterator[tuple[Entry, memoryview]]:
+    """The entries from ``start`` on, each with its bytes, which are valid until the next one is asked for.
+
+    Raises:
+        KdumpError: UNREADABLE.
+    """
+    number = 0
+    for chunk in Walk(source, start=start).chunks():
+        for first, end in chunk.entries():
+            yield Entry(number, chunk.position + first, chunk.position + end), chunk.data[first:end]
+            number += 1
+
+
+def first_nonzero(source: Source, position: int, end: int) -> int | None:
+    """Position of the first byte that is not zero, None when all up to ``end`` are."""
+    while position < end:
+        block = source.read(position, min(_BLOCK, end - position))
+        if not block:
+            return None
+        rest = block.lstrip(b"\0")
+        if rest:
+            return position + len(block) - len(rest)
+        position += len(block)
+    return None
+
+
+class MemorySource(Source):
+    """Bytes in memory, for what cannot be read twice."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        super().__init__(path, len(data))
+        self._data = data
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        """See Source."""
+        part = self._data[position : position + len(view)]
+        view[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        """See Source; there is nothing to give back."""
+
+
+def seekable(source: Source, limit: int) -> Source:
+    """``source`` itself, or a stream's bytes in memory: explaining needs to look twice.
+
+    Raises:
+        KdumpError: UNREADABLE, also for a stream of more than ``limit`` bytes.
+    """
+    if source.size is not None:
+        return source
+    parts: list[bytes] = []
+    size = 0
+    while part := source.read(size, _BLOCK):
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            raise KdumpError(Codes.UNREADABLE, f"over {limit:,} bytes from a stream: save it first", path=source.path)
+    return MemorySource(source.path, b"".join(parts))

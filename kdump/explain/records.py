@@ -1,0 +1,202 @@
+"""The records of a v2 batch as lines.
+
+Source: shared/spec/formats.md section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from kdump.explain import controls, kafka_says
+from kdump.explain.lines import Labelled, Labeller, Line, Statement, StuckError, Tone
+from kdump.explain.recordfields import Field, Survey, record_fields, survey_records
+from kdump.explain.selection import How, select
+from kdump.explain.values import count as counted
+from kdump.explain.values import date, quoted, sized, span
+from kdump.format.batch import BatchHeader, increment_sequence, wrap_int64
+
+
+@dataclass(slots=True)
+class RecordRegion:
+    """The records of one batch: ``labeller.data[start:end]``, decompressed where they were compressed.
+
+    ``is_cut``: the file ends before the batch does, so the last record need not be whole.
+    """
+
+    header: BatchHeader
+    labeller: Labeller
+    start: int
+    end: int
+    is_cut: bool = False
+
+    def lines(self) -> Iterator[Line]:
+        """All records, each byte of the region in exactly one labelled line."""
+        header = self.header
+        survey = survey_records(self.labeller.data, self.start, self.end)
+        found = len(survey.starts)
+        # Kafka looks at no byte behind the records it counted: what is broken there is left-over bytes, no record.
+        is_left_over = survey.stuck is not None and found >= header.record_count
+        if is_left_over or header.record_count == 0:
+            survey.cut(max(0, header.record_count))
+        yield from self._whole_records(survey)
+        if header.record_count == 0:
+            yield from self._unread(survey)
+        elif is_left_over:
+            yield from self._left_over(survey)
+        elif survey.stuck is not None:
+            yield from self._broken_record(survey, survey.stuck)
+        elif found != header.record_count:
+            yield from self._wrong_count(survey)
+
+    def _whole_records(self, survey: Survey) -> Iterator[Line]:
+        labeller = self.labeller
+        total = len(survey.starts)
+        target = self._of_interest(survey)
+        for first, last, how in select(total, target, is_stuck=survey.stuck is not None):
+            start, end = survey.bounds(first)
+            if how is How.FULL:
+                yield self._title(first, start, end)
+                yield from self._full(start, end)
+            elif how is How.LINE:
+                yield labeller.field(start, end, f"record {first}", self._in_a_line(start, end), is_summary=True)
+            else:
+                end = survey.bounds(last)[1]
+                name = f"record {first}" if first == last else f"records {first} to {last}"
+                yield labeller.field(start, end, name, counted(last - first + 1, "record"), is_summary=True)
+
+    def _of_interest(self, survey: Survey) -> int | None:
+        """The record with the position asked for, else the one with the byte that the CRC finds guilty."""
+        for holds in (self.labeller.holds_target, self.labeller.holds_suspect):
+            if holds(self.start, survey.end):
+                return next(index for index in range(len(survey.starts)) if holds(*survey.bounds(index)))
+        return None
+
+    def _title(self, index: int, start: int, end: int) -> Statement:
+        where = span(self.labeller.at(start), self.labeller.at(end))
+        return Statement(Tone.GROUP, f"record {index}: {where} ({counted(end - start, 'byte')})")
+
+    def _full(self, start: int, end: int) -> Iterator[Line]:
+        key = value = None
+        for field in record_fields(self.labeller.data, start, end):
+            content = bytes(self.labeller.data[field.start : field.end]) if self.header.is_control else b""
+            if field.name in ("keySize", "valueSize") and field.number == 0:
+                content = b""
+            if field.name == "key" or (field.name == "keySize" and field.number == 0):
+                key = content
+            elif field.name == "value" or (field.name == "valueSize" and field.number == 0):
+                value = content
+            yield from self._field(field, key)
+        if self.header.is_control:
+            yield from controls.verdict(key, value)
+
+    def _field(self, field: Field, key: bytes | None) -> Iterator[Line]:
+        labeller = self.labeller
+        if field.number is not None:
+            yield labeller.field(field.start, field.end, field.name, str(field.number), self._note(field))
+        elif self.header.is_control and field.name == "key":
+            yield from controls.key_lines(labeller, field.start, field.end)
+        elif self.header.is_control and field.name == "value":
+            yield from controls.value_lines(labeller, field.start, field.end, key)
+        else:
+            text = quoted(labeller.data[field.start : field.end])
+            yield labeller.field(field.start, field.end, field.name, text)
+
+    def _note(self, field: Field) -> str:
+        header, number = self.header, field.number or 0
+        if field.name == "length":
+            return f"the record ends with byte {self.labeller.at(field.end + number) - 1}"
+        if field.name == "attributes":
+            return "unused" if number else ""
+        if field.name == "timestampDelta":
+            if header.is_log_append_time:
+                return "unused: LogAppendTime, the timestamp is maxTimestamp"
+            timestamp = wrap_int64(header.base_timestamp + number)
+            return date(timestamp)
+        if field.name == "offsetDelta":
+            return self._offset_note(number)
+        if field.name.endswith("Size"):
+            return "null" if number < 0 else "empty" if number == 0 else ""
+        return ""
+
+    def _offset_note(self, delta: int) -> str:
+        header = self.header
+        note = f"offset {wrap_int64(header.base_offset + delta)}"
+        if header.base_sequence >= 0:
+            note += f", sequence {increment_sequence(header.base_sequence, delta)}"
+        if not 0 <= delta <= header.last_offset_delta:
+            note += f", outside the batch's offsets (lastOffsetDelta is {header.last_offset_delta})"
+        return note
+
+    def _in_a_line(self, start: int, end: int) -> str:
+        fields = {field.name: field for field in record_fields(self.labeller.data, start, end)}
+        data = self.labeller.data
+        key = fields.get("key")
+        key_text = quoted(data[key.start : key.end], 24) if key else sized(fields["keySize"].number or 0)
+        offset = wrap_int64(self.header.base_offset + (fields["offsetDelta"].number or 0))
+        if self.header.is_control:
+            return f"offset {offset}, {controls.type_name(bytes(data[key.start : key.end]) if key else None)}"
+        size = fields["valueSize"].number or 0
+        return f"offset {offset}, key {key_text}, value {sized(size)}"
+
+    def _broken_record(self, survey: Survey, stuck: StuckError) -> Iterator[Line]:
+        labeller, start = self.labeller, survey.end
+        yield Statement(Tone.GROUP, f"record {len(survey.starts)}: from byte {labeller.at(start)} on")
+        position = stuck_at = start
+        try:
+            for field in record_fields(labeller.data, start, self.end):
+                lines = self._field(field, None)
+                stuck_at = position = field.end
+                if field.name == stuck.blamed and not (self.is_cut and field.name == "length"):
+                    lines = (replace(line, is_damaged=True) if isinstance(line, Labelled) else line for line in lines)
+                    stuck_at = field.start
+                yield from lines
+        except StuckError:
+            pass
+        if position < self.end:
+            yield self._rest(position, "not understood" if not self.is_cut else "cut off", is_damaged=not self.is_cut)
+        if self.is_cut:
+            yield Statement(Tone.TEXT, f"The file ends inside record {len(survey.starts)}.")
+            return
+        where = f"At byte {labeller.at(stuck_at)}"
+        yield Statement(Tone.DAMAGE, f"{where} record {len(survey.starts)} stops making sense: {stuck.reason}.")
+        yield self._kafka(stuck.kafka)
+
+    def _left_over(self, survey: Survey) -> Iterator[Line]:
+        left = self.end - survey.end
+        yield self._rest(survey.end, "left over")
+        at = self.labeller.at(survey.end)
+        if self.header.record_count < 0:
+            yield Statement(Tone.DAMAGE, f"The count is {self.header.record_count}; no record begins at byte {at}.")
+            yield self._kafka(kafka_says.COUNT_NEGATIVE.format(count=self.header.record_count))
+            return
+        what = f"{counted(left, 'byte')} left over from byte {at} on, behind the"
+        yield Statement(Tone.DAMAGE, f"{what} {counted(self.header.record_count, 'record')} of the count.")
+        yield self._kafka(kafka_says.COUNT_TOO_LOW)
+
+    def _unread(self, survey: Survey) -> Iterator[Line]:
+        if survey.end < self.end:
+            yield self._rest(survey.end, "not read", is_damaged=False)
+            yield Statement(Tone.TEXT, "The count is 0, so no reader looks at these bytes.")
+
+    def _wrong_count(self, survey: Survey) -> Iterator[Line]:
+        declared, found = self.header.record_count, len(survey.starts)
+        if self.is_cut:
+            yield Statement(Tone.TEXT, f"The file ends behind record {found - 1} of {declared}.")
+            return
+        text = f"The count is {declared}, but the bytes hold exactly {counted(found, 'record')}"
+        yield Statement(Tone.DAMAGE, f"{text} (up to byte {self.labeller.at(survey.end) - 1}).")
+        if declared < 0:
+            yield self._kafka(kafka_says.COUNT_NEGATIVE.format(count=declared))
+        else:
+            yield self._kafka(kafka_says.COUNT_TOO_HIGH if declared > found else kafka_says.COUNT_TOO_LOW)
+
+    def _kafka(self, text: str) -> Statement:
+        header = self.header
+        if header.is_control and header.producer_id >= 0:
+            text = text.replace(kafka_says.RECOVERY_IGNORES, kafka_says.RECOVERY_READS_MARKERS)
+        return Statement(Tone.KAFKA, text)
+
+    def _rest(self, start: int, name: str, *, is_damaged: bool = True) -> Line:
+        text = counted(self.end - start, "byte")
+        return self.labeller.field(start, self.end, name, text, is_damaged=is_damaged)

@@ -1,0 +1,60 @@
+"""Where a batch really ends whose length field is wrong: at a place up to which its CRC is right.
+
+The length is not under the CRC. A place is tried where the records end by their own lengths, where the next offset
+stands in the bytes as another batch's base offset, and at the end of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kdump.explain.recordfields import survey_records
+from kdump.format.batch import CRC_START, HEADER_SIZE, BatchHeader, parse_header, wrap_int64
+from kdump.log.source import Source
+from kdump.wire.checksum import crc32c
+
+_LOOK_AHEAD: Final = 1 << 24
+"""Bytes from the start of a batch in which its end is looked for."""
+_MOST_CANDIDATES: Final = 64
+_MAGIC: Final = 2
+
+
+def true_end(source: Source, position: int, size: int) -> int | None:
+    """The file position behind the batch of magic 2 that begins at ``position``, None when no place fits its CRC.
+
+    Args:
+        source: the log.
+        position: where the batch begins.
+        size: of the log.
+
+    Raises:
+        KdumpError: UNREADABLE.
+    """
+    window = memoryview(source.read(position, min(size - position, _LOOK_AHEAD)))
+    if len(window) < HEADER_SIZE:
+        return None
+    header = parse_header(window)
+    if header.magic != _MAGIC:
+        return None
+    for end in _candidates(header, window, is_whole=position + len(window) == size):
+        if crc32c(window[CRC_START:end]) == header.crc:
+            return position + end
+    return None
+
+
+def _candidates(header: BatchHeader, window: memoryview, *, is_whole: bool) -> Iterator[int]:
+    if header.codec == 0 and header.record_count >= 0:
+        survey = survey_records(window, HEADER_SIZE, len(window), most=header.record_count)
+        if len(survey.starts) == header.record_count:
+            yield survey.end
+    if is_whole:
+        yield len(window)
+    following = wrap_int64(header.last_offset + 1).to_bytes(8, "big", signed=True)
+    data = bytes(window)
+    end = HEADER_SIZE - 1
+    for _ in range(_MOST_CANDIDATES):
+        end = data.find(following, end + 1)
+        if end < 0:
+            return
+        yield end

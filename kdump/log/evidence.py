@@ -1,0 +1,189 @@
+"""What speaks for an entry starting at a place of a damaged log, and what must not be asked too often.
+
+Everything is asked about file positions; the bytes come from a ``Window``. Questions that may be in vain cost, and the
+sum of the costs stays in proportion to the bytes passed, so that no input makes a walk quadratic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final
+
+from kdump.format.batch import HEADER_SIZE
+from kdump.log.heads import SMALLEST_ENTRY, Head, read_head
+from kdump.log.window import Window
+
+if TYPE_CHECKING:
+    from kdump.log.regions import Region
+
+LARGEST_ENTRY: Final = 1 << 24
+"""16 MiB: 16 times the largest batch that a broker takes by default."""
+HORIZON: Final = LARGEST_ENTRY // 2
+"""How far ahead of a place that is in doubt its neighbourhood is known."""
+
+_FIRST_SEARCH: Final = 1 << 20
+_LARGEST_SEARCH: Final = 2 * LARGEST_ENTRY
+_GROWTH: Final = 8
+_WASTE_PER_BYTE: Final = 4
+_COST_OF_A_STEP: Final = 256
+"""What it costs to look at one place, in bytes that are run through a CRC."""
+_MOST_ENDS: Final = 16
+
+
+class Evidence:
+    """Answers for one walk.
+
+    ``keep``: the window must hold the bytes from this file position on. ``passed``: bytes that the walk has left
+    behind; they pay for what follows.
+    """
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._region: Region | None = None
+        self._search_size = _FIRST_SEARCH
+        self._credit = 2 * max(_LARGEST_SEARCH, window.size)
+        self.keep = window.base
+        self.passed = 0
+
+    @property
+    def allowance(self) -> int:
+        """The largest cost that may be in vain."""
+        return self._credit + _WASTE_PER_BYTE * self.passed
+
+    def spend(self, cost: int) -> bool:
+        """Pay for what costs as much as the CRC of ``cost`` bytes and may be in vain; False: too much was spent."""
+        if cost > self._credit + _WASTE_PER_BYTE * self.passed:
+            return False
+        self._credit -= cost
+        return True
+
+    def head(self, position: int) -> Head | None:
+        """The header at ``position``; None where fewer than 26 bytes are left."""
+        window = self._window
+        if position + HEADER_SIZE > window.stop and window.base <= position <= window.stop:
+            window.fill(self.keep, position + HEADER_SIZE)
+        if window.base <= position and (position + HEADER_SIZE <= window.stop or window.stop == window.end):
+            return read_head(window.data, position - window.base, window.stop - position, position)
+        raw = window.peek(position, HEADER_SIZE)
+        return read_head(raw, 0, len(raw), position)
+
+    def region(self, first: int, horizon: int) -> Region:
+        """A region that covers ``first`` and is resolved up to ``horizon`` (HORIZON ahead at most) or to the end."""
+        window, region = self._window, self._region
+        if region is not None and region.first <= first:
+            if region.resolved >= horizon:
+                return region
+            # Little was gained from the last search: look further at once, so that no byte is searched often.
+            if first - region.first < self._search_size // 4:
+                self._search_size = min(_GROWTH * self._search_size, _LARGEST_SEARCH)
+        while True:
+            window.fill(self.keep, first + self._search_size)
+            region = self._search(first)
+            if region.resolved >= horizon or window.stop == window.end or self._search_size == _LARGEST_SEARCH:
+                return region
+            self._search_size = min(_GROWTH * self._search_size, _LARGEST_SEARCH)
+
+    def forget_region(self) -> None:
+        """The window moved to another extent."""
+        self._region = None
+
+    def stands(self, position: int, end: int) -> bool:
+        """A quick answer for the entry from ``position`` to ``end``: it ends where one starts, and none starts in it.
+
+        False also where no region tells.
+        """
+        region = self._region
+        return region is not None and region.first <= position and region.next_header(position + 1) == end
+
+    def is_entry_at(self, position: int, last_offset: int | None) -> bool:
+        """The end, a sound entry, or a plausible header (by all its fields, or with an offset behind the last)."""
+        window, region = self._window, self._region
+        if position == window.end:
+            return True
+        head = self.head(position)
+        if head is None:
+            return False
+        if head.is_plausible and head.is_after(last_offset):
+            return True
+        if region is not None and region.first <= position < region.resolved:
+            return region.next_header(position) == position or region.sound_end(position) is not None
+        size = head.end - position
+        if not SMALLEST_ENTRY <= size <= LARGEST_ENTRY or not self.spend(size):
+            return False
+        raw = window.peek(position, size)
+        return len(raw) == size and head.checksum(memoryview(raw)[head.crc_start :]) == head.crc
+
+    def is_sound_in_file(self, head: Head, end: int) -> bool:
+        """The CRC of an entry is right, whose bytes are not in memory; False for a stream."""
+        if not self._window.is_file or not self.spend(end - head.position):
+            return False
+        return self._window.checksum(head.position + head.crc_start, end, head.checksum) == head.crc
+
+    def true_end(self, head: Head, region: Region, last: int) -> int | None:
+        """The position up to ``last`` at which an entry (or the end) comes and up to which the CRC is right.
+
+        The length field is not under the CRC, so this proves it wrong. Only the first few places are tried.
+        """
+        window = self._window
+        start = head.position + head.crc_start
+        places: Iterator[int] = islice(region.headers_between(start + 1, last), _MOST_ENDS)
+        if last == window.end:
+            places = chain(places, (last,))
+        checksum, crc, base = head.checksum, 0, window.base
+        with memoryview(window.data) as data:
+            for place in places:
+                if not self.spend(place - start + _COST_OF_A_STEP):
+                    break
+                crc = checksum(data[start - base : place - base], crc)
+                if crc == head.crc:
+                    return place
+                start = place
+        return None
+
+    def straddler(self, owner: Head, end: int) -> int | None:
+        """A sound entry that starts inside the sound entry ``owner`` and goes on behind its ``end``."""
+        region = self.region(owner.position + 1, end)
+        for start in islice(region.sound_from(owner.position + 1), _MOST_ENDS):
+            if start >= end:
+                break
+            head = self.head(start)
+            if head is not None and head.end > end and head.is_after(owner.last_offset):
+                return start
+        return None
+
+    def next_sound(self, region: Region, first: int, claim: Head | None, last_offset: int | None) -> int | None:
+        """The first sound entry from ``first`` on that is no payload, as far as can be told.
+
+        ``claim``: a header that may be right about what it covers. Inside it an entry counts whose offset is the one
+        behind the header's last, or a later one when another entry follows; elsewhere one whose offset is behind
+        ``last_offset``, or any when another entry follows.
+        """
+        if claim is not None and not (claim.is_plausible and claim.is_after(last_offset)):
+            claim = None
+        for start in region.sound_from(first):
+            head = self.head(start)
+            if head is None:
+                continue
+            if claim is None or start >= claim.end:
+                counts = head.is_after(last_offset) or self._is_followed(head, region)
+            else:
+                counts = head.offset == claim.last_offset + 1 or (
+                    head.is_after(claim.last_offset) and self._is_followed(head, region)
+                )
+            if counts or not self.spend(_COST_OF_A_STEP):
+                return start
+        return None
+
+    def _is_followed(self, head: Head, region: Region) -> bool:
+        """Where a sound entry ends the file ends or another one starts, sound or with a higher offset."""
+        if head.end == self._window.end or region.sound_end(head.end) is not None:
+            return True
+        following = self.head(head.end)
+        return following is not None and following.is_plausible and following.is_after(head.last_offset)
+
+    def _search(self, first: int) -> Region:
+        from kdump.log.regions import search
+
+        self._region = search(self._window, first)
+        return self._region

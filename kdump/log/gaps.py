@@ -1,0 +1,29 @@
+"""A place in a log where nothing whole can be read: what a walk behind damage reports between entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kdump.codes import Codes
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Bytes that belong to no entry; entries and gaps lie side by side and cover the file.
+
+    ``reason`` is what is wrong at ``position``. ``first_offset`` to ``last_offset`` (inclusive) are lost at most: from
+    behind the last batch with a right CRC to before ``continue_at``, the offset in the entry behind the gap. Each is
+    None where its batch does not exist; ``last_offset`` also where the offsets do not rise across the gap.
+    """
+
+    position: int
+    length: int
+    reason: Codes
+    first_offset: int | None = None
+    last_offset: int | None = None
+    continue_at: int | None = None
+
+    @property
+    def end(self) -> int:
+        """File position of the first byte behind the gap."""
+        return self.position + self.length

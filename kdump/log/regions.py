@@ -1,0 +1,64 @@
+"""Where the sound entries of a stretch of a file lie, looked up by position: searched once, asked often."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kdump.format.batch import HEADER_SIZE
+from kdump.log.candidates import find_candidates
+from kdump.log.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """File positions from ``first`` on.
+
+    ``headers``: where plausible headers start, up to the end of what was in memory. ``starts`` and ``ends``: the
+    entries with a right CRC. Of an entry that starts at ``resolved`` or behind it the CRC may not be known.
+    """
+
+    first: int
+    resolved: int
+    headers: array[int]
+    starts: array[int]
+    ends: array[int]
+
+    def sound_end(self, position: int) -> int | None:
+        """Where the sound entry that starts at ``position`` ends; None where there is none."""
+        index = bisect_left(self.starts, position)
+        return self.ends[index] if index < len(self.starts) and self.starts[index] == position else None
+
+    def next_header(self, first: int) -> int | None:
+        """Where the first plausible header from ``first`` on starts."""
+        index = bisect_left(self.headers, first)
+        return self.headers[index] if index < len(self.headers) else None
+
+    def sound_from(self, first: int) -> Iterator[int]:
+        """Starts of the sound entries from ``first`` on."""
+        return map(self.starts.__getitem__, range(bisect_left(self.starts, first), len(self.starts)))
+
+    def headers_between(self, first: int, last: int) -> Iterator[int]:
+        """Plausible headers that start at ``first`` to ``last`` (inclusive)."""
+        places = range(bisect_left(self.headers, first), bisect_right(self.headers, last))
+        return map(self.headers.__getitem__, places)
+
+
+def search(window: Window, first: int) -> Region:
+    """Search what of ``window`` lies behind file position ``first`` (inclusive)."""
+    data = memoryview(window.data)[: window.filled]
+    room = (window.end if window.end is not None else 1 << 62) - window.base
+    found = find_candidates(data, first - window.base, room)
+    is_sound = found.sound(data)
+    pending = found.start[found.end > window.filled]
+    # A header that is not wholly in memory is not seen.
+    seen = window.stop if window.stop == window.end else max(first, window.stop - HEADER_SIZE + 1)
+    return Region(
+        first,
+        int(pending[0]) + window.base if pending.size else seen,
+        array("q", (found.start + window.base).tobytes()),
+        array("q", (found.start[is_sound] + window.base).tobytes()),
+        array("q", (found.end[is_sound] + window.base).tobytes()),
+    )

@@ -1,0 +1,309 @@
+"""A walk that goes on behind damage: chunks of entries, and gaps between them.
+
+The rules, in the order in which they are asked where an entry is not sound (framing and CRC hold):
+
+1. Framing holds and the CRC does not. The entry stands, as it does for DumpLogSegments, unless the length field is
+   proved wrong: the stored CRC (which does not cover the length) is right for another end, at which an entry starts;
+   or no entry starts at its end, and a sound one starts inside.
+2. Framing does not hold. A sound entry that starts inside the one before and ends behind it shows that the length of
+   that one is wrong. Else the gap reaches to the next sound entry.
+3. Sound entries inside what a plausible header lays claim to may be its payload (Kafka bytes stored in Kafka). They
+   count when their offsets go on where the header's end, or come later and another entry follows. Elsewhere one whose
+   offset does not go on behind the last sound one counts when another entry follows.
+
+The cost is linear in the size of the input, whatever it holds: a stretch is searched once (``regions``), CRCs of
+overlapping candidates come from one pass (``rangecrc``), and what else is spent in vain is kept in proportion to the
+bytes passed. Behind damage entries of 16 MiB and more are not looked for; from a stream, which cannot be looked at
+ahead, they are not taken at all.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from kdump.codes import Codes
+from kdump.format.batch import CRC_START, HEADER_SIZE, LOG_OVERHEAD, MAGIC_OFFSET, MIN_ENTRY_LENGTH
+from kdump.log.evidence import HORIZON, LARGEST_ENTRY, Evidence
+from kdump.log.gaps import Gap
+from kdump.log.heads import SMALLEST_ENTRY, Head
+from kdump.log.source import Source
+from kdump.log.walk import DEFAULT_CHUNK_SIZE, Chunk
+from kdump.log.window import Window
+from kdump.wire.checksum import crc32, crc32c
+
+_FRAME: Final = struct.Struct(">8xiIbI")
+_MIN_BATCH_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
+_ENDS_TOO_EARLY: Final = frozenset({Codes.TRUNCATED, Codes.HEADER_CUT})
+_WRONG_LENGTH: Final = frozenset({Codes.LENGTH_TOO_SMALL, Codes.LENGTH_TOO_LARGE, Codes.TRUNCATED})
+
+
+@dataclass(slots=True)
+class CheckedChunk(Chunk):
+    """A chunk whose CRCs are known: ``damaged`` are the indexes of the entries whose CRC is wrong, rising."""
+
+    damaged: list[int] = field(default_factory=list)
+
+
+class ResyncWalk:
+    """One pass over the entries of a source and the gaps between them.
+
+    Args:
+        source: where the bytes come from.
+        limit: parse no further than this many bytes; an entry that it cuts is no gap.
+        start: first position.
+        chunk_size: bytes asked for at a time.
+
+    ``position`` is the first byte that is neither in an entry nor in a gap yet.
+    """
+
+    def __init__(
+        self, source: Source, *, limit: int | None = None, start: int = 0, chunk_size: int = DEFAULT_CHUNK_SIZE
+    ) -> None:
+        self._window = Window(source, start, limit, chunk_size)
+        self._evidence = Evidence(self._window)
+        self._start = start
+        self._chunk_size = chunk_size
+        self.position = start
+        # Entries decided and not handed out yet, by file position; they lie side by side and end at ``position``.
+        self._run: list[int] = []
+        self._damaged: list[int] = []
+        # The open gap: position, reason, first offset lost.
+        self._gap: tuple[int, Codes, int | None] | None = None
+        self._last_offset: int | None = None
+
+    def items(self) -> Iterator[CheckedChunk | Gap]:
+        """Chunks and gaps in file order, side by side.
+
+        The data of a chunk is valid until the next item is asked for. Raises KdumpError when a stream cannot be read;
+        what cannot be read of a file is a gap.
+        """
+        window, evidence = self._window, self._evidence
+        while True:
+            needed, is_checked = self._scan()
+            evidence.passed = self.position - self._start
+            if self._run and (needed is not None or self.position - self._run[0] >= self._chunk_size):
+                # The newest entry stays: what follows may show that its length is wrong.
+                yield from self._hand_out(hold=True)
+            evidence.keep = self._run[0] if self._run else self.position
+            if needed is not None:
+                window.fill(evidence.keep, needed)
+            elif self.position == window.end and window.resume is None:
+                break
+            else:
+                loss = self._decide(is_checked)
+                if loss is None:
+                    continue
+                behind, reason = loss
+                if behind is None:
+                    break
+                yield from self._hand_out()
+                if self._gap is None:
+                    first = None if self._last_offset is None else self._last_offset + 1
+                    self._gap = self.position, reason, first
+                self.position = behind
+        yield from self._hand_out()
+        if self._gap is not None:
+            position, reason, first = self._gap
+            yield Gap(position, self.position - position, reason, first)
+
+    def _scan(self) -> tuple[int | None, bool]:
+        """Take sound entries, and damaged ones that clearly stand.
+
+        Returns the position up to which bytes are needed (with a chunk full, that of the next entry), or None when the
+        next entry is to be decided; and whether its CRC was looked at.
+        """
+        window, evidence = self._window, self._evidence
+        base, filled = window.base, window.filled
+        data = memoryview(window.data)
+        position = self.position - base
+        last_start = min(filled, (self._run[0] - base if self._run else position) + 2 * self._chunk_size)
+        append, unpack = self._run.append, _FRAME.unpack_from
+        allowance = evidence.allowance
+        needed = position + SMALLEST_ENTRY
+        is_checked = True
+        while needed <= filled and position < last_start:
+            length, legacy_crc, magic, crc = unpack(data, position)
+            end = position + LOG_OVERHEAD + length
+            if length < MIN_ENTRY_LENGTH or magic < 0 or (magic >= 2 and length < _MIN_BATCH_LENGTH):
+                break
+            if end > filled:
+                needed = end
+                break
+            if length > allowance:
+                is_checked = False
+                break
+            if magic >= 2:
+                is_sound = crc32c(data[position + CRC_START : end]) == crc
+            else:
+                is_sound = crc32(data[position + MAGIC_OFFSET : end]) == legacy_crc
+            if not is_sound:
+                evidence.spend(length)
+                allowance -= length
+                if not evidence.stands(position + base, end + base):
+                    break
+                self._damaged.append(position + base)
+            append(position + base)
+            position = end
+            needed = position + SMALLEST_ENTRY
+        self.position = position + base
+        if position >= last_start and needed <= filled:
+            return self.position, True
+        is_short = needed > filled and self._may_read(needed + base)
+        return needed + base if is_short else None, is_checked
+
+    def _hand_out(self, *, hold: bool = False) -> Iterator[CheckedChunk | Gap]:
+        """The gap, when an entry follows it, and the entries of the run; with ``hold`` all but the last."""
+        run = self._run[:-1] if hold else self._run
+        if not run:
+            return
+        end = self._run[-1] if hold else self.position
+        damaged = [bisect_left(run, position) for position in self._damaged if position < end]
+        if self._gap is not None:
+            yield self._close_gap(self._gap, self._evidence.head(run[0]))
+            self._gap = None
+        self._last_offset = self._last_sound_offset(run)
+        self._run = self._run[len(run) :]
+        self._damaged = [position for position in self._damaged if position >= end]
+        base = self._window.base
+        data = memoryview(self._window.data)[: self._window.filled]
+        yield CheckedChunk(data, base, [start - base for start in run], end - base, damaged)
+
+    def _close_gap(self, gap: tuple[int, Codes, int | None], behind: Head | None) -> Gap:
+        """The gap, with the header of the entry behind it."""
+        position, reason, first = gap
+        if reason in _ENDS_TOO_EARLY:
+            reason = Codes.LENGTH_TOO_LARGE
+        length = self._run[0] - position
+        if behind is None or not behind.is_plausible:
+            return Gap(position, length, reason, first)
+        last = behind.offset - 1 if first is not None and behind.offset > first else None
+        return Gap(position, length, reason, None if behind.offset == first else first, last, behind.offset)
+
+    def _may_read(self, until: int) -> bool:
+        """There may be bytes up to ``until``, and they are worth reading before anything is decided."""
+        window = self._window
+        if window.stop == window.end or (window.end is not None and until > window.end):
+            return False
+        if until - self.position <= LARGEST_ENTRY:
+            return True
+        head = self._evidence.head(self.position)
+        return head is not None and self._evidence.is_sound_in_file(head, until)
+
+    def _decide(self, is_checked: bool) -> tuple[int | None, Codes] | None:
+        """Keep the entry at ``position`` (None), or where to go on behind a gap there, and its reason.
+
+        The first of the two is None where the walk ends without a gap.
+        """
+        evidence = self._evidence
+        head = evidence.head(self.position)
+        fault = self._fault(head)
+        if fault is None and head is not None:
+            is_sound = (
+                not is_checked
+                and evidence.region(head.position, head.position + 1).sound_end(head.position) == head.end
+            )
+            loss = None if is_sound else self._misframed(head)
+            if loss is None:
+                if not is_sound:
+                    self._damaged.append(head.position)
+                self._run.append(head.position)
+                self.position = head.end
+            return loss
+        fault = fault or Codes.HEADER_CUT
+        if self._window.is_cut and fault in _ENDS_TOO_EARLY:
+            return None, fault
+        straddler = self._straddler()
+        if straddler is not None:
+            self.position = self._run.pop()
+            return straddler, Codes.LENGTH_TOO_LARGE
+        return self._find_behind(head, fault), fault
+
+    def _fault(self, head: Head | None) -> Codes | None:
+        """What is wrong with the framing at ``position``; None when only the CRC can be wrong."""
+        window, position = self._window, self.position
+        if position == window.end:
+            return Codes.UNREADABLE
+        if not any(window.peek(position, MAGIC_OFFSET + 1)):
+            return Codes.ZERO_FILL
+        if head is None:
+            return Codes.UNREADABLE if window.resume is not None else Codes.HEADER_CUT
+        if head.length < (_MIN_BATCH_LENGTH if head.magic >= 2 else MIN_ENTRY_LENGTH):
+            return Codes.LENGTH_TOO_SMALL
+        if window.end is not None and head.end > window.end:
+            if window.resume is not None:
+                return Codes.UNREADABLE
+            return Codes.HEADER_CUT if window.end - position < HEADER_SIZE else Codes.TRUNCATED
+        if head.magic < 0 or (head.magic > 2 and not self._is_entry_at(head.end)):
+            return Codes.MAGIC
+        return Codes.LENGTH_TOO_LARGE if head.end > window.stop else None
+
+    def _misframed(self, head: Head) -> tuple[int, Codes] | None:
+        """Where to go on and why, when the length of an entry with a wrong CRC is proved wrong (rule 1)."""
+        evidence, end = self._evidence, head.end
+        horizon = head.position + HORIZON
+        region = evidence.region(head.position + 1, min(end, horizon))
+        follows = self._is_entry_at(end)
+        sound = None
+        if not follows:
+            sound = evidence.next_sound(region, head.position + 1, head, self._last_sound_offset(self._run))
+        last = end if follows else max(end, sound or min(region.resolved, horizon))
+        true_end = evidence.true_end(head, region, min(last, self._window.stop))
+        if true_end is not None:
+            return true_end, Codes.LENGTH_TOO_LARGE if true_end < end else Codes.LENGTH_TOO_SMALL
+        if sound is None or sound >= end:
+            return None
+        return sound, Codes.BATCH_CRC
+
+    def _straddler(self) -> int | None:
+        """A sound entry that starts inside the one before and ends behind it (rule 2)."""
+        if not self._run or self._run[-1] in self._damaged[-1:] or self.position - self._run[-1] > HORIZON:
+            return None
+        owner = self._evidence.head(self._run[-1])
+        return None if owner is None else self._evidence.straddler(owner, self.position)
+
+    def _find_behind(self, head: Head | None, fault: Codes) -> int:
+        """The next entry behind a place without framing (rules 2 and 3); the end where there is none."""
+        window, evidence = self._window, self._evidence
+        if head is not None and fault is Codes.MAGIC and self._is_entry_at(head.end):
+            return head.end
+        at = self.position + 1
+        if head is not None and fault in _WRONG_LENGTH:
+            region = evidence.region(at, at)
+            true_end = evidence.true_end(head, region, min(region.resolved, self.position + HORIZON))
+            if true_end is not None:
+                return true_end
+        last_offset = self._last_sound_offset(self._run)
+        while True:
+            while at != window.end:
+                region = evidence.region(at, at + 1)
+                found = evidence.next_sound(region, at, head, last_offset)
+                if found is not None:
+                    return found
+                at = region.resolved
+                if not self._run:
+                    evidence.keep = at
+            if window.resume is None:
+                return at
+            window.next_extent()
+            evidence.forget_region()
+            evidence.keep = at = window.base
+            if head is not None and head.end >= at and self._is_entry_at(head.end):
+                return head.end
+
+    def _is_entry_at(self, position: int) -> bool:
+        return self._evidence.is_entry_at(position, self._last_sound_offset(self._run))
+
+    def _last_sound_offset(self, run: list[int]) -> int | None:
+        """The last offset of the newest entry with a right CRC: of ``run``, else of what was handed out before."""
+        index, damaged = len(run) - 1, len(self._damaged) - 1
+        while run and damaged >= 0 and self._damaged[damaged] > run[-1]:
+            damaged -= 1
+        while index >= 0 and damaged >= 0 and run[index] == self._damaged[damaged]:
+            index -= 1
+            damaged -= 1
+        head = self._evidence.head(run[index]) if index >= 0 else None
+        return self._last_offset if head is None else head.last_offset

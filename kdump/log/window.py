@@ -1,0 +1,128 @@
+"""A stretch of a source in memory that moves forwards only, with its unreadable extents as ends.
+
+A block that cannot be read (EIO) ends the readable extent before it; the next one starts at the next multiple of
+4096 bytes that can be read.
+"""
+
+from __future__ import annotations
+
+from kdump.codes import Codes, KdumpError
+from kdump.log.source import Source
+from kdump.wire.checksum import Checksum
+
+_BLOCK = 4096
+_SMALLEST_BUFFER = 1 << 16
+
+
+class Window:
+    """``data[:filled]`` are the bytes from file position ``base`` on.
+
+    ``end`` is where the readable extent ends, None while that is unknown (a stream); of a file it is the end of what
+    may be read until an unreadable block moves it. ``is_cut``: that is the limit. ``resume`` is None, or where reading
+    goes on behind such a block.
+
+    Args:
+        source: where the bytes come from.
+        start: first position.
+        limit: last position (exclusive) that may be read.
+        chunk_size: bytes asked for at a time.
+    """
+
+    def __init__(self, source: Source, start: int, limit: int | None, chunk_size: int) -> None:
+        self._source = source
+        self._chunk_size = max(chunk_size, _SMALLEST_BUFFER)
+        self._is_file = source.size is not None
+        bounds = [bound for bound in (source.size, limit) if bound is not None]
+        self._last = max(start, min(bounds)) if bounds else None
+        self.is_cut = limit is not None and self._last == limit
+        self.base = start
+        self.filled = 0
+        self.end = self._last if self._is_file else None
+        self.resume: int | None = None
+        room = self._chunk_size if self.end is None else min(self._chunk_size, self.end - start)
+        self.data = bytearray(max(room, 1))
+
+    @property
+    def stop(self) -> int:
+        """File position behind the last byte in memory."""
+        return self.base + self.filled
+
+    def fill(self, keep: int, until: int) -> None:
+        """Drop what lies before ``keep`` (in the window) and read up to ``until`` at least, as far as there is data."""
+        if self.stop >= until or self.stop == self.end:
+            return
+        kept = self.data[keep - self.base : self.filled]
+        # More at a time when much is kept: what is moved stays in proportion to what is read.
+        wanted = max(until, self.stop + max(self._chunk_size, len(kept) // 4))
+        if self.end is not None:
+            wanted = min(wanted, self.end)
+        if wanted - keep > len(self.data):
+            self.data = bytearray(wanted - keep)
+        self.data[: len(kept)] = kept
+        self.base, self.filled = keep, len(kept)
+        self._read(wanted if self._last is None else min(wanted, self._last))
+
+    @property
+    def size(self) -> int:
+        """Bytes of a file, 0 for a stream."""
+        return self._source.size or 0
+
+    @property
+    def is_file(self) -> bool:
+        """Any position can be read at any time."""
+        return self._is_file
+
+    def next_extent(self) -> None:
+        """Go on behind the unreadable block, at ``resume``."""
+        assert self.resume is not None
+        self.base, self.filled = self.resume, 0
+        self.resume, self.end = None, self._last
+
+    def peek(self, position: int, size: int) -> bytes:
+        """At most ``size`` bytes from ``position`` on, from the window or the file; fewer where there are none."""
+        if self.base <= position and position + size <= self.stop:
+            return bytes(self.data[position - self.base : position - self.base + size])
+        if not self._is_file:
+            return bytes(self.data[position - self.base : self.filled]) if self.base <= position < self.stop else b""
+        try:
+            return self._source.read(position, max(0, min(size, (self._last or 0) - position)))
+        except KdumpError:
+            return b""
+
+    def checksum(self, first: int, last: int, checksum: Checksum) -> int:
+        """The CRC of the bytes of a file from ``first`` to ``last`` (exclusive), a piece at a time."""
+        crc = 0
+        for position in range(first, last, self._chunk_size):
+            crc = checksum(memoryview(self.peek(position, min(self._chunk_size, last - position))), crc)
+        return crc
+
+    def _read(self, until: int) -> None:
+        """Append the bytes up to ``until``; sets ``end`` when they end earlier."""
+        position = self.stop
+        try:
+            self._append(position, until)
+        except KdumpError as error:
+            if error.code is not Codes.UNREADABLE or not self._is_file:
+                raise
+            self.end = max(position, min(until, position if error.position is None else error.position))
+            try:
+                self._append(position, self.end)
+            except KdumpError:
+                self.end = position
+            self.resume = self._readable_from(self.end)
+        else:
+            if self.stop < until or self.stop == self._last:
+                self.end = self.stop
+
+    def _append(self, position: int, until: int) -> None:
+        start = position - self.base
+        with memoryview(self.data) as view:
+            self.filled = start + self._source.read_into(view[start : start + until - position], position)
+
+    def _readable_from(self, position: int) -> int:
+        """First block behind ``position`` of which at least the start can be read; the end where there is none."""
+        last = self._last or 0
+        position = position // _BLOCK * _BLOCK + _BLOCK
+        while position < last and not self.peek(position, 1):
+            position += _BLOCK
+        return min(position, last)

@@ -1,0 +1,110 @@
+"""How a row of columns is spelled as a JSON line and as a line of CSV.
+
+Source: shared/design.md, "JSON lines". A value is a list of text columns, one behind the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.fast.quoting import csv_strings, csv_text, json_strings
+from kdump.fast.text import Column, assemble
+
+Output = Literal["jsonl", "csv"]
+
+
+class Syntax(Protocol):
+    """What the two outputs spell differently; numbers and booleans they spell alike."""
+
+    null: bytes
+    end: bytes
+    """Behind the last value of a row."""
+
+    def columns(self, fields: Sequence[str]) -> list[str]:
+        """The columns of a row that shows ``fields``."""
+
+    def before(self, name: str, *, is_first: bool) -> bytes:
+        """What stands in front of the value of the column ``name``."""
+
+    def text(self, value: str) -> bytes:
+        """One text."""
+
+    def strings(self, source: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.integer]) -> list[Column]:
+        """Bytes ``source[start:start + size]``, null where the size is negative; shapes (rows,)."""
+
+    def json(self, columns: list[Column], rows: int) -> list[Column]:
+        """A value that is JSON in both."""
+
+
+class JsonSyntax:
+    """Objects, as ``json.dumps`` writes them with ``ensure_ascii=False`` and ``separators=(",", ":")``."""
+
+    null = b"null"
+    end = b"}\n"
+
+    def columns(self, fields: Sequence[str]) -> list[str]:
+        """An object has each member once."""
+        return list(dict.fromkeys(fields))
+
+    def before(self, name: str, *, is_first: bool) -> bytes:
+        """See Syntax."""
+        return (b"{" if is_first else b",") + self.text(name) + b":"
+
+    def text(self, value: str) -> bytes:
+        """See Syntax."""
+        return json.dumps(value, ensure_ascii=False).encode()
+
+    def strings(self, source: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.integer]) -> list[Column]:
+        """See Syntax."""
+        return json_strings(source, start, size)
+
+    def json(self, columns: list[Column], rows: int) -> list[Column]:
+        """See Syntax."""
+        return columns
+
+
+class CsvSyntax:
+    """Fields after RFC 4180, with a line feed behind each row.
+
+    Args:
+        alone: rows have one field only; it is quoted where it is empty, for a row must not be an empty line.
+    """
+
+    end = b"\n"
+
+    def __init__(self, *, alone: bool) -> None:
+        self._alone = alone
+        self.null = b'""' if alone else b""
+
+    def columns(self, fields: Sequence[str]) -> list[str]:
+        """See Syntax."""
+        return list(fields)
+
+    def before(self, name: str, *, is_first: bool) -> bytes:
+        """See Syntax."""
+        return b"" if is_first else b","
+
+    def text(self, value: str) -> bytes:
+        """See Syntax."""
+        return csv_text(value.encode(), alone=self._alone)
+
+    def strings(self, source: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.integer]) -> list[Column]:
+        """See Syntax."""
+        return csv_strings(source, start, size, alone=self._alone)
+
+    def json(self, columns: list[Column], rows: int) -> list[Column]:
+        """See Syntax."""
+        lines = assemble(columns, rows)
+        return csv_strings(lines.data, lines.bounds[:-1], np.diff(lines.bounds))
+
+
+def syntax_of(output: Output, fields: Sequence[str]) -> Syntax:
+    """The syntax of rows that have ``fields``; ValueError when these are none."""
+    if not fields:
+        raise ValueError("a row needs a field")
+    return JsonSyntax() if output == "jsonl" else CsvSyntax(alone=len(fields) == 1)

@@ -1,0 +1,23 @@
+"""``python -m tests.bench [ROUNDS]``: speed against the Java tool, memory, and the split of kdump's time."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.bench.tables import memory_lines, speed_lines, split_lines
+from tests.oracle.toolchain import ToolchainMissingError
+
+
+def main(rounds: int) -> None:
+    """Print the tables as they grow."""
+    for lines in (speed_lines(rounds=rounds), memory_lines(), split_lines()):
+        for line in lines:
+            print(line, flush=True)
+        print()
+
+
+if __name__ == "__main__":
+    try:
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    except ToolchainMissingError as error:
+        sys.exit(str(error))

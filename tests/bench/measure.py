@@ -1,0 +1,58 @@
+"""Time and memory of child processes.
+
+This module and all that it imports stay small: Linux counts the parent's memory at the time of exec in the child's
+largest resident set.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.oracle.toolchain import DUMP_RELEASE, java_command
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Of one finished process: wall clock and processor time (s), largest resident set (bytes)."""
+
+    wall: float
+    cpu: float
+    resident: int
+
+
+def kdump_command(flags: Sequence[str], path: str) -> list[str]:
+    """``kdump dump`` in the interpreter that runs this."""
+    return [sys.executable, "-m", "kdump", "dump", *flags, path]
+
+
+def java_tool_command(flags: Sequence[str], path: str) -> list[str]:
+    """The real tool as one would call it without its shell script. Raises ToolchainMissingError."""
+    return [*java_command(DUMP_RELEASE, "org.apache.kafka.tools.DumpLogSegments"), *flags, "--files", path]
+
+
+def run(command: Sequence[str], output: Path, *, piped: Path | None = None) -> Usage:
+    """Run ``command`` with standard output into ``output``; ``piped``: this file comes in through a pipe."""
+    feeder = None if piped is None else subprocess.Popen(["cat", str(piped)], stdout=subprocess.PIPE)
+    with output.open("wb") as out:
+        begin = time.perf_counter()
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL if feeder is None else feeder.stdout, stdout=out
+        )
+        if feeder is not None and feeder.stdout is not None:
+            feeder.stdout.close()
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - begin
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if feeder is not None:
+        feeder.wait()
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
+    return Usage(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)

@@ -1,0 +1,25 @@
+"""``pytest -m bench -s``: the tables of ``python -m tests.bench`` over the small segments, to see that they work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.bench.cases import BIG, CASES
+from tests.bench.tables import speed_lines, split_lines
+from tests.oracle.toolchain import ToolchainMissingError
+
+pytestmark = pytest.mark.bench
+
+QUICK = tuple(case for case in CASES if case.segment is not BIG)
+
+
+@pytest.mark.parametrize("lines", [speed_lines, split_lines])
+def test_table(lines: Callable[..., Iterator[str]]) -> None:
+    try:
+        table = list(lines(QUICK))
+    except ToolchainMissingError as error:
+        pytest.skip(str(error))
+    print("", *table, sep="\n")
+    assert len(table) == 1 + len(QUICK)
