@@ -12,6 +12,11 @@ from kdump.format.message import Field, Schema, Value
 from kdump.kafka.java import json_string
 
 
+def known_version(schema: Schema, values: dict[str, Value]) -> int:
+    """The version whose members are shown: the one the message's own field claims, or the nearest known one."""
+    return min(max(cast(int, values["version"]), schema.versions.low), schema.versions.high)
+
+
 def message_json(schema: Schema, version: int, values: dict[str, Value]) -> str:
     """Compact JSON of ``values`` with the members that ``version`` has, in the schema's order."""
     return _struct_json(schema.fields, version, values)

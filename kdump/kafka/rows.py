@@ -5,6 +5,7 @@ Source: shared/design.md, "dump". Keys and values stay bytes; a field that a for
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final, TypeAlias
 
 from kdump.codes import DamageError, Finding
@@ -14,6 +15,7 @@ from kdump.format.index import AbortedTxn, OffsetEntry, TimeEntry
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.format.snapshot import ProducerEntry
+from kdump.kafka.message_json import known_version, message_json
 
 Row: TypeAlias = dict[str, Any]
 """Values by column name, without the columns of ``tables.FILE``."""
@@ -231,7 +233,11 @@ def _control(record: Record) -> tuple[str, Row | None]:
     if number in (control.ABORT, control.COMMIT):
         return name, {"coordinatorEpoch": control.parse_end_txn(record.value)}
     schema = control.schema_of(number)
-    return name, None if schema is None else control.parse_kraft(schema, record.value)
+    if schema is None:
+        return name, None
+    values = control.parse_kraft(schema, record.value)
+    # As the compatible text has it: the members of the version that the message claims.
+    return name, json.loads(message_json(schema, known_version(schema, values), values))
 
 
 def _timestamp_type(header: BatchHeader) -> str:

@@ -168,4 +168,4 @@ def _int32_at(octets: NDArray[np.uint8], positions: NDArray[np.int64]) -> NDArra
 
 def _overlapping(octets: NDArray[np.uint8], dtype: np.dtype[Any]) -> NDArray[Any]:
     """A view with an item of ``dtype`` from every byte on."""
-    return np.ndarray((octets.size - dtype.itemsize + 1,), dtype, octets.data, strides=(1,))
+    return np.ndarray((max(0, octets.size - dtype.itemsize + 1),), dtype, octets.data, strides=(1,))

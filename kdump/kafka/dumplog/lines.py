@@ -7,7 +7,6 @@ raises: where the Java tool aborts in the middle of a line, nothing of it is pri
 from __future__ import annotations
 
 from functools import cache
-from typing import cast
 
 from kdump.codes import Codes, DamageError
 from kdump.format import control
@@ -25,7 +24,7 @@ from kdump.format.batch import (
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka.dumplog.options import DumpOptions
-from kdump.kafka.message_json import message_json
+from kdump.kafka.message_json import known_version, message_json
 from kdump.wire.utf8 import decode_utf8
 
 _INT64 = 2**63
@@ -142,9 +141,7 @@ def control_text(key: bytes | None, value: bytes | None) -> str:
     if schema is None:
         return f" controlType: UNKNOWN({control_type})"
     values = control.parse_kraft(schema, value)
-    # Which members are printed goes by the version it claims, known or not: the nearest known one has the same.
-    version = min(max(cast(int, values["version"]), schema.versions.low), schema.versions.high)
-    return f" {_KRAFT_LABELS[control_type]} {message_json(schema, version, values)}"
+    return f" {_KRAFT_LABELS[control_type]} {message_json(schema, known_version(schema, values), values)}"
 
 
 def _timestamp_type(header: BatchHeader) -> str:
