@@ -21,10 +21,10 @@ from kdump.kafka.java import split_commas
 from kdump.log.names import SIBLING_TEXT_FILES
 from kdump.log.partition import segment_files
 from kdump.log.source import open_source
+from kdump.scan.printing import Emit
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
 from kdump.scan.target import target_by_path
-from kdump.scan.view import Emit
 from kdump.wire.compression import DEFAULT_LIMIT
 
 _COUNT_ONLY = 1 << 62

@@ -11,12 +11,13 @@ from kdump.format.snapshot import parse_snapshot
 from kdump.kafka import rows
 from kdump.log.names import Kind
 from kdump.log.source import read_whole
+from kdump.scan.printing import Emit, Printer
 from kdump.scan.redacted import RedactingPrinter
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
 from kdump.scan.target import Target
 from kdump.scan.transactions import transactions_of
-from kdump.scan.view import Emit, LogView, Printer, ViewOptions
+from kdump.scan.view import LogView, ViewOptions
 from kdump.tables import BATCH, INDEX, PRODUCER, TIME_INDEX, TXN_INDEX, Table
 from kdump.writers.context import FileContext
 from kdump.writers.printers import Lines, RowPrinter

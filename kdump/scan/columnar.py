@@ -15,8 +15,9 @@ from kdump.fast.records import RecordColumns
 from kdump.format.batch import CONTROL
 from kdump.log.walk import Chunk
 from kdump.scan import masks
+from kdump.scan.printing import BlockPrinter, Emit, OffsetObserver
 from kdump.scan.selection import RowBudget
-from kdump.scan.view import BlockPrinter, Emit, OffsetObserver, ViewOptions
+from kdump.scan.view import ViewOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import hashlib
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
-from kdump.scan.view import BlockPrinter, Printer
+from kdump.scan.printing import BlockPrinter, Printer
 
 
 class RedactingPrinter:

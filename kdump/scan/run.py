@@ -75,8 +75,13 @@ class FileRun(ABC):
     def stop(self, error: DamageError, source: Source) -> None:
         """A log was read up to a damaged place: say so, and whether more lies behind it."""
         self.fail(error.located(source.path))
-        if error.position is not None and _has_more(source, error.position):
-            self.reporter.note(f"{source.path}: more lies behind it, which --resync would show")
+        if error.position is not None:
+            self.hint(source, error.position)
+
+    def hint(self, source: Source, position: int) -> None:
+        """Say so when entries lie behind ``position``, where the reading of a log ended."""
+        if _has_more(source, position):
+            self.reporter.note(f"{source.path}: more lies behind {position}, which --resync would show")
 
     def skip(self, path: str, finding: Finding) -> None:
         """A damaged place in a log was gone past."""

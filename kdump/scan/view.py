@@ -6,20 +6,21 @@ The view knows no output format. It decides, by the size of the file, whether ba
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING
 
 from kdump.codes import Codes, DamageError, Finding
 from kdump.format import legacy
 from kdump.format import record as v2
 from kdump.format.batch import CRC_START, HEADER_SIZE, MAGIC_OFFSET, BatchHeader, parse_header
-from kdump.format.legacy import LegacyRecord, Message
-from kdump.format.record import Record
+from kdump.format.legacy import Message
 from kdump.log.gaps import Gap
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
+from kdump.scan.printing import Emit, OffsetObserver, Printer
 from kdump.scan.run import Reporter
 from kdump.scan.seek import Span, span_of
 from kdump.scan.selection import RowBudget, Selection
@@ -27,14 +28,7 @@ from kdump.wire.checksum import crc32c
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from kdump.fast.blocks import BatchBlock
     from kdump.scan.columnar import ColumnarView
-
-Emit = Callable[[bytes | memoryview], None]
-"""Takes whole rows, ready to be written."""
 
 _BATCHES_CHUNK = 1 << 20
 _RECORDS_CHUNK = 4 << 20
@@ -53,60 +47,6 @@ class DecodePath(Enum):
     """By the size of the file."""
     SCALAR = auto()
     COLUMNAR = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Batches ``first`` to ``last`` (exclusive) of a block and what they print; None: print them one by one."""
-
-    first: int
-    last: int
-    text: memoryview | None
-
-
-class BlockPrinter(Protocol):
-    """Prints batches as columns."""
-
-    def batches(self, block: BatchBlock) -> memoryview:
-        """A row a batch."""
-
-    def records(self, block: BatchBlock) -> Iterator[Run]:
-        """The records of all batches, with whatever comes before a batch's records, in order.
-
-        Every batch is in a run. Where offsets are observed it is in one only; else a large one may be in several.
-        """
-
-
-class Printer(Protocol):
-    """An output format; every method gives whole rows. DamageError where the format cannot go on.
-
-    Bytes that are no UTF-8 go through text as surrogates (``surrogateescape``).
-    """
-
-    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
-        """A v2 batch; in a view of records what comes before its records."""
-
-    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
-        """A record of a v2 batch."""
-
-    def entry(self, entry: Message, position: int, is_valid: bool) -> str:
-        """A legacy entry; in a view of records what comes before its records."""
-
-    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
-        """A record of a legacy entry; ``is_valid`` is its own CRC's."""
-
-    def columns(self) -> BlockPrinter | None:
-        """The same format for columns; None when it has none for what is asked."""
-
-
-class OffsetObserver(Protocol):
-    """Is shown the offset of every record that is printed."""
-
-    def see(self, offset: int) -> None:
-        """The next one."""
-
-    def see_column(self, offsets: NDArray[np.int64]) -> None:
-        """The next ones; shape (rows,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,20 +248,20 @@ class LogView:
             self.damaged = True
         before = self._printer.batch(header, position, is_valid)
         if not options.with_records:
-            self._admit(before, text)
+            first, shown = self._budget.admit(1)
+            if shown > first:
+                text.append(before)
             return
-        if not self._selects and self._budget.is_unlimited:
-            text.append(before)
-            before = ""
-        for record in v2.read_records(header, data[start:end], options.max_decompressed_size):
-            if self._selects and not self._selection.accepts_record(record):
-                continue
-            if self._admit(before + self._printer.record(header, position, is_valid, record), text):
-                before = ""
-                if self._observer is not None:
-                    self._observer.see(record.offset)
-            if self._budget.is_spent:
-                return
+        records = v2.read_records(header, data[start:end], options.max_decompressed_size)
+        self._records(
+            before,
+            (
+                (record.offset, partial(self._printer.record, header, position, is_valid, record), True)
+                for record in records
+                if not self._selects or self._selection.accepts_record(record)
+            ),
+            text,
+        )
 
     def _wants(self, header: BatchHeader) -> bool:
         if self._options.with_records:
@@ -340,32 +280,37 @@ class LogView:
             self.damaged = True
         before = self._printer.entry(entry, position, is_valid)
         if not options.with_records:
-            self._admit(before, text)
+            first, shown = self._budget.admit(1)
+            if shown > first:
+                text.append(before)
             return
+        self._records(before, self._legacy_records(entry, position), text)
+
+    def _legacy_records(self, entry: Message, position: int) -> Iterator[tuple[int, Callable[[], str], bool]]:
+        for record in legacy.read_records(entry, self._options.max_decompressed_size):
+            legacy.check_inner(record, entry)
+            if not self._selects or self._selection.accepts_legacy_record(record, entry):
+                is_valid = record.message.is_valid
+                row = partial(self._printer.legacy_record, entry, position, is_valid, record)
+                yield record.offset, row, is_valid
+
+    def _records(self, before: str, records: Iterable[tuple[int, Callable[[], str], bool]], text: list[str]) -> None:
+        """Append the rows of an entry's records, given as (offset, row, own CRC right), and ``before`` in front."""
         if not self._selects and self._budget.is_unlimited:
+            # Shown also for an entry without records, or whose records cannot be read.
             text.append(before)
             before = ""
-        for record in legacy.read_records(entry, options.max_decompressed_size):
-            legacy.check_inner(record, entry)
-            if self._selects and not self._selection.accepts_legacy_record(record, entry):
-                continue
-            is_valid = record.message.is_valid
-            if self._admit(before + self._printer.legacy_record(entry, position, is_valid, record), text):
+        for offset, row, is_valid in records:
+            first, end = self._budget.admit(1)
+            if end > first:
+                text.append(before + row())
                 before = ""
                 if not is_valid:
                     self.damaged = True
                 if self._observer is not None:
-                    self._observer.see(record.offset)
+                    self._observer.see(offset)
             if self._budget.is_spent:
                 return
-
-    def _admit(self, row: str, text: list[str]) -> bool:
-        """Append the next row unless the budget leaves it out."""
-        first, end = self._budget.admit(1)
-        if first == end:
-            return False
-        text.append(row)
-        return True
 
 
 def _declared_records(chunk: Chunk) -> int:

@@ -20,7 +20,7 @@ from kdump.fast.records import RecordColumns
 from kdump.fast.sequences import record_sequences
 from kdump.fast.text import Bytes, Column, Integer, Literal, RaggedText, assemble
 from kdump.format.batch import CONTROL, LOG_APPEND_TIME
-from kdump.scan.view import Run
+from kdump.scan.printing import Run
 from kdump.tables import BATCH, RECORD
 from kdump.writers.batchcolumns import BatchColumns
 from kdump.writers.columnsyntax import Output, syntax_of

@@ -18,8 +18,8 @@ from kdump.tables import RECORD, Table
 from kdump.writers.context import FileContext
 
 if TYPE_CHECKING:
+    from kdump.scan.printing import BlockPrinter
     from kdump.scan.transactions import Transactions
-    from kdump.scan.view import BlockPrinter
 
 _TOKEN: Final = re.compile(r"%(.)|\\(x[0-9a-fA-F]{2}|.)|([^%\\]+)|(.)", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}

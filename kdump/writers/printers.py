@@ -10,8 +10,8 @@ from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka import rows
+from kdump.scan.printing import BlockPrinter, Run
 from kdump.scan.transactions import Transactions
-from kdump.scan.view import BlockPrinter, Run
 from kdump.tables import FINDING, Table
 from kdump.writers.context import FileContext
 from kdump.writers.rows import csv_line, json_line

@@ -17,8 +17,8 @@ from kdump.writers.rows import plain
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from kdump.scan.printing import BlockPrinter
     from kdump.scan.transactions import Transactions
-    from kdump.scan.view import BlockPrinter
 
 _PAGE_ROWS: Final = 200
 """Rows that share one set of column widths; a long dump must not be held in memory for its widths."""

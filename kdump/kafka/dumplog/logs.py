@@ -14,10 +14,11 @@ from kdump.kafka.dumplog.options import MAX_BYTES, DumpOptions
 from kdump.kafka.dumplog.printer import TextPrinter
 from kdump.log.source import Source
 from kdump.log.walk import Chunk
+from kdump.scan.printing import Emit, Printer
 from kdump.scan.redacted import RedactingPrinter
 from kdump.scan.run import Reporter
 from kdump.scan.selection import RowBudget
-from kdump.scan.view import Emit, LogView, Printer, ViewOptions
+from kdump.scan.view import LogView, ViewOptions
 
 
 class LogDump:
@@ -79,6 +80,16 @@ class LogDump:
     def damaged(self) -> bool:
         """An invalid CRC or trailing bytes were shown."""
         return self._view.damaged or self._view.trailing > 0
+
+    @property
+    def trailing(self) -> int:
+        """Bytes behind the last whole entry."""
+        return self._view.trailing
+
+    @property
+    def end(self) -> int:
+        """Where the last whole entry ends."""
+        return self._view.end
 
     @property
     def bytes_read(self) -> int:

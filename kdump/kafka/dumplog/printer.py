@@ -10,7 +10,7 @@ from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka.dumplog import lines
 from kdump.kafka.dumplog.options import DumpOptions
-from kdump.scan.view import BlockPrinter, Run
+from kdump.scan.printing import BlockPrinter, Run
 
 if TYPE_CHECKING:
     from kdump.fast.blocks import BatchBlock

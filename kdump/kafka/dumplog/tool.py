@@ -20,11 +20,11 @@ from kdump.kafka.dumplog.reports import Reports
 from kdump.kafka.java import normalize_path, parse_int, parse_long
 from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, sibling
 from kdump.log.source import Source, open_source, read_whole
+from kdump.scan.printing import Emit
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
 from kdump.scan.target import Target
 from kdump.scan.transactions import transactions_of
-from kdump.scan.view import Emit
 
 _LINES_AT_A_TIME = 4096
 _NAME_OFFSET_SIZE = 20
@@ -116,6 +116,8 @@ class DumpTool(FileRun):
             )
             try:
                 log.run()
+                if log.trailing:
+                    self.hint(source, log.end)
             except DamageError as error:
                 self.stop(error, source)
             finally:
