@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
 from kdump.fast.headers import native_column
 from kdump.fast.records import RecordColumns
+from kdump.fast.recordvalues import record_offsets
 from kdump.format.batch import CONTROL
 from kdump.log.walk import Chunk
 from kdump.scan import masks
@@ -80,7 +81,7 @@ class ColumnarView:
         records = block.records
         if records is None or not block.headers.size:
             return
-        offsets = masks.record_offsets(block, records) if self.observer else None
+        offsets = record_offsets(block.headers, records) if self.observer else None
         for run in self.printer.records(block):
             if run.text is None:
                 for number in block.numbers[run.first : run.last].tolist():

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kdump.fast.blocks import BatchBlock
 from kdump.fast.headers import native_column
 from kdump.fast.records import RecordColumns
+from kdump.fast.recordvalues import record_offsets, record_timestamps
 from kdump.format.batch import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME
 from kdump.scan.selection import HeaderFilter, Range, Selection
 from kdump.scan.transactions import ABORTED, STATES
@@ -45,10 +46,10 @@ def accepts_records(block: BatchBlock, records: RecordColumns, selection: Select
     """``Selection.accepts_record`` of every record of batches that may hold any; shape (rows,)."""
     mask = np.ones(records.batch.size, np.bool_)
     if not selection.offsets.is_open:
-        offsets = record_offsets(block, records)
+        offsets = record_offsets(block.headers, records)
         mask &= _overlaps(selection.offsets, offsets, offsets)
     if not selection.times.is_open:
-        timestamps = record_timestamps(block, records)
+        timestamps = record_timestamps(block.headers, records)
         mask &= _overlaps(selection.times, timestamps, timestamps)
     if selection.key is not None:
         _search(mask, block.arena, records.key_start, records.key_size, selection.key)
@@ -57,21 +58,6 @@ def accepts_records(block: BatchBlock, records: RecordColumns, selection: Select
     for wanted in selection.headers:
         _search_headers(mask, block.arena, records, wanted)
     return mask
-
-
-def record_offsets(block: BatchBlock, records: RecordColumns) -> NDArray[np.int64]:
-    """Absolute offsets with Java's 64-bit wrap; shape (rows,)."""
-    return native_column(block.headers, "base_offset").take(records.batch) + records.offset_delta
-
-
-def record_timestamps(block: BatchBlock, records: RecordColumns) -> NDArray[np.int64]:
-    """Timestamps (ms) as consumers see them; shape (rows,)."""
-    timestamps = native_column(block.headers, "base_timestamp").take(records.batch) + records.timestamp_delta
-    is_log_append_time = block.headers["attributes"] & LOG_APPEND_TIME != 0
-    if is_log_append_time.any():
-        latest = native_column(block.headers, "max_timestamp").take(records.batch)
-        timestamps = np.where(is_log_append_time[records.batch], latest, timestamps)
-    return timestamps
 
 
 def _overlaps(wanted: Range, lowest: NDArray[np.int64], highest: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -9,9 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kdump.codes import Codes, DamageError
-from kdump.format import legacy
-from kdump.format import record as v2
-from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, parse_header
 from kdump.format.index import (
     OFFSET_ENTRY_SIZE,
     TIME_ENTRY_SIZE,
@@ -24,9 +21,11 @@ from kdump.format.index import (
 from kdump.kafka.dumplog.batches import BatchTable, Located, batch_at
 from kdump.kafka.dumplog.options import DumpOptions
 from kdump.kafka.dumplog.reports import Reports
+from kdump.kafka.dumplog.timestamps import MaxTimestamps
 from kdump.log.source import Source, read_whole
 
 _WARM_ENTRIES_BYTES = 8192
+_ENTRIES_AT_A_TIME = 2048
 _NO_TIMESTAMP = -1
 
 
@@ -82,25 +81,43 @@ class IndexFile:
             return
         index = parse_offset_index(read_whole(index_path), self.base_offset)
         table = BatchTable(self.log)
+        timestamps = MaxTimestamps(self.log, options.max_decompressed_size)
         previous = _NO_TIMESTAMP
-        for number, entry in used_entries(entries, self.base_offset):
-            position = lookup(index, entry.offset)
-            if not 0 <= position <= (self.log.size or 0):
-                raise _bad_entry(number, TIME_ENTRY_SIZE, f"the index leads to position {position}, outside the log")
-            batch = table.first_reaching(entry.offset, position)
-            if batch is None:
-                reports.offset_not_found(self.path, entry.offset, -1)
-            elif batch.last_offset != entry.offset:
-                reports.offset_not_found(self.path, entry.offset, batch.last_offset)
-            else:
-                timestamp = max_timestamp(self.log, batch, options.max_decompressed_size)
-                if timestamp != entry.timestamp:
-                    reports.timestamp_mismatch(self.path, entry.timestamp, timestamp)
-                if previous >= entry.timestamp:
-                    reports.timestamp_out_of_order(self.path, entry.timestamp, previous)
-            if not options.verify_index_only:
-                yield f"timestamp: {entry.timestamp} offset: {entry.offset}\n"
-            previous = entry.timestamp
+        used = list(used_entries(entries, self.base_offset))
+        for first in range(0, len(used), _ENTRIES_AT_A_TIME):
+            found = [
+                (entry, self._locate(number, entry, index, table))
+                for number, entry in used[first : first + _ENTRIES_AT_A_TIME]
+            ]
+            timestamps.prepare(
+                batch for entry, batch in found if isinstance(batch, Located) and batch.last_offset == entry.offset
+            )
+            for entry, batch in found:
+                if isinstance(batch, DamageError):
+                    raise batch
+                if batch is None or batch.last_offset != entry.offset:
+                    reports.offset_not_found(self.path, entry.offset, -1 if batch is None else batch.last_offset)
+                else:
+                    timestamp = timestamps.of(batch)
+                    if timestamp != entry.timestamp:
+                        reports.timestamp_mismatch(self.path, entry.timestamp, timestamp)
+                    if previous >= entry.timestamp:
+                        reports.timestamp_out_of_order(self.path, entry.timestamp, previous)
+                if not options.verify_index_only:
+                    yield f"timestamp: {entry.timestamp} offset: {entry.offset}\n"
+                previous = entry.timestamp
+
+    def _locate(
+        self, number: int, entry: TimeEntry, index: list[OffsetEntry], table: BatchTable
+    ) -> Located | DamageError | None:
+        """The batch that a time index entry leads to; an error is given back, to be raised in its turn."""
+        position = lookup(index, entry.offset)
+        if not 0 <= position <= (self.log.size or 0):
+            return _bad_entry(number, TIME_ENTRY_SIZE, f"the index leads to position {position}, outside the log")
+        try:
+            return table.first_reaching(entry.offset, position)
+        except DamageError as error:
+            return error
 
 
 def lookup(index: list[OffsetEntry], offset: int) -> int:
@@ -131,22 +148,6 @@ def _search(index: list[OffsetEntry], offset: int, low: int, high: int) -> int:
         else:
             low = middle
     return index[low].position
-
-
-def max_timestamp(log: Source, batch: Located, limit: int) -> int:
-    """The largest record timestamp (ms) of a batch by decoding it, -1 for none. DamageError when it does not decode."""
-    data = memoryview(log.read(batch.position, batch.size))
-    try:
-        if 2 <= data[MAGIC_OFFSET] <= 127:
-            if len(data) < HEADER_SIZE:
-                raise DamageError(Codes.HEADER_CUT, "the batch is shorter than its header")
-            timestamps = (record.timestamp for record in v2.read_records(parse_header(data), data, limit))
-        else:
-            entry = legacy.parse_message(data)
-            timestamps = (record.timestamp for record in legacy.read_records(entry, limit))
-        return max(_NO_TIMESTAMP, max(timestamps, default=_NO_TIMESTAMP))
-    except DamageError as error:
-        raise error.located(log.path, batch.position) from None
 
 
 def _check_sanity(size: int, entry_size: int, entries: list[OffsetEntry] | list[TimeEntry], base_offset: int) -> None:
