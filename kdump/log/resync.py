@@ -120,7 +120,7 @@ class ResyncWalk:
         base, filled = window.base, window.filled
         data = memoryview(window.data)
         position = self.position - base
-        last_start = min(filled, (self._run[0] - base if self._run else position) + 2 * self._chunk_size)
+        last_start = min(filled, position + self._chunk_size)
         append, unpack = self._run.append, _FRAME.unpack_from
         allowance = evidence.allowance
         needed = position + SMALLEST_ENTRY

@@ -45,16 +45,23 @@ SMALL = Segment("small", "none", 100, 80)
 COMPRESSED = tuple(Segment(codec, codec, 64 * 1024, 400) for codec in ("zstd", "lz4", "snappy", "gzip"))
 
 
+JSONL = ("--output", "jsonl")
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One comparison; ``goal`` is how many times as fast as the Java tool kdump is to be."""
+    """One comparison; ``goal`` is how many times as fast as the Java tool kdump is to be.
+
+    ``own_flags`` are options of kdump's own, which the Java tool does not get.
+    """
 
     segment: Segment
     flags: tuple[str, ...]
     goal: float
+    own_flags: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.segment.name} {' '.join(self.flags) or 'shallow'}"
+        return f"{self.segment.name} {' '.join((*self.flags, *self.own_flags)) or 'shallow'}"
 
 
 CASES = (
@@ -67,4 +74,6 @@ CASES = (
     Case(FIVE, SHALLOW, 2),
     Case(FIVE, DEEP, 2),
     *(Case(segment, DEEP, 2) for segment in COMPRESSED),
+    Case(BIG, PRINT, 3, JSONL),
+    Case(BIG, PRINT, 6, (*JSONL, "--fields", "offset,timestamp,key")),
 )

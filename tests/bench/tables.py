@@ -25,7 +25,7 @@ def speed_lines(cases: tuple[Case, ...] = CASES, rounds: int = 3) -> Iterator[st
         path = str(case.segment.path())
         pairs = []
         for _ in range(rounds):
-            kdump = run(kdump_command(case.flags, path), output)
+            kdump = run(kdump_command((*case.flags, *case.own_flags), path), output)
             java = run(java_tool_command(case.flags, path), output)
             pairs.append((kdump, java))
         walls = [median(usage.wall for usage in side) for side in zip(*pairs, strict=True)]
@@ -53,7 +53,7 @@ def split_lines(cases: tuple[Case, ...] = CASES) -> Iterator[str]:
     output = CACHE / "output.txt"
     heading = False
     for case in cases:
-        command = [sys.executable, "-m", "tests.bench.split", str(case.segment.path()), *case.flags]
+        command = [sys.executable, "-m", "tests.bench.split", str(case.segment.path()), *case.flags, *case.own_flags]
         with output.open("wb") as out:
             done = subprocess.run(command, cwd=ROOT, stdout=out, stderr=subprocess.PIPE, text=True, check=True)
         stages = dict(line.split("\t") for line in done.stderr.splitlines())

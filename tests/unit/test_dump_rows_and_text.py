@@ -13,73 +13,13 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from row_runs import BOTH_PATHS, Row, batches, records, stored
+from row_runs import BOTH_PATHS, batches, records
+from row_text import KRAFT_LABELS, batch_line, record_line
 
 from kdump.scan.view import DecodePath
-from kdump.wire.utf8 import decode_utf8
 from tests.harness.captures import Captures, partition_names
 
-KRAFT_LABELS = {
-    "LEADER_CHANGE": "LeaderChange:",
-    "SNAPSHOT_HEADER": "SnapshotHeader",
-    "SNAPSHOT_FOOTER": "SnapshotFooter",
-    "KRAFT_VERSION": "KRaftVersion",
-    "KRAFT_VOTERS": "KRaftVoters",
-}
 KRAFT_LINE = re.compile(r"(\| offset: .* headerKeys: \[\] (?:%s)) (\{.*\})" % "|".join(KRAFT_LABELS.values()))
-
-
-def word(value: bool) -> str:
-    return "true" if value else "false"
-
-
-def batch_line(row: Row) -> str:
-    timestamp = -1 if row["magic"] == 0 else row["maxTimestamp"]
-    end = f"size: {row['size']} magic: {row['magic']} compresscodec: {row['compression']} crc: {row['crc']} "
-    end += f"isvalid: {word(row['isValid'])}"
-    if row["baseOffset"] is None:
-        return f"offset: {row['lastOffset']} position: {row['position']} {row['timestampType']}: {timestamp} {end}"
-    horizon = row["deleteHorizonMs"]
-    return (
-        f"baseOffset: {row['baseOffset']} lastOffset: {row['lastOffset']} count: {row['count']} "
-        f"baseSequence: {row['baseSequence']} lastSequence: {row['lastSequence']} "
-        f"producerId: {row['producerId']} producerEpoch: {row['producerEpoch']} "
-        f"partitionLeaderEpoch: {row['partitionLeaderEpoch']} isTransactional: {word(row['isTransactional'])} "
-        f"isControl: {word(row['isControl'])} "
-        f"deleteHorizonMs: {'OptionalLong.empty' if horizon is None else f'OptionalLong[{horizon}]'} "
-        f"position: {row['position']} {row['timestampType']}: {timestamp} {end}"
-    )
-
-
-def record_line(row: Row) -> str:
-    timestamp = -1 if row["magic"] == 0 else row["timestamp"]
-    line = f"| offset: {row['offset']} {row['timestampType']}: {timestamp} "
-    line += f"keySize: {row['keySize']} valueSize: {row['valueSize']} "
-    key, value = stored(row["key"]), stored(row["value"])
-    assert row["keySize"] == (-1 if key is None else len(key))
-    assert row["valueSize"] == (-1 if value is None else len(value))
-    if row["magic"] < 2:
-        assert row["headers"] == []
-        line += f"isValid: {word(row['isValid'])} crc: {row['crc']}"
-    else:
-        header_keys = ",".join(decode_utf8(stored(key) or b"") for key, _ in row["headers"])
-        line += f"sequence: {row['sequence']} headerKeys: [{header_keys}]"
-        if row["isControl"]:
-            return line + control(row)
-    return (
-        line
-        + ("" if key is None else f" key: {decode_utf8(key)}")
-        + ("" if value is None else f" payload: {decode_utf8(value)}")
-    )
-
-
-def control(row: Row) -> str:
-    name, value = row["controlType"], row["control"]
-    if name in ("ABORT", "COMMIT"):
-        return f" endTxnMarker: {name} coordinatorEpoch: {value['coordinatorEpoch']}"
-    if name in KRAFT_LABELS:
-        return f" {KRAFT_LABELS[name]} {json.dumps(value)}"
-    return f" controlType: {name}"
 
 
 def text_of(path: Path, decode_path: DecodePath) -> Iterator[str]:

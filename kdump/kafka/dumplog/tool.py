@@ -46,9 +46,12 @@ class DumpTool(FileRun):
     ) -> None:
         super().__init__(reporter)
         self._options = options
-        self._emit = emit
+        self._write = emit
         self._budget = budget or RowBudget()
         self._reports = Reports()
+        # Where only some rows are shown, a file that has none of them is not named.
+        self._holds_headings = not (options.selection.is_everything and self._budget.is_unlimited)
+        self._held = ""
 
     def ignore(self, name: str) -> None:
         """See FileRun; the Java tool names it all the same."""
@@ -59,7 +62,8 @@ class DumpTool(FileRun):
         """See FileRun."""
         if self._budget.is_spent:
             return
-        self._line(f"Dumping {normalize_path(target.path)}\n")
+        self._held = ""
+        self._heading(f"Dumping {normalize_path(target.path)}\n")
         with self.file(target.path):
             _KINDS[target.kind](self, target)
 
@@ -67,8 +71,20 @@ class DumpTool(FileRun):
         """See FileRun: the end-of-run reports."""
         return self._reports.lines()
 
+    def _heading(self, text: str) -> None:
+        if self._holds_headings:
+            self._held += text
+        else:
+            self._line(text)
+
     def _line(self, text: str) -> None:
         self._emit(text.encode("utf-8", "surrogateescape"))
+
+    def _emit(self, text: bytes | memoryview) -> None:
+        if self._held and len(text):
+            self._write(self._held.encode("utf-8", "surrogateescape"))
+            self._held = ""
+        self._write(text)
 
     def _lines(self, lines: Iterator[str]) -> None:
         pending: list[str] = []
@@ -83,19 +99,19 @@ class DumpTool(FileRun):
 
     def _dump_log(self, target: Target) -> None:
         if not target.unnamed:
-            self._line(f"Log starting offset: {_number(target)}\n")
+            self._heading(f"Log starting offset: {_number(target)}\n")
         self._dump_batches(target)
 
     def _dump_checkpoint(self, target: Target) -> None:
         name = target.file_name
         if name == BOOTSTRAP_CHECKPOINT:
-            self._line("KRaft bootstrap snapshot\n")
+            self._heading("KRaft bootstrap snapshot\n")
         else:
             offset = parse_long(name[:_NAME_OFFSET_SIZE])
             epoch = parse_int(name[_NAME_EPOCH])
             if len(name) < _NAME_EPOCH.stop or offset is None or epoch is None:
                 raise KdumpError(Codes.NAME, "the name is not <20-digit end offset>-<10-digit epoch>.checkpoint")
-            self._line(f"Snapshot end offset: {offset}, epoch: {epoch}\n")
+            self._heading(f"Snapshot end offset: {offset}, epoch: {epoch}\n")
         self._dump_batches(target)
 
     def _dump_batches(self, target: Target) -> None:
