@@ -175,8 +175,21 @@ def _text_run(given: Mapping[str, Any]) -> _MakeRun:
     return lambda emit, reporter, budget: DumpTool(options, emit, reporter, budget=budget)
 
 
+_TEXT_ONLY = (
+    "skip_record_metadata",
+    "verify_index_only",
+    "index_sanity_check",
+    "max_message_size",
+    "key_decoder_class",
+    "value_decoder_class",
+)
+
+
 def _row_run(given: Mapping[str, Any], console: Console) -> _MakeRun:
-    """Structured output."""
+    """Structured output. UsageError for options that only the compatible text has."""
+    for name in _TEXT_ONLY:
+        if given[name]:
+            raise click.UsageError(f"--{name.replace('_', '-')} goes with --output kafka only")
     from kdump.engine.rowdump import RowDump, RowOptions
     from kdump.scan.view import ViewOptions
 

@@ -199,11 +199,11 @@ class LogView:
             self._emit,
             self._observer,
             scalar=self._scalar,
-            on_damage=self._found_damage,
+            on_damage=self._mark_damaged,
             reader=BlockReader(self._options.max_decompressed_size, with_records=with_records),
         )
 
-    def _found_damage(self) -> None:
+    def _mark_damaged(self) -> None:
         self.damaged = True
 
     def _scalar(self, chunk: Chunk, first: int, last: int) -> None:
@@ -248,9 +248,7 @@ class LogView:
             self.damaged = True
         before = self._printer.batch(header, position, is_valid)
         if not options.with_records:
-            first, shown = self._budget.admit(1)
-            if shown > first:
-                text.append(before)
+            self._admit(before, text)
             return
         records = v2.read_records(header, data[start:end], options.max_decompressed_size)
         self._records(
@@ -262,6 +260,12 @@ class LogView:
             ),
             text,
         )
+
+    def _admit(self, row: str, text: list[str]) -> None:
+        """Append a batch's row unless the budget leaves it out."""
+        first, end = self._budget.admit(1)
+        if end > first:
+            text.append(row)
 
     def _wants(self, header: BatchHeader) -> bool:
         if self._options.with_records:
@@ -280,9 +284,7 @@ class LogView:
             self.damaged = True
         before = self._printer.entry(entry, position, is_valid)
         if not options.with_records:
-            first, shown = self._budget.admit(1)
-            if shown > first:
-                text.append(before)
+            self._admit(before, text)
             return
         self._records(before, self._legacy_records(entry, position), text)
 
