@@ -20,7 +20,7 @@ from kdump.kafka.dumplog.tool import DumpTool
 from kdump.kafka.java import split_commas
 from kdump.log.names import SIBLING_TEXT_FILES
 from kdump.log.partition import segment_files
-from kdump.log.source import open_source
+from kdump.log.source import open_source, reads_once
 from kdump.scan.printing import Emit
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
@@ -108,6 +108,12 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
 
     budget = RowBudget(take=given["take"])
     if given["tail"] is not None:
+        # Rows are counted first: bounded memory whatever the rows and the format are.
+        once = next((path for path in paths if reads_once(path)), None)
+        if once is not None:
+            raise click.UsageError(f"--tail reads its input twice, {once} is a stream")
+        if given["follow"] or given["take"] is not None:
+            raise click.UsageError("--tail goes neither with --follow nor with -n")
         counted = RowBudget(skip=_COUNT_ONLY)
         execute(lambda text: None, Reporter(lambda error: None, lambda line: None), counted)
         budget = RowBudget(max(0, counted.seen - given["tail"]), given["tail"])

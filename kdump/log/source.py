@@ -181,9 +181,12 @@ def open_source(path: str) -> Source:
     """
     try:
         if path == STDIN:
-            os.fstat(_STDIN_DESCRIPTOR)
-            return StreamSource(path, _STDIN_DESCRIPTOR, owned=False)
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            if reads_once(path):
+                os.fstat(_STDIN_DESCRIPTOR)
+                return StreamSource(path, _STDIN_DESCRIPTOR, owned=False)
+            descriptor = os.dup(_STDIN_DESCRIPTOR)
+        else:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError as error:
         raise KdumpError(Codes.MISSING, "no such file or directory", path=path) from error
     except (OSError, ValueError) as error:
@@ -204,6 +207,16 @@ def is_stream(path: str) -> bool:
     except (OSError, ValueError):
         return False
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+
+
+def reads_once(path: str) -> bool:
+    """``path`` is a stream, which cannot be read again; a file on standard input can, from its start on."""
+    if path != STDIN:
+        return is_stream(path)
+    try:
+        return not stat.S_ISREG(os.fstat(_STDIN_DESCRIPTOR).st_mode) or os.lseek(_STDIN_DESCRIPTOR, 0, os.SEEK_CUR) != 0
+    except OSError:
+        return True
 
 
 def read_whole(path: str) -> bytes:

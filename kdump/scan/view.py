@@ -246,10 +246,10 @@ class LogView:
         is_valid = end - start >= HEADER_SIZE and crc32c(data[start + CRC_START : end]) == header.crc
         if not is_valid:
             self.damaged = True
-        before = self._printer.batch(header, position, is_valid)
         if not options.with_records:
-            self._admit(before, text)
+            self._admit(partial(self._printer.batch, header, position, is_valid), text)
             return
+        before = self._printer.batch(header, position, is_valid)
         records = v2.read_records(header, data[start:end], options.max_decompressed_size)
         self._records(
             before,
@@ -261,11 +261,11 @@ class LogView:
             text,
         )
 
-    def _admit(self, row: str, text: list[str]) -> None:
-        """Append a batch's row unless the budget leaves it out."""
+    def _admit(self, row: Callable[[], str], text: list[str]) -> None:
+        """Append a batch's row unless the budget leaves it out; printers count on being asked for shown rows only."""
         first, end = self._budget.admit(1)
         if end > first:
-            text.append(row)
+            text.append(row())
 
     def _wants(self, header: BatchHeader) -> bool:
         if self._options.with_records:
@@ -282,10 +282,10 @@ class LogView:
         is_valid = entry.is_valid
         if not is_valid:
             self.damaged = True
-        before = self._printer.entry(entry, position, is_valid)
         if not options.with_records:
-            self._admit(before, text)
+            self._admit(partial(self._printer.entry, entry, position, is_valid), text)
             return
+        before = self._printer.entry(entry, position, is_valid)
         self._records(before, self._legacy_records(entry, position), text)
 
     def _legacy_records(self, entry: Message, position: int) -> Iterator[tuple[int, Callable[[], str], bool]]:

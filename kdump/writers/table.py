@@ -102,6 +102,7 @@ class TableLines:
             return ""
         from rich.console import Console
         from rich.table import Table as RichTable
+        from rich.text import Text
 
         names = self._fields or [
             name
