@@ -81,6 +81,8 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         raise click.UsageError("no PATH given (kdump dump --help)")
     if given["explain"] is not None:
         return _explain(paths, given)
+    if given["template"] is not None and given["output"] != "kafka":
+        raise click.UsageError("--format is an output of its own, it does not go with --output")
     is_text = given["output"] == "kafka" and given["template"] is None
     console = Console(
         color=given["color"],
@@ -176,6 +178,7 @@ def _text_run(given: Mapping[str, Any]) -> _MakeRun:
         selection=selection,
         read_committed=given["isolation"] == "read_committed",
         resync=given["resync"],
+        seek=not given["no_index"],
         secret=view_options.secret(given),
     )
     return lambda emit, reporter, budget: DumpTool(options, emit, reporter, budget=budget)
@@ -212,6 +215,7 @@ def _row_run(given: Mapping[str, Any], console: Console) -> _MakeRun:
             max_bytes=given["max_bytes"],
             max_decompressed_size=given["max_decompressed_size"],
             resync=given["resync"],
+            seek=not given["no_index"],
         ),
         read_committed=given["isolation"] == "read_committed",
         secret=view_options.secret(given),

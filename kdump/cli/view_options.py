@@ -43,6 +43,7 @@ _OPTIONS: Final = (
         metavar="T1..T2",
         help="Timestamps from T1 up to T2: ms, ISO 8601 (UTC), or -1h for an hour ago (s m h d w).",
     ),
+    click.option("--no-index", is_flag=True, help="Scan the log for a range, whatever its index files say."),
     click.option("--key", type=BytesPattern(), metavar="RE", help="Records with RE in the key."),
     click.option("--value", type=BytesPattern(), metavar="RE", help="Records with RE in the value."),
     click.option(

@@ -16,7 +16,6 @@ from kdump.scan.redacted import RedactingPrinter
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
 from kdump.scan.target import Target
-from kdump.scan.transactions import transactions_of
 from kdump.scan.view import LogView, ViewOptions
 from kdump.tables import BATCH, INDEX, PRODUCER, TIME_INDEX, TXN_INDEX, Table
 from kdump.writers.context import FileContext
@@ -90,11 +89,11 @@ class RowDump(FileRun):
         self._title(options.table, lines)
         with target.open() as source:
             view_options = options.view
+            if options.read_committed:
+                view_options = replace(view_options, selection=self.read_committed(view_options.selection, target.path))
             transactions = None
-            if options.read_committed or (options.shows_txn_state and source.size is not None):
-                transactions = transactions_of(target.path)
-            if options.read_committed and transactions is not None:
-                view_options = replace(view_options, selection=view_options.selection.read_committed(transactions))
+            if options.shows_txn_state and source.size is not None:
+                transactions = self.transactions.of(target.path)
             printer: Printer = RowPrinter(lines, options.table, transactions)
             if options.secret is not None:
                 printer = RedactingPrinter(printer, options.secret)

@@ -78,16 +78,15 @@ def _is(question: Callable[[], bool]) -> bool:
         return False
 
 
-def segments_behind(path: str) -> list[str]:
-    """The .log files in the directory of ``path`` with a higher base offset, in offset order."""
+def segments_around(path: str) -> list[str]:
+    """The .log files in the directory of ``path``, itself among them, in offset order."""
     directory, name = os.path.split(path)
-    own = parse_file_name(name)
-    if own is None or own.base_offset is None:
-        return []
     entries = _entries(directory or ".", lambda error: None) or []
-    behind = []
-    for other in _segment_names(entries, all_files=False):
-        parsed = parse_file_name(other)
-        if parsed is not None and parsed.base_offset is not None and parsed.base_offset > own.base_offset:
-            behind.append(os.path.join(directory, other))
-    return behind
+    names = _segment_names(entries, all_files=False)
+    return [os.path.join(directory, other) for other in (names if name in names else [name])]
+
+
+def segments_behind(path: str) -> list[str]:
+    """Those of ``segments_around`` with a higher base offset."""
+    segments = segments_around(path)
+    return segments[segments.index(path) + 1 :]

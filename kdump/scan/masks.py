@@ -23,16 +23,18 @@ def accepts_batches(headers: NDArray[np.void], selection: Selection) -> NDArray[
     base = native_column(headers, "base_timestamp")
     lowest = np.where(attributes & DELETE_HORIZON != 0, -1, np.minimum(base, latest))
     lowest = np.where(attributes & LOG_APPEND_TIME != 0, latest, lowest)
-    return may_hold_records(headers, selection) & _overlaps(selection.times, lowest, latest)
+    return (
+        may_hold_records(headers, selection)
+        & _offsets_overlap(headers, selection)
+        & _overlaps(selection.times, lowest, latest)
+    )
 
 
 def may_hold_records(headers: NDArray[np.void], selection: Selection) -> NDArray[np.bool_]:
     """``Selection.may_hold_records`` of every batch; shape (batches,)."""
-    base_offset = native_column(headers, "base_offset")
-    last_offset = base_offset + native_column(headers, "last_offset_delta")
-    mask = _overlaps(selection.offsets, base_offset, last_offset)
-    if selection.times.first is not None:
-        mask &= native_column(headers, "max_timestamp") >= selection.times.first
+    last_offset_delta = native_column(headers, "last_offset_delta")
+    mask = _offsets_overlap(headers, selection)
+    mask |= native_column(headers, "record_count") > last_offset_delta + 1
     if selection.producer_ids:
         mask &= np.isin(native_column(headers, "producer_id"), list(selection.producer_ids))
     if selection.control is not None:
@@ -40,6 +42,11 @@ def may_hold_records(headers: NDArray[np.void], selection: Selection) -> NDArray
     if selection.committed is not None:
         mask &= selection.committed.column(headers) != STATES.index(ABORTED)
     return mask
+
+
+def _offsets_overlap(headers: NDArray[np.void], selection: Selection) -> NDArray[np.bool_]:
+    base_offset = native_column(headers, "base_offset")
+    return _overlaps(selection.offsets, base_offset, base_offset + native_column(headers, "last_offset_delta"))
 
 
 def accepts_records(block: BatchBlock, records: RecordColumns, selection: Selection) -> NDArray[np.bool_]:

@@ -11,7 +11,9 @@ from typing import Protocol
 from kdump.codes import INPUT_CODES, DamageError, Finding, KdumpError
 from kdump.log.source import Source
 from kdump.log.walk import Chunk
+from kdump.scan.selection import Selection
 from kdump.scan.target import Target
+from kdump.scan.transactions import TransactionReader
 
 
 class ReadSummary(Protocol):
@@ -49,6 +51,8 @@ class FileRun(ABC):
 
     def __init__(self, reporter: Reporter) -> None:
         self.reporter = reporter
+        self.transactions = TransactionReader()
+        self._said_open: set[tuple[int, int]] = set()
         self.damaged = False
         self.unreadable = False
 
@@ -82,6 +86,17 @@ class FileRun(ABC):
         """Say so when entries lie behind ``position``, where the reading of a log ended."""
         if _has_more(source, position):
             self.reporter.note(f"{source.path}: more lies behind {position}, which --resync would show")
+
+    def read_committed(self, selection: Selection, path: str) -> Selection:
+        """What a reader of committed transactions gets of a log; says where an open one stops it."""
+        transactions = self.transactions.of(path)
+        found = self.transactions.first_open(path)
+        if found is not None and found not in self._said_open:
+            self._said_open.add(found)
+            offset, producer = found
+            what = f"producer {producer} has a transaction open"
+            self.reporter.note(f"{path}: read_committed ends at offset {offset}: {what}")
+        return selection.read_committed(transactions, found and found[0])
 
     def skip(self, path: str, finding: Finding) -> None:
         """A damaged place in a log was gone past."""

@@ -28,6 +28,7 @@ from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.source import Source, read_whole
 from kdump.scan.selection import Selection
 from kdump.wire.checksum import crc32c
+from kdump.wire.compression import NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,8 @@ class _Indexes:
 
     def _checked(self, entry: OffsetEntry) -> OffsetEntry:
         batch = self._batch(entry.position)
-        # Brokers up to 1.1 wrote a batch's first offset.
-        if entry.offset not in (batch.last_offset, batch.base_offset):
+        # The batch's last offset, for brokers up to 1.1 its first: in any case one of its own.
+        if not batch.base_offset <= entry.offset <= batch.last_offset:
             raise _UnsoundError(self._path, f"it names offset {entry.offset} at {entry.position}")
         return entry
 
@@ -153,7 +154,9 @@ def _read(data: bytes, end: int) -> _Batch | None:
     view = memoryview(data)
     if data[MAGIC_OFFSET] < 2:
         entry = legacy.parse_message(view)
-        return _Batch(end, entry.offset, entry.offset, entry.timestamp) if entry.is_valid else None
+        # A wrapper has its last offset; where it begins, only its payload tells.
+        base_offset = entry.offset if entry.codec == NONE else -1
+        return _Batch(end, base_offset, entry.offset, entry.timestamp) if entry.is_valid else None
     if data[MAGIC_OFFSET] != 2 or len(data) < HEADER_SIZE:
         return None
     header = parse_header(data)

@@ -68,13 +68,10 @@ class Selection:
         """Nothing is left out."""
         return self == _EVERYTHING
 
-    def read_committed(self, transactions: Transactions) -> Selection:
-        """What is left for a reader that sees committed transactions only, up to the first open one."""
-        first_open = transactions.first_open_offset
-        end = self.offsets.end
-        if first_open is not None:
-            end = first_open if end is None else min(end, first_open)
-        return replace(self, committed=transactions, offsets=Range(self.offsets.first, end))
+    def read_committed(self, transactions: Transactions, first_open: int | None) -> Selection:
+        """What is left for a reader that sees committed transactions only, up to the first open one's offset."""
+        ends = [end for end in (self.offsets.end, first_open) if end is not None]
+        return replace(self, committed=transactions, offsets=Range(self.offsets.first, min(ends, default=None)))
 
     @property
     def by_contents(self) -> bool:
@@ -90,11 +87,10 @@ class Selection:
         )
 
     def may_hold_records(self, header: BatchHeader) -> bool:
-        """From its header, records of this batch can be accepted."""
-        return (
-            self._accepts_header(header)
-            and self.offsets.overlaps(header.base_offset, header.last_offset)
-            and (self.times.first is None or header.max_timestamp >= self.times.first)
+        """From its header, records of this batch can be accepted; claims that cannot be true are not believed."""
+        return self._accepts_header(header) and (
+            header.record_count > header.last_offset_delta + 1
+            or self.offsets.overlaps(header.base_offset, header.last_offset)
         )
 
     def accepts_record(self, record: Record) -> bool:

@@ -7,6 +7,7 @@ marker is lost.
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right, insort
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -26,8 +27,8 @@ from kdump.format.batch import (
 from kdump.format.index import parse_txn_index
 from kdump.format.snapshot import parse_snapshot
 from kdump.log.names import Kind, parse_file_name, sibling
-from kdump.log.partition import segments_behind
-from kdump.log.source import Source, open_source, read_whole
+from kdump.log.partition import segments_around
+from kdump.log.source import open_source, read_whole, reads_once
 from kdump.log.walk import Chunk, Walk
 
 if TYPE_CHECKING:
@@ -39,30 +40,70 @@ STATES: Final = (None, COMMITTED, ABORTED, OPEN)
 """Outcomes by the numbers that ``Transactions.column`` gives; None: not a transactional batch."""
 
 
-def transactions_of(path: str) -> Transactions:
-    """The transactions that touch the segment at ``path``.
+class TransactionReader:
+    """Follows the transactions of partitions, segment by segment; one object serves a whole run.
 
-    Read are the producer snapshot at its base offset (what was open before it), its own headers and transaction
-    index, and the segments behind it in the directory, until no transaction is open.
-
-    Raises:
-        KdumpError: a file cannot be read, or ``path`` is a stream, whose end is not known before it is shown.
+    For a segment it reads from the nearest producer snapshot at or before it (what was open there), else from the first
+    segment of the directory, and on behind it until every transaction that is open at its end has ended. Segments
+    that were read for one are not read again for the next.
     """
-    found = Transactions()
-    name = parse_file_name(path)
-    if name is not None:
-        found.read_siblings(path)
-    with open_source(path) as source:
-        if source.size is None:
+
+    def __init__(self) -> None:
+        self._partitions: dict[str, _Partition] = {}
+
+    def of(self, path: str) -> Transactions:
+        """The transactions that touch the segment at ``path``.
+
+        Raises:
+            KdumpError: a file cannot be read, or ``path`` is a stream, which cannot be read ahead.
+        """
+        return self._partition(path).read_through(path)
+
+    def first_open(self, path: str) -> tuple[int, int] | None:
+        """(first offset, producer id) where a reader with ``read_committed`` stops at or before the segment's end.
+
+        None: it reads all of it. Raises as ``of``.
+        """
+        partition = self._partition(path)
+        still_open = partition.read_through(path).open_transactions & partition.open_behind[path]
+        return min(((offset, producer) for producer, offset in still_open), default=None)
+
+    def _partition(self, path: str) -> _Partition:
+        if reads_once(path):
             raise KdumpError(Codes.UNREADABLE, "transactions cannot be followed in a stream", path=path)
-        found.read_segment(source)
-    if name is not None and not name.state:
-        for segment in segments_behind(path):
-            if not found.has_open:
-                break
-            with open_source(segment) as source:
-                found.read_segment(source)
-    return found
+        partition = self._partitions.get(os.path.dirname(path))
+        if partition is None or path not in partition.segments:
+            partition = self._partitions[os.path.dirname(path)] = _Partition(path)
+        return partition
+
+
+class _Partition:
+    """The segments of one directory, from a start on; a file outside of the sequence is alone."""
+
+    def __init__(self, path: str) -> None:
+        self._transactions = Transactions()
+        self._read = 0
+        self.open_behind: dict[str, frozenset[tuple[int, int]]] = {}
+        name = parse_file_name(path)
+        around = segments_around(path) if name is not None and not name.state else [path]
+        start = around.index(path)
+        while start > 0 and not self._transactions.read_snapshot(around[start]):
+            start -= 1
+        self.segments = around[start:]
+
+    def read_through(self, path: str) -> Transactions:
+        """Read up to the end of ``path``, and on while one of its transactions is open."""
+        while path not in self.open_behind:
+            self._read_next()
+        while self._read < len(self.segments) and self._transactions.open_transactions & self.open_behind[path]:
+            self._read_next()
+        return self._transactions
+
+    def _read_next(self) -> None:
+        segment = self.segments[self._read]
+        self._transactions.read_segment(segment)
+        self._read += 1
+        self.open_behind[segment] = self._transactions.open_transactions
 
 
 class Transactions:
@@ -74,32 +115,39 @@ class Transactions:
         self._open: dict[int, int] = {}
 
     @property
-    def has_open(self) -> bool:
-        """A transaction has begun that no marker read so far ends."""
-        return bool(self._open)
+    def open_transactions(self) -> frozenset[tuple[int, int]]:
+        """(producer id, first offset) of those that no marker read so far ends."""
+        return frozenset(self._open.items())
 
-    @property
-    def first_open_offset(self) -> int | None:
-        """Where a reader with ``read_committed`` stops; None: nowhere."""
-        return min(self._open.values(), default=None)
+    def read_segment(self, path: str) -> None:
+        """Take in the next segment: transactional headers and markers, behind damage too, and its transaction index.
 
-    def read_segment(self, source: Source) -> None:
-        """Take in the next segment: its transactional headers and its markers. KdumpError when it cannot be read."""
-        for chunk in Walk(source).chunks():
-            data = chunk.data
-            for start, end in chunk.entries():
-                if data[start + MAGIC_OFFSET] == 2 and data[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL:
-                    self._see(chunk, start, end)
+        KdumpError when the log cannot be read; a damaged or missing index says nothing.
+        """
+        with open_source(path) as source:
+            walk = Walk(source)
+            for chunk in walk.chunks():
+                self._see_chunk(chunk)
+            if source.size is not None and walk.position < source.size:
+                from kdump.log.resync import ResyncWalk
 
-    def read_siblings(self, path: str) -> None:
-        """Take in the producer snapshot and the transaction index beside a segment; damaged ones count as missing."""
-        with suppress(KdumpError):
-            for producer in parse_snapshot(read_whole(sibling(path, Kind.SNAPSHOT))):
-                if producer.current_txn_first_offset >= 0:
-                    self._open[producer.producer_id] = producer.current_txn_first_offset
-        with suppress(KdumpError):
+                for item in ResyncWalk(source, start=walk.position).items():
+                    if isinstance(item, Chunk):
+                        self._see_chunk(item)
+        with suppress(KdumpError, ValueError):
             for txn in parse_txn_index(read_whole(sibling(path, Kind.TXN_INDEX))):
                 self._aborted.setdefault(txn.producer_id, []).append((txn.first_offset, txn.last_offset))
+
+    def read_snapshot(self, path: str) -> bool:
+        """Begin with what was open at the segment ``path``; False when it has no sound producer snapshot."""
+        try:
+            producers = parse_snapshot(read_whole(sibling(path, Kind.SNAPSHOT)))
+        except KdumpError:
+            return False
+        for producer in producers:
+            if producer.current_txn_first_offset >= 0:
+                self._open[producer.producer_id] = producer.current_txn_first_offset
+        return True
 
     def state(self, header: BatchHeader) -> str | None:
         """The outcome of a batch's transaction; None for batches outside of any, and for markers."""
@@ -119,11 +167,20 @@ class Transactions:
         return states
 
     def _outcome(self, producer_id: int, offset: int) -> str:
-        if any(first <= offset <= last for first, last in self._aborted.get(producer_id, ())):
-            return ABORTED
         markers = self._markers.get(producer_id, [])
         following = bisect_right(markers, offset, key=lambda marker: marker[0])
-        return markers[following][1] if following < len(markers) else OPEN
+        marker_offset, outcome = markers[following] if following < len(markers) else (None, OPEN)
+        for first, last in self._aborted.get(producer_id, ()):
+            # A transaction index ends at the marker. It counts only where that marker is lost: the log says more.
+            if first <= offset <= last and (marker_offset is None or last < marker_offset):
+                return ABORTED
+        return outcome
+
+    def _see_chunk(self, chunk: Chunk) -> None:
+        data = chunk.data
+        for start, end in chunk.entries():
+            if data[start + MAGIC_OFFSET] == 2 and data[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL:
+                self._see(chunk, start, end)
 
     def _see(self, chunk: Chunk, start: int, end: int) -> None:
         if end - start < HEADER_SIZE:

@@ -61,6 +61,8 @@ class ViewOptions:
     path: DecodePath = DecodePath.AUTO
     resync: bool = False
     """Go on behind damage."""
+    seek: bool = True
+    """Find ranges by the index files, as brokers do; False: scan the log."""
 
 
 class LogView:
@@ -169,7 +171,7 @@ class LogView:
         self._on_finding(finding)
 
     def _span(self) -> Span:
-        if not self._selects:
+        if not self._selects or not self._options.seek:
             return Span()
         return span_of(self._source, self._selection, self._reporter.note if self._reporter else lambda line: None)
 

@@ -7,7 +7,14 @@ import re
 import select
 
 _BLOCK_SIZE = 1 << 20
-_CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f"
+    # Marks that make a terminal show text in another order than it has.
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+    # Bytes that are no UTF-8, as surrogateescape has them.
+    "\ud800-\udfff]"
+)
+_LAYOUT = "\n\t"
 
 
 class BlockWriter:
@@ -36,7 +43,8 @@ class BlockWriter:
     def write(self, data: bytes | memoryview) -> None:
         """Take ``data``; it is on its way at the latest after ``flush``."""
         if self._escapes:
-            data = _CONTROL.sub(_escape, data)
+            text = bytes(data).decode("utf-8", "surrogateescape")
+            data = escaped(text, keep=_LAYOUT).encode("utf-8", "surrogateescape")
         self._pending.append(data)
         self._size += len(data)
         if self._size >= _BLOCK_SIZE or self._at_once:
@@ -54,5 +62,15 @@ class BlockWriter:
                 select.select([], [self._descriptor], [])
 
 
-def _escape(match: re.Match[bytes]) -> bytes:
-    return b"\\x%02x" % match[0][-1]
+def escaped(text: str, keep: str = "") -> str:
+    r"""Control characters as ``\xNN`` or ``\uNNNN``: nothing stored in a file may drive the terminal.
+
+    ``keep``: characters that are left as they are.
+    """
+    return _CONTROL.sub(lambda match: match[0] if match[0] in keep else _escape(ord(match[0])), text)
+
+
+def _escape(code: int) -> str:
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from kdump.codes import Finding
 from kdump.kafka.rows import Row
 from kdump.tables import BATCH, FILE, RECORD, RECORD_METADATA, Table
+from kdump.writers.blocks import escaped
 from kdump.writers.context import FileContext
 from kdump.writers.rows import plain
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _PAGE_ROWS: Final = 200
 """Rows that share one set of column widths; a long dump must not be held in memory for its widths."""
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TIMES: Final = frozenset({"timestamp", "maxTimestamp", "lastTimestamp", "deleteHorizonMs"})
 _CONTENTS: Final = frozenset({"BYTES", "BYTES_LIST", "HEADERS", "OBJECT", "TEXT"})
 _LEAST_CONTENTS: Final = 10
@@ -102,7 +101,6 @@ class TableLines:
             return ""
         from rich.console import Console
         from rich.table import Table as RichTable
-        from rich.text import Text
 
         names = self._fields or [
             name
@@ -110,7 +108,7 @@ class TableLines:
             if any(row.get(name) not in (None, ()) for row in self._rows)
         ]
         grid = RichTable(
-            title=f"{escape(self._context.file)}  {self._table.type}", title_justify="left", pad_edge=False
+            title=f"{escaped(self._context.file)}  {self._table.type}", title_justify="left", pad_edge=False
         )
         types = {column.name: column.type.name for column in self._table.columns}
         file_columns = {"type": self._table.type, **self._context.columns()}
@@ -145,11 +143,6 @@ def _shared(widest: list[int], is_contents: list[bool], width: int) -> list[int]
     return shared
 
 
-def escape(text: str) -> str:
-    r"""Control characters as ``\xNN``: nothing stored in a file may drive the terminal."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
-
-
 def _cell(name: str, value: Any) -> Text:
     from rich.text import Text
 
@@ -161,8 +154,8 @@ def _cell(name: str, value: Any) -> Text:
     if isinstance(value, bool):
         return Text("yes" if value else "no", style="" if value else "dim")
     if isinstance(value, list | dict):
-        return Text(escape(_compact(value))[:_MOST_CHARACTERS])
-    return Text(escape(str(value)[:_MOST_CHARACTERS]))
+        return Text(escaped(_compact(value))[:_MOST_CHARACTERS])
+    return Text(escaped(str(value)[:_MOST_CHARACTERS]))
 
 
 def _compact(value: list[Any] | dict[str, Any]) -> str:

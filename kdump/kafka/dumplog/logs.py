@@ -68,6 +68,7 @@ class LogDump:
                 max_decompressed_size=options.max_decompressed_size,
                 path=options.path,
                 resync=options.resync,
+                seek=options.seek,
             ),
             budget=budget,
             observer=self.continuity if options.records and options.selection.is_everything else None,

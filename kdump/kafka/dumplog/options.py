@@ -64,6 +64,7 @@ class DumpOptions:
     selection: Selection = field(default_factory=Selection)
     read_committed: bool = False
     resync: bool = False
+    seek: bool = True
     secret: bytes | None = None
     """Given: keys and values are replaced by hashes keyed with it."""
 

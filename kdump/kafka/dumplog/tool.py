@@ -24,7 +24,6 @@ from kdump.scan.printing import Emit
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
 from kdump.scan.target import Target
-from kdump.scan.transactions import transactions_of
 
 _LINES_AT_A_TIME = 4096
 _NAME_OFFSET_SIZE = 20
@@ -117,8 +116,7 @@ class DumpTool(FileRun):
     def _dump_batches(self, target: Target) -> None:
         options = self._options
         if options.read_committed:
-            selection = options.selection.read_committed(transactions_of(target.path))
-            options = replace(options, selection=selection)
+            options = replace(options, selection=self.read_committed(options.selection, target.path))
         with target.open() as source:
             log = LogDump(
                 source,
