@@ -153,15 +153,33 @@ def _cell(name: str, value: Any) -> Text:
     value = plain(value)
     if isinstance(value, bool):
         return Text("yes" if value else "no", style="" if value else "dim")
-    if isinstance(value, list | dict):
-        return Text(escaped(_compact(value))[:_MOST_CHARACTERS])
-    return Text(escaped(str(value)[:_MOST_CHARACTERS]))
+    return Text(escaped(_text(value)[:_MOST_CHARACTERS]))
 
 
-def _compact(value: list[Any] | dict[str, Any]) -> str:
-    if isinstance(value, dict):
-        return " ".join(f"{name}={item}" for name, item in value.items())
-    return ",".join(f"{item[0]}={item[1]}" if isinstance(item, list) else str(item) for item in value)
+def _text(value: Any) -> str:
+    """A value of JSON's kinds in few characters."""
+    match value:
+        case None:
+            return "null"
+        case {"base64": str(data)} if len(value) == 1:
+            return f"base64:{data}"
+        case dict():
+            return " ".join(f"{name}={_text(item)}" for name, item in value.items())
+        case list():
+            return ",".join(_pair(item) for item in value)
+        case _:
+            return str(value)
+
+
+def _pair(item: Any) -> str:
+    """A header, or an element of any other list."""
+    match item:
+        case [key, value] if not isinstance(key, list | dict) or "base64" in key:
+            return f"{_text(key)}={_text(value)}"
+        case dict():
+            return f"({_text(item)})"
+        case _:
+            return _text(item)
 
 
 def _time(milliseconds: int) -> str:
