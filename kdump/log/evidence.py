@@ -11,14 +11,12 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from kdump.format.batch import HEADER_SIZE
-from kdump.log.heads import SMALLEST_ENTRY, Head, read_head
+from kdump.log.heads import LARGEST_ENTRY, SMALLEST_ENTRY, Head, read_head
 from kdump.log.window import Window
 
 if TYPE_CHECKING:
     from kdump.log.regions import Region
 
-LARGEST_ENTRY: Final = 1 << 24
-"""16 MiB: 16 times the largest batch that a broker takes by default."""
 HORIZON: Final = LARGEST_ENTRY // 2
 """How far ahead of a place that is in doubt its neighbourhood is known."""
 
@@ -29,6 +27,7 @@ _WASTE_PER_BYTE: Final = 4
 _COST_OF_A_STEP: Final = 256
 """What it costs to look at one place, in bytes that are run through a CRC."""
 _MOST_ENDS: Final = 16
+_HEADS_AT_HAND: Final = 16
 
 
 class Evidence:
@@ -42,6 +41,8 @@ class Evidence:
         self._window = window
         self._region: Region | None = None
         self._search_size = _FIRST_SEARCH
+        # Near a gap the same few headers are asked for again and again.
+        self._heads: dict[int, Head] = {}
         self._credit = 2 * max(_LARGEST_SEARCH, window.size)
         self.keep = window.base
         self.passed = 0
@@ -60,10 +61,21 @@ class Evidence:
 
     def head(self, position: int) -> Head | None:
         """The header at ``position``; None where fewer than 26 bytes are left."""
+        known = self._heads.get(position)
+        if known is not None:
+            return known
+        head = self._read_head(position)
+        if head is not None:
+            if len(self._heads) >= _HEADS_AT_HAND:
+                self._heads.clear()
+            self._heads[position] = head
+        return head
+
+    def _read_head(self, position: int) -> Head | None:
         window = self._window
-        if position + HEADER_SIZE > window.stop and window.base <= position <= window.stop:
-            window.fill(self.keep, position + HEADER_SIZE)
-        if window.base <= position and (position + HEADER_SIZE <= window.stop or window.stop == window.end):
+        if window.base <= position <= window.stop:
+            if position + HEADER_SIZE > window.stop:
+                window.fill(self.keep, position + HEADER_SIZE)
             return read_head(window.data, position - window.base, window.stop - position, position)
         raw = window.peek(position, HEADER_SIZE)
         return read_head(raw, 0, len(raw), position)
@@ -97,14 +109,14 @@ class Evidence:
         return region is not None and region.first <= position and region.next_header(position + 1) == end
 
     def is_entry_at(self, position: int, last_offset: int | None) -> bool:
-        """The end, a sound entry, or a plausible header (by all its fields, or with an offset behind the last)."""
+        """The end, a sound entry, or a header (plausible to its body, or telling and behind the last)."""
         window, region = self._window, self._region
         if position == window.end:
             return True
         head = self.head(position)
         if head is None:
             return False
-        if head.is_plausible and head.is_after(last_offset):
+        if last_offset is not None and head.is_telling and head.is_after(last_offset):
             return True
         if region is not None and region.first <= position < region.resolved:
             return region.next_header(position) == position or region.sound_end(position) is not None
@@ -152,14 +164,30 @@ class Evidence:
                 return start
         return None
 
+    def swallowed(self, head: Head, region: Region) -> int | None:
+        """A sound entry inside ``head``'s whose offsets lie between its own and those of the entry at its end.
+
+        Payload would have to hit that range; an entry that a wrong length took in always does.
+        """
+        following = self.head(head.end)
+        if following is None:
+            return None
+        for start in islice(region.sound_from(head.position + 1), _MOST_ENDS):
+            if start >= head.end:
+                break
+            inner = self.head(start)
+            if inner is not None and head.offset < inner.offset <= inner.last_offset < following.offset:
+                return start
+        return None
+
     def next_sound(self, region: Region, first: int, claim: Head | None, last_offset: int | None) -> int | None:
         """The first sound entry from ``first`` on that is no payload, as far as can be told.
 
         ``claim``: a header that may be right about what it covers. Inside it an entry counts whose offset is the one
-        behind the header's last, or a later one when another entry follows; elsewhere one whose offset is behind
-        ``last_offset``, or any when another entry follows.
+        behind the header's last, or any behind its first when another entry follows; elsewhere one whose offset is
+        behind ``last_offset``, or any when another entry follows.
         """
-        if claim is not None and not (claim.is_plausible and claim.is_after(last_offset)):
+        if claim is not None and not (claim.is_telling and claim.is_after(last_offset)):
             claim = None
         for start in region.sound_from(first):
             head = self.head(start)
@@ -169,7 +197,7 @@ class Evidence:
                 counts = head.is_after(last_offset) or self._is_followed(head, region)
             else:
                 counts = head.offset == claim.last_offset + 1 or (
-                    head.is_after(claim.last_offset) and self._is_followed(head, region)
+                    head.is_after(claim.offset) and self._is_followed(head, region)
                 )
             if counts or not self.spend(_COST_OF_A_STEP):
                 return start
@@ -180,7 +208,7 @@ class Evidence:
         if head.end == self._window.end or region.sound_end(head.end) is not None:
             return True
         following = self.head(head.end)
-        return following is not None and following.is_plausible and following.is_after(head.last_offset)
+        return following is not None and following.is_telling and following.is_after(head.last_offset)
 
     def _search(self, first: int) -> Region:
         from kdump.log.regions import search

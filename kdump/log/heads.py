@@ -19,6 +19,8 @@ from kdump.wire.checksum import Checksum, crc32, crc32c
 
 SMALLEST_ENTRY: Final = LOG_OVERHEAD + MIN_ENTRY_LENGTH
 """26 bytes: with fewer left nothing can be an entry."""
+LARGEST_ENTRY: Final = 1 << 24
+"""16 MiB, 16 times the largest batch that a broker takes by default: beyond it a length is no evidence."""
 OFFSET_LIMIT: Final = 1 << 56
 """No offset of a real partition comes near it."""
 
@@ -54,6 +56,11 @@ class Head(NamedTuple):
     def checksum(self) -> Checksum:
         """The checksum of the entry's format."""
         return crc32c if self.magic >= 2 else crc32
+
+    @property
+    def is_telling(self) -> bool:
+        """Plausible, and by so many fields (v2, no huge length) that it hardly is an accident."""
+        return self.is_plausible and self.magic == 2 and self.length < LARGEST_ENTRY
 
     def is_after(self, offset: int | None) -> bool:
         """Its offset comes behind ``offset``, near enough for one segment; True where that is not known."""

@@ -4,12 +4,12 @@ The rules, in the order in which they are asked where an entry is not sound (fra
 
 1. Framing holds and the CRC does not. The entry stands, as it does for DumpLogSegments, unless the length field is
    proved wrong: the stored CRC (which does not cover the length) is right for another end, at which an entry starts;
-   or no entry starts at its end, and a sound one starts inside.
-2. Framing does not hold. A sound entry that starts inside the one before and ends behind it shows that the length of
-   that one is wrong. Else the gap reaches to the next sound entry.
+   or a sound entry starts inside, and none at its end, or one whose offset leaves room for that of the one inside.
+2. Framing does not hold. When a sound entry starts inside the sound one before and ends behind it, both are given: no
+   CRC says which of them has the bytes wrongly. Else the gap reaches to the next sound entry.
 3. Sound entries inside what a plausible header lays claim to may be its payload (Kafka bytes stored in Kafka). They
-   count when their offsets go on where the header's end, or come later and another entry follows. Elsewhere one whose
-   offset does not go on behind the last sound one counts when another entry follows.
+   count when their offsets go on where the header's end, or come behind its first and another entry follows.
+   Elsewhere one whose offset does not go on behind the last sound one counts when another entry follows.
 
 The cost is linear in the size of the input, whatever it holds: a stretch is searched once (``regions``), CRCs of
 overlapping candidates come from one pass (``rangecrc``), and what else is spent in vain is kept in proportion to the
@@ -27,9 +27,9 @@ from typing import Final
 
 from kdump.codes import Codes
 from kdump.format.batch import CRC_START, HEADER_SIZE, LOG_OVERHEAD, MAGIC_OFFSET, MIN_ENTRY_LENGTH
-from kdump.log.evidence import HORIZON, LARGEST_ENTRY, Evidence
+from kdump.log.evidence import HORIZON, Evidence
 from kdump.log.gaps import Gap
-from kdump.log.heads import SMALLEST_ENTRY, Head
+from kdump.log.heads import LARGEST_ENTRY, SMALLEST_ENTRY, Head
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE, Chunk
 from kdump.log.window import Window
@@ -38,6 +38,7 @@ from kdump.wire.checksum import crc32, crc32c
 _FRAME: Final = struct.Struct(">8xiIbI")
 _MIN_BATCH_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
 _ENDS_TOO_EARLY: Final = frozenset({Codes.TRUNCATED, Codes.HEADER_CUT})
+_MAY_BE_WHOLE: Final = frozenset({Codes.MAGIC, Codes.UNREADABLE})
 _WRONG_LENGTH: Final = frozenset({Codes.LENGTH_TOO_SMALL, Codes.LENGTH_TOO_LARGE, Codes.TRUNCATED})
 
 
@@ -76,7 +77,7 @@ class ResyncWalk:
         self._last_offset: int | None = None
 
     def items(self) -> Iterator[CheckedChunk | Gap]:
-        """Chunks and gaps in file order, side by side.
+        """Chunks and gaps in file order, side by side but for the gaps that are overlaps.
 
         The data of a chunk is valid until the next item is asked for. Raises KdumpError when a stream cannot be read;
         what cannot be read of a file is a gap.
@@ -98,13 +99,15 @@ class ResyncWalk:
                 if loss is None:
                     continue
                 behind, reason = loss
-                if behind is None:
+                if reason is None:
                     break
                 yield from self._hand_out()
-                if self._gap is None:
+                if behind is not None and behind < self.position:
+                    yield Gap(behind, self.position - behind, reason, overlaps=True)
+                elif self._gap is None:
                     first = None if self._last_offset is None else self._last_offset + 1
                     self._gap = self.position, reason, first
-                self.position = behind
+                self.position = self._find_behind(reason) if behind is None else behind
         yield from self._hand_out()
         if self._gap is not None:
             position, reason, first = self._gap
@@ -121,7 +124,7 @@ class ResyncWalk:
         data = memoryview(window.data)
         position = self.position - base
         last_start = min(filled, position + self._chunk_size)
-        append, unpack = self._run.append, _FRAME.unpack_from
+        append, unpack, stands = self._run.append, _FRAME.unpack_from, evidence.stands
         allowance = evidence.allowance
         needed = position + SMALLEST_ENTRY
         is_checked = True
@@ -141,9 +144,8 @@ class ResyncWalk:
             else:
                 is_sound = crc32(data[position + MAGIC_OFFSET : end]) == legacy_crc
             if not is_sound:
-                evidence.spend(length)
-                allowance -= length
-                if not evidence.stands(position + base, end + base):
+                if not stands(position + base, end + base):
+                    evidence.spend(length)
                     break
                 self._damaged.append(position + base)
             append(position + base)
@@ -193,10 +195,10 @@ class ResyncWalk:
         head = self._evidence.head(self.position)
         return head is not None and self._evidence.is_sound_in_file(head, until)
 
-    def _decide(self, is_checked: bool) -> tuple[int | None, Codes] | None:
-        """Keep the entry at ``position`` (None), or where to go on behind a gap there, and its reason.
+    def _decide(self, is_checked: bool) -> tuple[int | None, Codes | None] | None:
+        """Keep the entry at ``position`` (None), or where to go on behind a gap there, and the gap's reason.
 
-        The first of the two is None where the walk ends without a gap.
+        The first is None where that is to be searched, the second where the limit ends the walk without a gap.
         """
         evidence = self._evidence
         head = evidence.head(self.position)
@@ -214,13 +216,10 @@ class ResyncWalk:
                 self.position = head.end
             return loss
         fault = fault or Codes.HEADER_CUT
-        if self._window.is_cut and fault in _ENDS_TOO_EARLY:
-            return None, fault
+        if self._window.is_cut and (head is None or fault in _ENDS_TOO_EARLY):
+            return None, None
         straddler = self._straddler()
-        if straddler is not None:
-            self.position = self._run.pop()
-            return straddler, Codes.LENGTH_TOO_LARGE
-        return self._find_behind(head, fault), fault
+        return (None, fault) if straddler is None else (straddler, Codes.LENGTH_TOO_LARGE)
 
     def _fault(self, head: Head | None) -> Codes | None:
         """What is wrong with the framing at ``position``; None when only the CRC can be wrong."""
@@ -247,13 +246,14 @@ class ResyncWalk:
         horizon = head.position + HORIZON
         region = evidence.region(head.position + 1, min(end, horizon))
         follows = self._is_entry_at(end)
-        sound = None
-        if not follows:
-            sound = evidence.next_sound(region, head.position + 1, head, self._last_sound_offset(self._run))
-        last = end if follows else max(end, sound or min(region.resolved, horizon))
+        last = end if follows else min(region.resolved, horizon)
         true_end = evidence.true_end(head, region, min(last, self._window.stop))
         if true_end is not None:
             return true_end, Codes.LENGTH_TOO_LARGE if true_end < end else Codes.LENGTH_TOO_SMALL
+        if follows:
+            sound = evidence.swallowed(head, region)
+        else:
+            sound = evidence.next_sound(region, head.position + 1, head, self._last_sound_offset(self._run))
         if sound is None or sound >= end:
             return None
         return sound, Codes.BATCH_CRC
@@ -265,10 +265,17 @@ class ResyncWalk:
         owner = self._evidence.head(self._run[-1])
         return None if owner is None else self._evidence.straddler(owner, self.position)
 
-    def _find_behind(self, head: Head | None, fault: Codes) -> int:
-        """The next entry behind a place without framing (rules 2 and 3); the end where there is none."""
+    def _find_behind(self, fault: Codes) -> int:
+        """The next entry behind a place without framing (rules 2 and 3); the end where there is none.
+
+        Everything before that place was handed out: the window may leave it behind.
+        """
         window, evidence = self._window, self._evidence
-        if head is not None and fault is Codes.MAGIC and self._is_entry_at(head.end):
+        head = evidence.head(self.position)
+        if head is not None and fault in _MAY_BE_WHOLE and self._is_entry_at(head.end):
+            while window.resume is not None and head.end >= window.resume:
+                window.next_extent()
+                evidence.forget_region()
             return head.end
         at = self.position + 1
         if head is not None and fault in _WRONG_LENGTH:
@@ -276,16 +283,14 @@ class ResyncWalk:
             true_end = evidence.true_end(head, region, min(region.resolved, self.position + HORIZON))
             if true_end is not None:
                 return true_end
-        last_offset = self._last_sound_offset(self._run)
         while True:
             while at != window.end:
                 region = evidence.region(at, at + 1)
-                found = evidence.next_sound(region, at, head, last_offset)
+                found = evidence.next_sound(region, at, head, self._last_offset)
                 if found is not None:
                     return found
                 at = region.resolved
-                if not self._run:
-                    evidence.keep = at
+                evidence.keep = at
             if window.resume is None:
                 return at
             window.next_extent()
