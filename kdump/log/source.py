@@ -20,6 +20,7 @@ from kdump.codes import Codes, KdumpError
 STDIN = "-"
 _STDIN_DESCRIPTOR = 0
 _POLL_SECONDS = 0.25
+_PAUSE_SECONDS = 0.05
 
 
 class Source(ABC):
@@ -113,9 +114,9 @@ class StreamSource(Source):
         return filled
 
     def read_some(self, view: memoryview, position: int) -> int:
-        """See Source: whoever writes slowly is not waited for."""
+        """See Source: whoever writes slowly is not waited for, a pause of a busy writer is."""
         filled = self.read_into(view[:1], position)
-        while 0 < filled < len(view) and select.select([self._descriptor], [], [], 0)[0]:
+        while 0 < filled < len(view) and select.select([self._descriptor], [], [], _PAUSE_SECONDS)[0]:
             try:
                 count = os.readv(self._descriptor, [view[filled:]])
             except OSError as error:

@@ -156,8 +156,11 @@ class LogView:
             if self._on_first is not None:
                 self._on_first(chunk)
             self._columns = self._columnar(chunk)
-            self.is_columnar = self._columns is not None
+        elif self._source.size is None and self._columns is None:
+            # A stream may begin slowly.
+            self._columns = self._columnar(chunk)
         self.bytes_read += chunk.end - chunk.starts[0]
+        self.is_columnar |= self._columns is not None
         if self._columns is None:
             self._scalar(chunk, 0, len(chunk.starts))
         else:
