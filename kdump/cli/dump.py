@@ -134,6 +134,8 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
 def _explain(paths: tuple[str, ...], given: Mapping[str, Any]) -> int:
     if len(paths) != 1:
         raise click.UsageError("--explain takes one PATH, a file")
+    if view_options.secret(given) is not None:
+        raise click.UsageError("--explain shows bytes as they are, it does not go with --redact")
     from kdump.explain import report
 
     console = Console(color=given["color"], escapes=False, pager=given["pager"], show_traceback=given["traceback"])

@@ -23,6 +23,9 @@ _SCHEMAS: Final = {
 }
 _KEY: Final = struct.Struct(">hh")
 _END_TXN: Final = struct.Struct(">hi")
+KEY_SIZE: Final = _KEY.size
+END_TXN_SIZE: Final = _END_TXN.size
+"""Bytes of a key, and of a transaction marker's value, as brokers write them."""
 
 
 def parse_type(key: bytes | None) -> int:

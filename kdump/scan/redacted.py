@@ -5,16 +5,21 @@ from __future__ import annotations
 import base64
 import hashlib
 
+from kdump.codes import DamageError
+from kdump.format import control
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
+from kdump.format.message import read_message
 from kdump.format.record import Record
 from kdump.scan.printing import BlockPrinter, Printer
+from kdump.wire.cursor import Cursor
 
 
 class RedactingPrinter:
     """Hands records on with other keys, values and header values of the same sizes; what was equal stays equal.
 
-    Control records, which hold nothing of users, stay as they are. CRCs and verdicts are those of the original.
+    Control records hold nothing of users and stay as they are, if they are what their batch says: a flipped bit must
+    not show what was to be hidden. CRCs and verdicts are those of the original.
     """
 
     def __init__(self, printer: Printer, secret: bytes) -> None:
@@ -27,12 +32,9 @@ class RedactingPrinter:
 
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
         """See Printer."""
-        if not header.is_control:
-            record = record._replace(
-                key=self._hash(record.key),
-                value=self._hash(record.value),
-                headers=tuple((key, self._hash(value)) for key, value in record.headers),
-            )
+        record = record._replace(headers=tuple((key, self._hash(value)) for key, value in record.headers))
+        if not (header.is_control and _is_control_record(record)):
+            record = record._replace(key=self._hash(record.key), value=self._hash(record.value))
         return self._printer.record(header, position, is_valid, record)
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> str:
@@ -43,11 +45,11 @@ class RedactingPrinter:
         """See Printer."""
         message = record.message
         data = bytearray(message.data)
-        position = message.key_position + 4
+        at = message.key_position + 4
         for content in (message.key(), message.value()):
-            hidden_content = self._hash(content) or b""
-            data[position : position + len(hidden_content)] = hidden_content
-            position += len(hidden_content) + 4
+            token = self._hash(content) or b""
+            data[at : at + len(token)] = token
+            at += len(token) + 4
         hidden = message._replace(data=memoryview(bytes(data)))
         return self._printer.legacy_record(entry, position, is_valid, record._replace(message=hidden))
 
@@ -62,3 +64,22 @@ class RedactingPrinter:
         digest = hashlib.blake2b(data, key=self._secret).digest()
         token = base64.b32encode(digest).rstrip(b"=").lower()
         return (token * (len(data) // len(token) + 1))[: len(data)]
+
+
+def _is_control_record(record: Record) -> bool:
+    """The key is a control record's, and the value what its type asks for, with nothing behind it."""
+    try:
+        control_type = control.parse_type(record.key)
+        if len(record.key or b"") != control.KEY_SIZE:
+            return False
+        if control_type in (control.ABORT, control.COMMIT):
+            control.parse_end_txn(record.value)
+            return len(record.value or b"") == control.END_TXN_SIZE
+        schema = control.schema_of(control_type)
+        if schema is None or record.value is None:
+            return False
+        cursor = Cursor(record.value)
+        read_message(schema, 0, cursor)
+    except DamageError:
+        return False
+    return cursor.remaining == 0
