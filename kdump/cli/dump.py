@@ -160,7 +160,9 @@ _MakeRun = Callable[[Emit, Reporter, RowBudget], FileRun]
 
 
 def _text_run(given: Mapping[str, Any]) -> _MakeRun:
-    """The compatible text."""
+    """The compatible text. UsageError for options that only structured output has."""
+    if given["fields"] is not None or given["view"] == "batches":
+        raise click.UsageError("--fields and --batches go with --output jsonl, csv or table")
     selection = view_options.selection(given)
     decoders = given["key_decoder_class"], given["value_decoder_class"]
     options = DumpOptions(

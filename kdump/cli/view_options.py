@@ -117,7 +117,12 @@ def secret(given: Mapping[str, Any]) -> bytes | None:
 
 
 def table(given: Mapping[str, Any], chosen: Selection) -> Table:
-    """What structured output shows of a log: batches, or records when something asks for them."""
+    """What structured output shows of a log: batches, or records when something asks for them.
+
+    UsageError for batches by their contents, which only decoding would tell.
+    """
+    if given["view"] == "batches" and chosen.by_contents:
+        raise click.UsageError("--key, --value and --header choose records, they do not go with --batches")
     if given["template"] is not None or given["view"] == "records":
         return RECORD
     if given["view"] is None and (given["print_data_log"] or chosen.by_contents):

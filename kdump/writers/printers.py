@@ -60,9 +60,12 @@ class RowLines:
     def line(self, table: Table, row: rows.Row) -> str:
         """One row, with its line end."""
         values: dict[str, Any] = {"type": table.type, **self._file, **row}
+        names = table.names if self.fields is None else [name for name in self.fields if name in values]
+        if not names:
+            # A file of another kind, none of whose columns were asked for.
+            return ""
         if self.syntax == "csv":
             return csv_line([values.get(name) for name in self.fields or table.names])
-        names = table.names if self.fields is None else [name for name in self.fields if name in values]
         return json_line(names, [values[name] for name in names])
 
     def title(self, table: Table) -> str:
