@@ -1,7 +1,11 @@
-"""Make docs/dump.svg, the picture in the README, out of a real run: ``python docs/picture.py`` in the root."""
+"""Make pictures of the README, docs/dump.svg and docs/table.svg, out of real runs: ``python docs/picture.py``.
+
+To be run in the root of the repository.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +13,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-COMMAND = ["dump", "--deep-iteration", "fixtures/segments/v2-txn-0/00000000000000000000.log"]
-LINES = 6
+LOG = "fixtures/segments/v2-txn-0/00000000000000000000.log"
+PICTURES = {
+    "dump": (("dump", "--deep-iteration", LOG), 6),
+    "table": (("dump", "--output", "table", "--records", "--offset", "27:36", LOG), 20),
+}
 WIDTH = 118
 
 # Rich's own template loads a font from a foreign server; a README should not.
@@ -26,15 +33,23 @@ SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http:/
 
 
 def main() -> None:
-    """Run kdump, keep the first lines, draw them as a terminal."""
-    run = subprocess.run([sys.executable, "-m", "kdump", *COMMAND], capture_output=True, text=True, check=True)
+    """Draw each run as a terminal that shows its first lines."""
+    for name, (command, lines) in PICTURES.items():
+        draw(name, command, lines)
+
+
+def draw(name: str, command: tuple[str, ...], lines: int) -> None:
+    """Run kdump, keep the first ``lines`` lines, write ``docs/<name>.svg``."""
+    environment = {**os.environ, "COLUMNS": str(WIDTH)}
+    words = [sys.executable, "-m", "kdump", *command, "--color", "always"]
+    run = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
     with Path("/dev/null").open("w") as nowhere:
         console = Console(record=True, width=WIDTH, file=nowhere)
-        console.print(Text(f"$ kdump {' '.join(COMMAND)}", style="bold"))
-        for line in run.stdout.splitlines()[:LINES]:
-            console.print(Text(line, overflow="fold"))
-        svg = console.export_svg(title="kdump dump", code_format=SVG, unique_id="kdump")
-    Path("docs/dump.svg").write_text("\n".join(line.strip() for line in svg.splitlines() if line.strip()) + "\n")
+        console.print(Text(f"$ kdump {' '.join(command)}", style="bold"))
+        for line in run.stdout.splitlines()[:lines]:
+            console.print(Text.from_ansi(line, overflow="fold"))
+        svg = console.export_svg(title="kdump dump", code_format=SVG, unique_id=name)
+    Path(f"docs/{name}.svg").write_text("\n".join(line.strip() for line in svg.splitlines() if line.strip()) + "\n")
 
 
 if __name__ == "__main__":

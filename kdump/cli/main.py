@@ -17,7 +17,10 @@ from kdump.cli import exit_status
 
 _COMPLETION = "_KDUMP_COMPLETE"
 """Environment variable by which a shell asks for completions (see click's documentation)."""
-_COMMANDS = {"dump": "Print Kafka segment files as DumpLogSegments does."}
+_COMMANDS = {
+    "dump": "Print Kafka segment files as DumpLogSegments does.",
+    "verify": "Say what is wrong with them, what is lost, and where a consumer goes on.",
+}
 
 
 class LazyGroup(click.Group):

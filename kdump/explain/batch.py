@@ -13,7 +13,6 @@ from kdump.explain.checksums import judge
 from kdump.explain.lines import Labeller, Line, Statement, Tone
 from kdump.explain.payload import Container, payload_lines
 from kdump.explain.records import RecordRegion
-from kdump.explain.syndrome import CRC32C_POLYNOMIAL
 from kdump.explain.values import count as counted
 from kdump.explain.values import date, span
 from kdump.format.batch import (
@@ -30,6 +29,7 @@ from kdump.format.batch import (
     parse_header,
 )
 from kdump.wire.checksum import crc32c
+from kdump.wire.syndrome import CRC32C_POLYNOMIAL
 
 _FIELDS: Final = (
     ("baseOffset", 8),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kdump.explain import kafka_says
 from kdump.explain.lines import Line, Statement, Tone
-from kdump.explain.syndrome import Change, single_change
+from kdump.wire.syndrome import Change, single_change
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,13 @@ from kdump.explain.lines import Labelled, Labeller, Line, Space, Statement, Stuc
 from kdump.explain.payload import Container, payload_lines
 from kdump.explain.recordfields import Survey
 from kdump.explain.selection import How, select
-from kdump.explain.syndrome import CRC32_POLYNOMIAL
 from kdump.explain.values import count as counted
 from kdump.explain.values import date, quoted, sized, span
 from kdump.format.batch import CODEC_MASK, LOG_APPEND_TIME, LOG_OVERHEAD, MAGIC_OFFSET, MIN_ENTRY_LENGTH
 from kdump.format.legacy import Message, check_inner, parse_message, read_records
 from kdump.wire.checksum import crc32
 from kdump.wire.compression import NONE, ZSTD
+from kdump.wire.syndrome import CRC32_POLYNOMIAL
 
 _MOST_LISTED: Final = 10
 _UNUSED_ATTRIBUTES: Final = 0xF0

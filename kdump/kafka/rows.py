@@ -212,7 +212,7 @@ def finding_row(finding: Finding) -> Row:
     return {
         "code": finding.code.value.code,
         "name": finding.code.value.name,
-        "severity": "error",
+        "severity": finding.severity.value,
         "position": finding.position,
         "length": finding.length,
         "firstOffset": finding.first_offset,

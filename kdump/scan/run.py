@@ -100,7 +100,7 @@ class FileRun(ABC):
 
     def skip(self, path: str, finding: Finding) -> None:
         """A damaged place in a log was gone past."""
-        self.reporter.note(f"{path}: {finding}")
+        self.reporter.note(f"{path}: skipped {finding}")
 
     def note_read(self, path: str, view: ReadSummary) -> None:
         """With ``verbose``: how a log was read."""

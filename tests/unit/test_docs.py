@@ -9,10 +9,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from kdump import __version__
+from kdump import __version__, tables
 from kdump.cli import exit_status
 from kdump.cli.main import cli
 from kdump.codes import Codes
+from kdump.writers.context import FileContext
+from kdump.writers.formatted import FormatLines
 
 ROOT = Path(__file__).parents[2]
 OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
@@ -117,6 +119,44 @@ def test_catalogue_of_codes() -> None:
     listed = re.findall(r"^\.B (KD\d+) (\S+)$", text, flags=re.MULTILINE)
     assert listed == [(entry.value.code, entry.value.name) for entry in Codes]
     assert len({code for code, _ in listed}) == len({name for _, name in listed}) == len(listed)
+
+
+TABLES = [
+    tables.BATCH,
+    tables.RECORD,
+    tables.INDEX,
+    tables.TIME_INDEX,
+    tables.TXN_INDEX,
+    tables.PRODUCER,
+    tables.FINDING,
+]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.type)
+def test_columns(table: tables.Table) -> None:
+    text = section("kdump-dump", "OUTPUT FORMATS").partition(f".TP\n.B {table.type}\n")[2]
+    listed = re.split(r"^\.(?:TP|SS)|\.$|;", text, flags=re.MULTILINE)[0]
+    if table is tables.RECORD:
+        listed = re.split(r"^With$", text, flags=re.MULTILINE)[0]
+    listed = re.sub(r"\([^()]*\)", "", ROFF_REQUEST.sub("", listed))
+    assert tuple(re.findall(r"\w+", listed)) == table.names[len(tables.FILE) :]
+
+
+def test_verbs_and_escapes() -> None:
+    def is_known(template: str) -> bool:
+        try:
+            FormatLines(template, FileContext("", None, None))
+        except ValueError:
+            return False
+        return True
+
+    text = section("kdump-dump", "FORMAT STRINGS")
+    verbs = {chr(code) for code in range(33, 127) if is_known("%" + chr(code))}
+    assert set(re.findall(r"%(\S)", text)) == verbs
+    assert set(re.findall(r"%(\S)", help_text("kdump-dump"))) <= verbs
+    escapes = {chr(code) for code in range(33, 127) if is_known("\\" + chr(code))}
+    assert set(re.findall(r"\\e(\\e|[a-z0-9])", text)) - {"x"} == {"\\e" if char == "\\" else char for char in escapes}
+    assert [is_known(template) for template in (r"\xFf", r"\xF", "%", "\\")] == [True, False, False, False]
 
 
 @pytest.mark.parametrize("name", NAMES)

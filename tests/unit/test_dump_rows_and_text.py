@@ -19,7 +19,7 @@ from row_text import KRAFT_LABELS, batch_line, record_line
 from kdump.scan.view import DecodePath
 from tests.harness.captures import Captures, partition_names
 
-KRAFT_LINE = re.compile(r"(\| offset: .* headerKeys: \[\] (?:%s)) (\{.*\})" % "|".join(KRAFT_LABELS.values()))
+KRAFT_LINE = re.compile(rf"(\| offset: .* headerKeys: \[\] (?:{'|'.join(KRAFT_LABELS.values())})) (\{{.*\}})")
 
 
 def text_of(path: Path, decode_path: DecodePath) -> Iterator[str]:

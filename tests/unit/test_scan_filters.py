@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from row_runs import BOTH_PATHS, Row, batches, records, run_rows
 from row_text import batch_line, record_line
@@ -19,22 +20,43 @@ from kdump.scan.selection import RowBudget
 from kdump.scan.target import target_by_path
 from kdump.scan.view import DecodePath
 from kdump.tables import BATCH, RECORD, RECORD_METADATA
-from tests.harness.captures import Captures, partition_names
+from tests.harness.captures import Captures
 
 MOST_BYTES = 200_000
 EXAMPLES = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=12, deadline=None
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    max_examples=120,
 )
-SOUND = [name for name in partition_names() if not name.startswith("damaged/")]
-DAMAGED = [name for name in partition_names() if name.startswith("damaged/")]
 
 
-def logs(captures: Captures, partition: str) -> tuple[Path, ...]:
-    """In offset order."""
-    found = tuple(path for path in captures.segment_files(partition) if path.name.endswith(".log"))
-    if not found or sum(path.stat().st_size for path in found) > MOST_BYTES:
-        pytest.skip("no log, or a big one")
-    return found
+class Logs(tuple[Path, ...]):
+    """The logs of a partition in offset order; a short name in the reports of hypothesis."""
+
+    def __repr__(self) -> str:
+        return self[0].parent.name
+
+
+@pytest.fixture(scope="module")
+def sound(captures: Captures) -> list[Logs]:
+    """The undamaged partitions that are small enough to be dumped again and again."""
+    return partitions(captures, lambda name: not name.startswith("damaged/"))
+
+
+@pytest.fixture(scope="module")
+def damaged(captures: Captures) -> list[Logs]:
+    """The damaged ones."""
+    return partitions(captures, lambda name: name.startswith("damaged/"))
+
+
+def partitions(captures: Captures, wanted: Callable[[str], bool]) -> list[Logs]:
+    """Those with logs, which are not too big."""
+    found = [
+        Logs(path for path in captures.segment_files(name) if path.name.endswith(".log"))
+        for name in captures.partitions()
+        if wanted(name)
+    ]
+    return [logs for logs in found if logs and sum(path.stat().st_size for path in logs) <= MOST_BYTES]
 
 
 @cache
@@ -47,11 +69,10 @@ def draw_wanted(data: st.DataObject, rows: list[Row]) -> Wanted:
     return data.draw(wanted(rows), label="wanted")
 
 
-@pytest.mark.parametrize("partition", SOUND)
 @given(st.data())
 @EXAMPLES
-def test_records(captures: Captures, partition: str, data: st.DataObject) -> None:
-    paths = logs(captures, partition)
+def test_records(sound: list[Logs], data: st.DataObject) -> None:
+    paths = data.draw(st.sampled_from(sound))
     _, rows = whole(*paths)
     asked = draw_wanted(data, rows)
     expected = [row for row in rows if asked.keeps_record(row)]
@@ -62,11 +83,10 @@ def test_records(captures: Captures, partition: str, data: st.DataObject) -> Non
     assert (run.errors, run.notes) == ([], [])
 
 
-@pytest.mark.parametrize("partition", SOUND)
 @given(st.data())
 @EXAMPLES
-def test_batches(captures: Captures, partition: str, data: st.DataObject) -> None:
-    paths = logs(captures, partition)
+def test_batches(sound: list[Logs], data: st.DataObject) -> None:
+    paths = data.draw(st.sampled_from(sound))
     rows, all_records = whole(*paths)
     asked = draw_wanted(data, all_records)
     asked = Wanted(asked.offsets, asked.times, producer_ids=asked.producer_ids, control=asked.control)
@@ -79,33 +99,29 @@ def test_batches(captures: Captures, partition: str, data: st.DataObject) -> Non
     assert run.rows == expected[skip : None if take is None else skip + take]
 
 
-@pytest.mark.parametrize("partition", SOUND)
 @given(st.data())
 @EXAMPLES
-def test_compatible_text(captures: Captures, partition: str, data: st.DataObject) -> None:
-    paths = logs(captures, partition)
+def test_compatible_text(sound: list[Logs], data: st.DataObject) -> None:
+    paths = data.draw(st.sampled_from(sound))
     batch_rows, rows = whole(*paths)
     asked = draw_wanted(data, rows)
     expected: list[str] = []
     for path in paths:
         name = str(path)
-        expected += [f"Dumping {name}", f"Log starting offset: {int(path.stem)}"]
         below: dict[int, list[str]] = {}
         for row in rows:
             if row["file"] == name and asked.keeps_record(row):
-                below.setdefault(row["position"], []).append(text_line(row))
-        for row in batch_rows:
-            if row["file"] == name and row["position"] in below:
-                expected += [batch_line(row), *below[row["position"]]]
+                below.setdefault(row["position"], []).append(record_line(row))
+        # Batches without records, and files without batches, are shown only when nothing is asked for.
+        shown = [row for row in batch_rows if row["file"] == name and (row["position"] in below or asked == Wanted())]
+        if shown or asked == Wanted():
+            expected += [f"Dumping {name}", f"Log starting offset: {int(path.stem)}"]
+        for row in shown:
+            expected += [batch_line(row), *below.get(row["position"], ())]
     options = DumpOptions(
         print_data_log=True, selection=asked.selection(), path=data.draw(st.sampled_from(BOTH_PATHS), label="path")
     )
     assert text(paths, options) == "".join(f"{line}\n" for line in expected)
-
-
-def text_line(row: Row) -> str:
-    """A record's line; KRaft control records, whose JSON has no place in this comparison, are left to the goldens."""
-    return record_line(row)
 
 
 def text(paths: tuple[Path, ...], options: DumpOptions, budget: RowBudget | None = None) -> str:
@@ -118,12 +134,11 @@ def text(paths: tuple[Path, ...], options: DumpOptions, budget: RowBudget | None
     return b"".join(out).decode("utf-8", "surrogateescape")
 
 
-@pytest.mark.parametrize("partition", DAMAGED)
 @given(st.data())
-@settings(EXAMPLES, max_examples=6)
-def test_damaged_logs(captures: Captures, partition: str, data: st.DataObject) -> None:
+@EXAMPLES
+def test_damaged_logs(damaged: list[Logs], data: st.DataObject) -> None:
     """A dump stops at some kinds of damage; what is selected before that place is the same."""
-    for path in logs(captures, partition):
+    for path in data.draw(st.sampled_from(damaged)):
         _, rows = whole(path)
         asked = draw_wanted(data, rows)
         expected = [row for row in rows if asked.keeps_record(row)]
@@ -141,9 +156,8 @@ def whole_run_stopped(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("path", BOTH_PATHS, ids=lambda path: path.name.lower())
-def test_view_without_contents(captures: Captures, path: DecodePath) -> None:
-    for partition in SOUND[::4]:
-        paths = logs(captures, partition)
+def test_view_without_contents(sound: list[Logs], path: DecodePath) -> None:
+    for paths in sound[::4]:
         rows = records(*paths)
         short = run_rows(paths, RECORD_METADATA, path=path).rows
         assert [list(row) for row in short] == [list(RECORD_METADATA.names)] * len(rows)
@@ -155,7 +169,7 @@ def test_view_without_contents(captures: Captures, path: DecodePath) -> None:
 @pytest.mark.parametrize("table", [BATCH, RECORD], ids=lambda table: table.type)
 def test_first_and_last(captures: Captures, table: object) -> None:
     """``-n`` and ``--tail`` count rows of the view over all files."""
-    paths = logs(captures, "3.9.1/v2-txn-0")
+    paths = tuple(sorted((captures.root / "4.3.1/v2-txn-0").glob("*.log")))
     assert len(paths) > 2
     all_rows = whole(*paths)[0 if table is BATCH else 1]
     count = len(all_rows)

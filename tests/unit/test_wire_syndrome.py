@@ -9,7 +9,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.explain.syndrome import (
+from kdump.wire.syndrome import (
     CRC32_POLYNOMIAL,
     CRC32C_POLYNOMIAL,
     LONGEST_BITS,

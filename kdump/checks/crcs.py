@@ -1,0 +1,40 @@
+"""A wrong CRC in words, with the one flipped bit or changed byte that explains it."""
+
+from __future__ import annotations
+
+from kdump.format.batch import CRC_START, LOG_OVERHEAD, MAGIC_OFFSET
+from kdump.wire.checksum import crc32, crc32c
+from kdump.wire.syndrome import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, Change, single_change
+
+_SEARCH_BUDGET = 1 << 25
+"""Bytes of a segment in which single changes are looked for: a few seconds."""
+
+
+class CrcChecks:
+    """Describes the wrong CRCs of one segment; past the budget without looking for a cause."""
+
+    def __init__(self) -> None:
+        self._budget = _SEARCH_BUDGET
+
+    def describe(self, entry: memoryview, position: int) -> str:
+        """The wrong CRC of the whole ``entry`` at ``position``: stored, computed, and the change that explains it."""
+        is_legacy = entry[MAGIC_OFFSET] < 2
+        start, field = (MAGIC_OFFSET, LOG_OVERHEAD) if is_legacy else (CRC_START, MAGIC_OFFSET + 1)
+        computed = (crc32 if is_legacy else crc32c)(entry[start:])
+        stored = int.from_bytes(entry[field : field + 4], "big")
+        message = f"the CRC is wrong: stored {stored:#010x}, computed {computed:#010x}"
+        size = len(entry) - start
+        if size > self._budget:
+            return message
+        self._budget -= size
+        change = single_change(stored, computed, size, CRC32_POLYNOMIAL if is_legacy else CRC32C_POLYNOMIAL)
+        return message if change is None else f"{message}; {_explain(change, entry, start, position)}"
+
+
+def _explain(change: Change, entry: memoryview, start: int, position: int) -> str:
+    if change.place is None:
+        return "one flipped bit in the stored CRC explains it"
+    index = start + change.place
+    bits = change.mask.bit_count()
+    what = f"one flipped bit ({change.mask.bit_length() - 1})" if bits == 1 else "one changed byte"
+    return f"{what} at byte {position + index} explains it: {entry[index]:#04x} for {entry[index] ^ change.mask:#04x}"

@@ -1,0 +1,288 @@
+"""Offset and time indexes against the batches of their log, as columns: 262,144 entries cost milliseconds.
+
+Source: shared/spec/formats.md section 6 and shared/captures/README.md, oddities 3, 4 and 12, for what is sound: zeros
+behind the entries, entries of brokers up to 1.1 that name the FIRST offset of a batch, time index entries that name any
+record of their batch. Brokers up to 3.8 index what was appended at once (a follower's fetch: many batches) by the
+position of its first batch and the last offset of its last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.checks.grouping import grouped
+from kdump.checks.table import UNKNOWN_OFFSET
+from kdump.codes import Codes, Finding
+from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
+
+Column = NDArray[np.int64]
+
+_OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
+_TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+_LEAST_SPARSE: Final = 16 << 20
+"""Bytes without an entry that no broker leaves: far above index.interval.bytes and what is fetched at once."""
+_SPARSE_FACTOR: Final = 16
+
+
+class BatchColumns(Protocol):
+    """The sound batches of one log in file order; every column is int64 of shape (batches,).
+
+    ``base_offset`` of a legacy wrapper whose records were not read is UNKNOWN_OFFSET. ``checks.table`` makes them.
+    """
+
+    @property
+    def position(self) -> Column:
+        """Where each begins in the file, rising."""
+
+    @property
+    def base_offset(self) -> Column:
+        """First offset."""
+
+    @property
+    def last_offset(self) -> Column:
+        """Last offset."""
+
+    @property
+    def max_timestamp(self) -> Column:
+        """Largest timestamp (ms), -1 for none."""
+
+
+class LogView:
+    """A log as its indexes see it.
+
+    Args:
+        base_offset: of the file name.
+        size: bytes of the log.
+        batches: its sound batches.
+        holes: (position, end) of what is no sound batch, rising; entries that lead there are not the index's fault.
+    """
+
+    def __init__(
+        self, base_offset: int, size: int, batches: BatchColumns, holes: Sequence[tuple[int, int]] = ()
+    ) -> None:
+        self.base_offset = base_offset
+        self.size = size
+        self.position = np.ascontiguousarray(batches.position, np.int64)
+        self.last = np.ascontiguousarray(batches.last_offset, np.int64)
+        self.max_timestamp = np.ascontiguousarray(batches.max_timestamp, np.int64)
+        # Where only the last offset is known, the others are held to lie between it and the batch before.
+        self.first = np.where(batches.base_offset == UNKNOWN_OFFSET, self.last, batches.base_offset)
+        self.has_holes = bool(holes)
+        extents = np.array(holes, np.int64).reshape(-1, 2)
+        self._hole_start, self._hole_end = extents[:, 0], extents[:, 1]
+        self._by_last = np.argsort(self.last, kind="stable")
+        # The last offset of the batch before each.
+        self.before = np.concatenate((np.array([base_offset - 1], np.int64), self.last[:-1]))[: self.last.size]
+
+    @property
+    def end_offset(self) -> int:
+        """The largest offset, base - 1 for a log without batches."""
+        return int(self.last.max()) if self.last.size else self.base_offset - 1
+
+    def batch_at(self, position: Column) -> tuple[Column, NDArray[np.bool_]]:
+        """Number of the batch that begins at each position, and whether one does (else the number means nothing)."""
+        if not self.position.size:
+            return np.zeros(position.size, np.int64), np.zeros(position.size, np.bool_)
+        number = np.minimum(np.searchsorted(self.position, position), self.position.size - 1)
+        return number, self.position[number] == position
+
+    def batch_of(self, offset: Column) -> tuple[Column, NDArray[np.bool_]]:
+        """Number of the batch that holds each offset, and whether one does (else the number of one near by)."""
+        if not self.last.size:
+            return np.zeros(offset.size, np.int64), np.zeros(offset.size, np.bool_)
+        rank = np.searchsorted(self.last, offset, sorter=self._by_last)
+        number = self._by_last[np.minimum(rank, self.last.size - 1)]
+        return number, self.holds(number, offset)
+
+    def holds(self, number: Column, offset: Column) -> NDArray[np.bool_]:
+        """Whether each offset lies in the batch of that number; a wrapper begins behind the batch before it."""
+        first = np.where(self.first[number] == self.last[number], self.before[number] + 1, self.first[number])
+        return np.asarray((np.minimum(first, self.first[number]) <= offset) & (offset <= self.last[number]))
+
+    def in_hole(self, position: Column) -> NDArray[np.bool_]:
+        """Whether each position lies in a hole."""
+        if not self.has_holes:
+            return np.zeros(position.size, np.bool_)
+        number = np.searchsorted(self._hole_start, position, side="right") - 1
+        return np.asarray((number >= 0) & (position < self._hole_end[number]))
+
+
+def check_offset_index(data: bytes, log: LogView) -> Iterator[Finding]:
+    """What is wrong with an .index; positions are those of the entries in the index."""
+    yield from _check_size(data, OFFSET_ENTRY_SIZE)
+    entries = np.frombuffer(data, _OFFSET_ENTRY, len(data) // OFFSET_ENTRY_SIZE)
+    relative, position = _used(entries["offset"], entries["position"])
+    offset = relative + log.base_offset
+    unordered = (relative <= _before(relative, -1)) | (position <= _before(position, -1))
+    yield from _findings(
+        unordered,
+        OFFSET_ENTRY_SIZE,
+        Codes.INDEX_ORDER,
+        lambda i: f"offset {offset[i]}, position {position[i]}" + _after(i, offset, position),
+    )
+    number, begins = log.batch_at(position)
+    beyond = _tail((position >= log.size) & (offset > log.end_offset))
+    yield from _beyond(beyond, offset, log, OFFSET_ENTRY_SIZE)
+    lost = ~begins & ~beyond & ~log.in_hole(position)
+    yield from _findings(
+        lost, OFFSET_ENTRY_SIZE, Codes.INDEX_ENTRY, lambda i: _where(int(offset[i]), int(position[i]), log)
+    )
+    if not log.position.size:
+        return
+    is_last = offset == log.last[number]
+    later = begins & (offset > log.last[number]) & _names_later_batch(offset, position, log)
+    wrong = begins & ~is_last & ~later & ((offset != log.first[number]) & _is_no_first_offset(number, offset, log))
+    wrong |= begins & (offset <= log.before[number])
+    # A first batch is never indexed: an entry of zeros in front of real ones was not written by a broker.
+    wrong[:1] |= position[:1] == 0
+    yield from _findings(
+        wrong & ~lost,
+        OFFSET_ENTRY_SIZE,
+        Codes.INDEX_ENTRY,
+        lambda i: (
+            f"offset {offset[i]}, but the batch at {position[i]} holds {log.first[number[i]]}..{log.last[number[i]]}"
+        ),
+    )
+    yield from _later(later & ~wrong & ~unordered)
+    yield from _sparse(position[begins & ~wrong], log)
+
+
+def check_time_index(data: bytes, log: LogView, *, is_closed: bool = False) -> Iterator[Finding]:
+    """What is wrong with a .timeindex.
+
+    Args:
+        data: the file.
+        log: its log.
+        is_closed: nothing is appended to the segment any more, so the last entry has the largest timestamp.
+    """
+    yield from _check_size(data, TIME_ENTRY_SIZE)
+    entries = np.frombuffer(data, _TIME_ENTRY, len(data) // TIME_ENTRY_SIZE)
+    timestamp, relative = _used(entries["timestamp"], entries["offset"])
+    offset = relative + log.base_offset
+    yield from _findings(
+        (timestamp <= _before(timestamp, -1)) | (relative < _before(relative, 0)),
+        TIME_ENTRY_SIZE,
+        Codes.INDEX_ORDER,
+        lambda i: f"timestamp {timestamp[i]}, offset {offset[i]}" + _after(i, timestamp, offset),
+    )
+    beyond = _tail(offset > log.end_offset)
+    yield from _beyond(beyond, offset, log, TIME_ENTRY_SIZE)
+    number, held = log.batch_of(offset)
+    if not log.has_holes:
+        yield from _findings(
+            ~held & ~beyond, TIME_ENTRY_SIZE, Codes.TIME_INDEX_ENTRY, lambda i: f"no batch holds offset {offset[i]}"
+        )
+    if not log.position.size:
+        return
+    largest = np.maximum.accumulate(log.max_timestamp)
+    yield from _findings(
+        held & ((log.max_timestamp[number] != timestamp) | (largest[number] > timestamp)),
+        TIME_ENTRY_SIZE,
+        Codes.TIME_INDEX_ENTRY,
+        lambda i: (
+            f"timestamp {timestamp[i]} for offset {offset[i]}, whose batch has at most {log.max_timestamp[number[i]]}, "
+            f"those up to it {largest[number[i]]}"
+        ),
+    )
+    # 0 without an entry too: an entry of timestamp 0 for the first offset looks like the zeros behind the entries.
+    indexed = int(timestamp.max()) if timestamp.size else 0
+    if is_closed and indexed < largest[-1]:
+        yield Finding(
+            Codes.TIME_INDEX_SHORT,
+            f"the last entry has timestamp {indexed}, the log {largest[-1]}",
+            timestamp.size * TIME_ENTRY_SIZE,
+        )
+
+
+def _check_size(data: bytes, entry_size: int) -> Iterator[Finding]:
+    rest = len(data) % entry_size
+    if rest:
+        message = f"{len(data)} bytes are no multiple of {entry_size}"
+        yield Finding(Codes.INDEX, message, len(data) - rest, rest)
+
+
+def _used(first: NDArray[np.generic], second: NDArray[np.generic]) -> tuple[Column, Column]:
+    """Both fields up to the zeros that a live or killed broker leaves behind the entries, as int64."""
+    filled = np.flatnonzero((first != 0) | (second != 0))
+    used = int(filled[-1]) + 1 if filled.size else 0
+    return first[:used].astype(np.int64), second[:used].astype(np.int64)
+
+
+def _before(column: Column, least: int) -> Column:
+    """Shape (entries,): the value of the entry before; ``least`` in front of the first."""
+    return np.concatenate((np.array([least], np.int64), column[:-1]))[: column.size]
+
+
+def _tail(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Only the run of true values at the end of ``mask``."""
+    return np.asarray(np.logical_and.accumulate(mask[::-1])[::-1])
+
+
+def _names_later_batch(offset: Column, position: Column, log: LogView) -> NDArray[np.bool_]:
+    """Whether each offset is the last one of a batch before the position of the next entry."""
+    number, held = log.batch_of(offset)
+    following = np.append(position[1:], log.size)
+    return np.asarray(held & (log.last[number] == offset) & (log.position[number] < following))
+
+
+def _is_no_first_offset(number: Column, offset: Column, log: LogView) -> NDArray[np.bool_]:
+    """Whether an offset is not one that a legacy wrapper may have had first."""
+    return np.asarray(~((log.first[number] == log.last[number]) & log.holds(number, offset)))
+
+
+def _after(entry: int, *columns: Column) -> str:
+    return " after " + ", ".join(str(column[entry - 1]) for column in columns) if entry else ""
+
+
+def _where(offset: int, position: int, log: LogView) -> str:
+    place = f"behind the log's {log.size} bytes" if position >= log.size else "where no batch begins"
+    return f"offset {offset} leads to position {position}, {place}"
+
+
+def _beyond(beyond: NDArray[np.bool_], offset: Column, log: LogView, entry_size: int) -> Iterator[Finding]:
+    if not beyond.any():
+        return
+    first = int(beyond.argmax())
+    yield Finding(
+        Codes.INDEX_BEYOND_LOG,
+        f"{beyond.size - first} entries up to offset {offset.max()}, and the log ends with {log.end_offset}",
+        first * entry_size,
+        (beyond.size - first) * entry_size,
+        first_offset=log.end_offset + 1,
+        last_offset=int(offset[first:].max()),
+    )
+
+
+def _later(later: NDArray[np.bool_]) -> Iterator[Finding]:
+    if later.any():
+        message = f"{np.count_nonzero(later)} entries name the last offset of a batch behind the one they lead to"
+        yield Finding(Codes.INDEX_LATER_BATCH, message, int(later.argmax()) * OFFSET_ENTRY_SIZE)
+
+
+def _sparse(position: Column, log: LogView) -> Iterator[Finding]:
+    """The longest stretch without an entry, if it is far longer than the others.
+
+    A batch is indexed when more than an interval lies between the batch indexed last and it; so the last batch that
+    is not indexed tells how long the interval is at least, however large the batches are.
+    """
+    indexed = np.unique(np.concatenate((log.position[:1], np.searchsorted(log.position, position))))
+    indexed[0] = 0
+    following = np.append(indexed[1:], log.position.size)
+    interval = log.position[following - 1] - log.position[indexed]
+    longest = int(interval.argmax())
+    others = np.delete(interval, longest)
+    usual = int(np.median(others)) if others.size else 0
+    if interval[longest] > max(_LEAST_SPARSE, _SPARSE_FACTOR * usual):
+        start = int(log.position[indexed[longest]])
+        message = f"no entry for the {interval[longest]} bytes behind position {start} of the log"
+        yield Finding(Codes.INDEX_SPARSE, message, longest * OFFSET_ENTRY_SIZE)
+
+
+def _findings(
+    mask: NDArray[np.bool_], entry_size: int, code: Codes, describe: Callable[[int], str]
+) -> Iterator[Finding]:
+    return grouped(np.flatnonzero(mask), entry_size, code, describe)

@@ -1,0 +1,246 @@
+"""A log directory: its checkpoints against the partitions in it, its directory names, its meta.properties.
+
+Source: shared/spec/formats.md sections 5 and 9; shared/spec/startup.md rules 16 to 18, 24 and 29 for what a broker
+makes of a checkpoint that does not fit. Nothing is written, and no segment is read: the caller has walked them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from kdump.codes import Codes, Finding, KdumpError
+from kdump.format import checkpoint
+from kdump.log.names import parse_partition_directory
+from kdump.log.source import read_whole
+
+_DIRECTORY_STATES: Final = ("-delete", "-future", "-stray")
+_LOCK_FILE: Final = ".lock"
+
+Partition = tuple[str, int]
+
+
+class SegmentExtent(NamedTuple):
+    """One segment: the base offset of its name, its last offset (base - 1 when empty).
+
+    ``is_compacted``: offsets are missing inside it, or it was cleaned for another reason that the caller knows.
+    """
+
+    name: str
+    base_offset: int
+    last_offset: int
+    is_compacted: bool = False
+
+
+class PartitionExtent(NamedTuple):
+    """A partition's segments together; ``end_offset`` is behind its last record, ``last_base`` of its last segment."""
+
+    start_offset: int
+    end_offset: int
+    last_base: int
+
+
+def check_segment_order(segments: Sequence[SegmentExtent]) -> Iterator[Finding]:
+    """Gaps and overlaps between segments, which are in the order of their base offsets."""
+    is_compacted = any(segment.is_compacted for segment in segments)
+    for segment, following in pairwise(segments):
+        end, base = segment.last_offset + 1, following.base_offset
+        if base > end:
+            code = Codes.SEGMENT_GAP if is_compacted else Codes.SEGMENT_MISSING
+            message = f"begins {base - end} offsets behind the end of {segment.name}"
+            yield Finding(code, message, 0, None, end, base - 1, base, following.name)
+        elif base < end:
+            message = f"begins at {base}, and {segment.name} ends with {segment.last_offset}"
+            yield Finding(Codes.SEGMENT_OVERLAP, message, 0, path=following.name)
+
+
+def check_log_directory(directory: str, partitions: Mapping[Partition, PartitionExtent | None]) -> Iterator[Finding]:
+    """Everything in a log directory but the partitions themselves.
+
+    Args:
+        directory: the path.
+        partitions: those whose directories are there and have no state; None: the extent is not known.
+    """
+    try:
+        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+        folders = [entry.name for entry in entries if entry.is_dir()]
+    except OSError as error:
+        yield Finding(Codes.UNREADABLE, error.strerror or str(error), 0, path=directory)
+        return
+    files = {entry.name for entry in entries}.difference(folders)
+    for finding in check_directory_names(folders):
+        yield replace(finding, path=os.path.join(directory, finding.path or ""))
+    for name in sorted(files & _CHECKPOINTS.keys()):
+        yield from _check_checkpoint(os.path.join(directory, name), partitions)
+    yield from _check_topic_ids(directory, folders)
+    yield from _check_markers(directory, files)
+
+
+def check_directory_names(names: Iterable[str]) -> Iterator[Finding]:
+    """The folders of one log directory: what is no partition, on its way, or there twice."""
+    seen: dict[Partition, str] = {}
+    for name in sorted(names):
+        partition = parse_partition_directory(name)
+        if partition is None:
+            message = "the name is not <topic>-<number>: a broker does not start with it"
+            yield Finding(Codes.DIRECTORY_NAME, message, 0, path=name)
+        elif name.endswith(_DIRECTORY_STATES):
+            message = f"{partition[0]}-{partition[1]} {_STATE_TEXT[name.rpartition('-')[2]]}"
+            yield Finding(Codes.DIRECTORY_STATE, message, 0, path=name)
+        elif partition in seen:
+            yield Finding(Codes.DUPLICATE_PARTITION, f"the same partition as {seen[partition]}", 0, path=name)
+        else:
+            seen[partition] = name
+
+
+def check_log_directories(directories: Sequence[str]) -> Iterator[Finding]:
+    """The log directories of one broker together: a partition in two of them, other cluster or node ids."""
+    owners: dict[Partition, str] = {}
+    first: tuple[str, checkpoint.MetaProperties] | None = None
+    for directory in directories:
+        for name in _folders(directory):
+            partition = parse_partition_directory(name)
+            if partition is None or name.endswith(_DIRECTORY_STATES):
+                continue
+            owner = owners.setdefault(partition, directory)
+            if owner != directory:
+                path = os.path.join(directory, name)
+                yield Finding(Codes.DUPLICATE_PARTITION, f"the partition is in {owner} too", 0, path=path)
+        path = os.path.join(directory, checkpoint.META_PROPERTIES)
+        try:
+            properties = checkpoint.parse_meta_properties(read_whole(path))
+        except KdumpError:
+            # What is wrong with this one file is found with its directory.
+            continue
+        if first is None:
+            first = (path, properties)
+        elif (properties.cluster_id, properties.node_id) != (first[1].cluster_id, first[1].node_id):
+            message = (
+                f"cluster {properties.cluster_id}, node {properties.node_id}; {first[0]} has "
+                f"cluster {first[1].cluster_id}, node {first[1].node_id}"
+            )
+            yield Finding(Codes.META_PROPERTIES, message, 0, path=path)
+
+
+_STATE_TEXT: Final = {
+    "delete": "is about to be deleted",
+    "future": "is a copy that is being moved to this directory",
+    "stray": "is not placed on this broker by the metadata",
+}
+
+_Judge = Callable[[int, PartitionExtent], Finding | None]
+
+
+def _recovery_point(offset: int, extent: PartitionExtent) -> Finding | None:
+    return _behind_end(Codes.RECOVERY_POINT, "the recovery point", offset, extent)
+
+
+def _high_watermark(offset: int, extent: PartitionExtent) -> Finding | None:
+    return _behind_end(Codes.HIGH_WATERMARK, "the high watermark", offset, extent)
+
+
+def _log_start(offset: int, extent: PartitionExtent) -> Finding | None:
+    if offset > extent.end_offset:
+        message = f"the log start offset is {offset}, the log ends before {extent.end_offset}"
+        return Finding(Codes.LOG_START, message, 0)
+    return None
+
+
+def _cleaner_offset(offset: int, extent: PartitionExtent) -> Finding | None:
+    # The last segment is never cleaned, so the first offset not cleaned is its base at most.
+    if offset > max(extent.last_base, extent.start_offset):
+        message = f"cleaned up to {offset}, but the last segment begins at {extent.last_base}"
+        return Finding(Codes.CLEANER_OFFSET, message, 0)
+    return None
+
+
+def _behind_end(code: Codes, what: str, offset: int, extent: PartitionExtent) -> Finding | None:
+    if offset <= extent.end_offset:
+        return None
+    message = f"{what} is {offset}, the log ends before {extent.end_offset}"
+    return Finding(code, message, 0, first_offset=extent.end_offset, last_offset=offset - 1)
+
+
+_CHECKPOINTS: Final[Mapping[str, _Judge]] = {
+    checkpoint.RECOVERY_POINT_CHECKPOINT: _recovery_point,
+    checkpoint.LOG_START_CHECKPOINT: _log_start,
+    checkpoint.HIGH_WATERMARK_CHECKPOINT: _high_watermark,
+    checkpoint.CLEANER_CHECKPOINT: _cleaner_offset,
+}
+
+
+def _check_checkpoint(path: str, partitions: Mapping[Partition, PartitionExtent | None]) -> Iterator[Finding]:
+    try:
+        entries = checkpoint.parse_offset_checkpoint(read_whole(path))
+    except KdumpError as error:
+        yield _refused(path, error)
+        return
+    judge = _CHECKPOINTS[os.path.basename(path)]
+    for topic, partition, offset in entries:
+        name = f"{topic}-{partition}"
+        if offset < 0:
+            yield Finding(Codes.TEXT_FILE, f"{name}: a negative offset, {offset}", 0, path=path)
+        elif (topic, partition) not in partitions:
+            yield Finding(Codes.PARTITION_MISSING, f"{name}, offset {offset}: no directory", 0, path=path)
+        elif (extent := partitions[topic, partition]) and (finding := judge(offset, extent)):
+            yield replace(finding, message=f"{name}: {finding.message}", path=path)
+
+
+def _check_topic_ids(directory: str, folders: Iterable[str]) -> Iterator[Finding]:
+    """All partitions of a topic have its id."""
+    owners: dict[str, dict[str, str]] = defaultdict(dict)
+    for name in folders:
+        partition = parse_partition_directory(name)
+        if partition is None or name.endswith(_DIRECTORY_STATES):
+            continue
+        path = os.path.join(directory, name, checkpoint.PARTITION_METADATA)
+        try:
+            topic_id = checkpoint.parse_partition_metadata(read_whole(path)).topic_id
+        except KdumpError:
+            # Older brokers wrote none; a malformed one is found with its partition.
+            continue
+        known = owners[partition[0]]
+        if known and topic_id not in known:
+            other_id, other = next(iter(known.items()))
+            yield Finding(Codes.TOPIC_ID, f"topic id {topic_id}, that of {other} is {other_id}", 0, path=path)
+        known.setdefault(topic_id, name)
+
+
+def _check_markers(directory: str, files: set[str]) -> Iterator[Finding]:
+    """meta.properties, the clean-shutdown marker, the lock file."""
+    path = os.path.join(directory, checkpoint.META_PROPERTIES)
+    if checkpoint.META_PROPERTIES not in files:
+        yield Finding(Codes.META_PROPERTIES, "there is no meta.properties", 0, path=path)
+    else:
+        yield from _refusals(path, checkpoint.parse_meta_properties)
+    path = os.path.join(directory, checkpoint.CLEAN_SHUTDOWN)
+    if checkpoint.CLEAN_SHUTDOWN not in files:
+        yield Finding(Codes.UNCLEAN_SHUTDOWN, "there is no marker of a clean shutdown", 0, path=path)
+    else:
+        yield from _refusals(path, checkpoint.parse_clean_shutdown)
+    if _LOCK_FILE in files:
+        path = os.path.join(directory, _LOCK_FILE)
+        yield Finding(Codes.LOCK_FILE, "a broker runs or ran here", 0, path=path)
+
+
+def _refusals(path: str, parse: Callable[[bytes], object]) -> Iterator[Finding]:
+    try:
+        parse(read_whole(path))
+    except KdumpError as error:
+        yield _refused(path, error)
+
+
+def _refused(path: str, error: KdumpError) -> Finding:
+    return Finding(error.code, error.message, error.position or 0, path=path)
+
+
+def _folders(directory: str) -> list[str]:
+    try:
+        return sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
+    except OSError:
+        # Said by check_log_directory.
+        return []

@@ -1,0 +1,200 @@
+"""Findings about idempotent producers and transactions, in the order of the batches.
+
+Source: KIP-98, KIP-360, KIP-890; shared/spec/recovery.md rules 7 to 9; formats.md section 3. A log may begin anywhere,
+so the first sequence of a producer may be any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kdump.checks.table import BatchRow
+from kdump.codes import Codes, Finding, Severity
+from kdump.format import control
+from kdump.format.batch import MAX_INT32, increment_sequence
+from kdump.format.index import AbortedTxn
+from kdump.format.snapshot import ProducerEntry
+
+HANGING_AFTER_MS: Final = 15 * 60 * 1000
+"""transaction.max.timeout.ms by default: a coordinator aborts what is older."""
+_MOST_SEQUENCE_GAPS: Final = 1000
+_NO_SEQUENCE: Final = -1
+"""Of a producer whose next batch starts a new epoch: the sequence to come is 0."""
+
+
+@dataclass(slots=True)
+class _Producer:
+    """What the batches so far say of a producer; None where nothing does."""
+
+    epoch: int
+    last_sequence: int | None
+    holes: int
+    coordinator_epoch: int = -1
+    txn_first_offset: int | None = None
+    txn_timestamp: int = -1
+    txn_path: str | None = None
+    txn_position: int = 0
+    has_transactions: bool | None = None
+    """Its newest data batch is transactional; None where none was seen."""
+
+
+class ProducerChecks:
+    """The producers of one partition.
+
+    ``latest``: the largest timestamp (ms) so far; the age of open transactions is counted from there. See
+    ``OrderedChecks`` for the arguments.
+    """
+
+    def __init__(self, producers: Iterable[ProducerEntry] = (), *, is_coordinator: bool = False) -> None:
+        self._producers: dict[int, _Producer] = {}
+        self._is_coordinator = is_coordinator
+        self._path: str | None = None
+        self._holes = 0
+        self._sequence_gaps: list[Finding] = []
+        # Markers of the segment that end nothing: how many, and the first.
+        self._idle_markers = 0
+        self._idle_marker: BatchRow | None = None
+        self.aborted: list[AbortedTxn] = []
+        self.latest = -1
+        for entry in producers:
+            producer = _Producer(entry.producer_epoch, entry.last_sequence, 0, entry.coordinator_epoch)
+            if entry.current_txn_first_offset >= 0:
+                producer.txn_first_offset = entry.current_txn_first_offset
+                producer.txn_timestamp = entry.timestamp
+                producer.has_transactions = True
+            self._producers[entry.producer_id] = producer
+
+    def start_segment(self, path: str | None) -> None:
+        """The next batches are in this file; aborted transactions and idle markers are counted anew."""
+        self._path = path
+        self.aborted = []
+        self._idle_markers, self._idle_marker = 0, None
+
+    def see_hole(self) -> None:
+        """Batches may be lost here: what producers did in it is not known."""
+        self._holes += 1
+
+    def see(self, row: BatchRow) -> Iterator[Finding]:
+        """The next sound batch."""
+        self.latest = max(self.latest, row.max_timestamp)
+        if row.producer_id < 0:
+            return
+        producer = self._producers.get(row.producer_id)
+        if producer is None:
+            sequence = None if row.is_control else row.last_sequence
+            producer = self._producers[row.producer_id] = _Producer(row.producer_epoch, sequence, self._holes)
+        elif row.producer_epoch < producer.epoch:
+            message = f"producer {row.producer_id} has epoch {row.producer_epoch} behind {producer.epoch}"
+            yield Finding(Codes.PRODUCER_EPOCH_BACKWARDS, message, row.position, row.size)
+        elif not row.is_control:
+            yield from self._see_sequence(producer, row)
+        if row.is_control:
+            yield from self._see_marker(producer, row)
+        else:
+            yield from self._see_data(producer, row)
+        producer.holes = self._holes
+
+    def step_over(self, row: BatchRow) -> None:
+        """``row`` is the newest of a run of data batches of its producer, each the one after; the first was seen."""
+        self._producers[row.producer_id].last_sequence = row.last_sequence
+
+    def sequence_gaps(self, *, is_compacted: bool) -> Iterator[Finding]:
+        """What was held back until this is known: the cleaner removes batches, whose sequences are missing then."""
+        if not is_compacted:
+            yield from self._sequence_gaps
+        self._sequence_gaps = []
+
+    def finish_segment(self) -> Iterator[Finding]:
+        """What is said once a segment."""
+        marker = self._idle_marker
+        if marker is not None:
+            others = f", nor do {self._idle_markers - 1:,} others in the segment" if self._idle_markers > 1 else ""
+            message = f"a marker of producer {marker.producer_id} ends no transaction seen here{others}"
+            yield Finding(Codes.MARKER_WITHOUT_TRANSACTION, message, marker.position, marker.size)
+
+    def finish(self) -> Iterator[Finding]:
+        """The transactions that are left open."""
+        for producer_id, producer in self._producers.items():
+            if producer.txn_first_offset is None:
+                continue
+            age = max(0, self.latest - producer.txn_timestamp)
+            lost = "; its end may lie in a hole" if producer.holes != self._holes else ""
+            message = (
+                f"the transaction of producer {producer_id} (epoch {producer.epoch}) is open since offset "
+                f"{producer.txn_first_offset}, {age / 1000:,.0f} s before the newest batch{lost}"
+            )
+            yield Finding(
+                Codes.TRANSACTION_OPEN,
+                message,
+                producer.txn_position,
+                path=producer.txn_path,
+                graded=None if age > HANGING_AFTER_MS else Severity.INFO,
+            )
+
+    def _see_sequence(self, producer: _Producer, row: BatchRow) -> Iterator[Finding]:
+        if self._is_coordinator or row.base_sequence < 0:
+            return
+        is_new_epoch = row.producer_epoch > producer.epoch
+        last = _NO_SEQUENCE if is_new_epoch else producer.last_sequence
+        if last is None:
+            return
+        expected = 0 if last == _NO_SEQUENCE else increment_sequence(last, 1)
+        missing = row.base_sequence - expected & MAX_INT32
+        if not missing:
+            return
+        if missing > MAX_INT32 // 2:
+            message = f"producer {row.producer_id}: sequence {row.base_sequence} behind {last}"
+            yield Finding(Codes.SEQUENCE_DUPLICATE, message, row.position, row.size)
+        elif producer.holes == self._holes and len(self._sequence_gaps) < _MOST_SEQUENCE_GAPS:
+            epoch = f" of the new epoch {row.producer_epoch}" if is_new_epoch else ""
+            message = f"producer {row.producer_id}: {missing:,} sequence numbers{epoch} are missing from {expected} on"
+            finding = Finding(Codes.SEQUENCE_GAP, message, row.position, row.size, path=self._path)
+            self._sequence_gaps.append(finding)
+
+    def _see_data(self, producer: _Producer, row: BatchRow) -> Iterator[Finding]:
+        if producer.has_transactions is not None and row.is_transactional != producer.has_transactions:
+            yield self._mixed(producer, row)
+        producer.has_transactions = row.is_transactional
+        if row.is_transactional and producer.txn_first_offset is None:
+            producer.txn_first_offset = row.base_offset
+            producer.txn_timestamp = row.max_timestamp
+            producer.txn_path, producer.txn_position = self._path, row.position
+        producer.epoch = row.producer_epoch
+        producer.last_sequence = row.last_sequence if row.base_sequence >= 0 else None
+
+    @staticmethod
+    def _mixed(producer: _Producer, row: BatchRow) -> Finding:
+        """A producer writes in transactions always or never."""
+        if row.is_transactional:
+            message = f"a transactional batch of producer {row.producer_id}, which wrote without transactions before"
+        elif producer.txn_first_offset is None:
+            message = f"a batch of producer {row.producer_id} without a transaction, which wrote in transactions before"
+        else:
+            message = (
+                f"a batch of producer {row.producer_id} outside of its transaction, which is open since offset "
+                f"{producer.txn_first_offset}"
+            )
+            return Finding(Codes.TRANSACTION_STATE, message, row.position, row.size)
+        return Finding(Codes.TRANSACTION_STATE, message, row.position, row.size, graded=Severity.WARNING)
+
+    def _see_marker(self, producer: _Producer, row: BatchRow) -> Iterator[Finding]:
+        if row.marker_type not in (control.ABORT, control.COMMIT):
+            return
+        if row.coordinator_epoch < max(producer.coordinator_epoch, 0):
+            before = f" behind {producer.coordinator_epoch}" if producer.coordinator_epoch >= 0 else ""
+            message = f"a marker of producer {row.producer_id} has coordinator epoch {row.coordinator_epoch}{before}"
+            yield Finding(Codes.COORDINATOR_EPOCH_BACKWARDS, message, row.position, row.size)
+        producer.coordinator_epoch = row.coordinator_epoch
+        if row.producer_epoch > producer.epoch:
+            # The marker of a broker that bumps epochs (KIP-890): the producer starts at 0 again.
+            producer.epoch, producer.last_sequence = row.producer_epoch, _NO_SEQUENCE
+        first, producer.txn_first_offset = producer.txn_first_offset, None
+        if first is None:
+            self._idle_markers += 1
+            self._idle_marker = self._idle_marker or row
+        elif row.marker_type == control.ABORT:
+            others = (other.txn_first_offset for other in self._producers.values())
+            stable = min((offset for offset in others if offset is not None), default=row.base_offset + 1)
+            self.aborted.append(AbortedTxn(0, row.producer_id, first, row.base_offset, stable))

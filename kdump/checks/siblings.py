@@ -1,0 +1,351 @@
+"""The files beside a log against the log: index files, producer snapshots, leader epochs, file names.
+
+Source: shared/spec/formats.md sections 5 to 7 and 9; what a broker does with each at its start: shared/spec/startup.md.
+The functions that take bytes yield findings about that one file; those that take a path read what lies there (nothing
+is ever written), and their findings have a path.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final, NamedTuple, Protocol
+
+from kdump.checks.grouping import grouped
+from kdump.checks.indexes import LogView, check_offset_index, check_time_index
+from kdump.codes import Codes, DamageError, Finding, KdumpError, Severity
+from kdump.format import checkpoint
+from kdump.format.index import TXN_ENTRY_SIZE, AbortedTxn, parse_txn_index
+from kdump.format.snapshot import ProducerEntry, parse_snapshot
+from kdump.log.names import SIBLING_TEXT_FILES, FileName, Kind, parse_file_name, sibling
+from kdump.log.source import read_whole
+
+_OFFSET_DIGITS: Final = 20
+_INDEX_KINDS: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
+_STATES_READ_BY_NAME: Final = (".cleaned", ".swap")
+_LEFTOVERS: Final = (".deleted", *_STATES_READ_BY_NAME)
+_SNAPSHOT_HEAD: Final = 10
+_SNAPSHOT_ENTRY: Final = 46
+_COMPARED: Final = ("producer_epoch", "last_sequence", "last_offset", "current_txn_first_offset")
+
+_AHEAD_OF_LOG: Final = frozenset(
+    {
+        Codes.INDEX_BEYOND_LOG,
+        Codes.SNAPSHOT_BEYOND_LOG,
+        Codes.LEADER_EPOCH_RANGE,
+        Codes.RECOVERY_POINT,
+        Codes.HIGH_WATERMARK,
+        Codes.LOG_START,
+        Codes.CLEANER_OFFSET,
+    }
+)
+
+ProducersAt = Callable[[int], Mapping[int, ProducerEntry] | None]
+"""The producers by id just before an offset, as the log has them; None where the log does not tell."""
+
+
+class EpochRange(NamedTuple):
+    """Batches in a row with the same partitionLeaderEpoch: the first one's base, the last one's last offset."""
+
+    epoch: int
+    first_offset: int
+    last_offset: int
+
+
+class LogSummary(NamedTuple):
+    """What the files of a partition are compared with.
+
+    ``end_offset``: behind the last record, None without a log. ``epochs``: of the magic 2 batches whose epoch is not
+    -1, in file order.
+    """
+
+    end_offset: int | None
+    epochs: Sequence[EpochRange] = ()
+    producers_at: ProducersAt | None = None
+    is_compacted: bool = False
+
+
+def check_txn_index(
+    data: bytes, log: LogView | None, aborted: Sequence[AbortedTxn] | None = None, *, is_compacted: bool = False
+) -> Iterator[Finding]:
+    """What is wrong with a .txnindex.
+
+    Args:
+        data: the file.
+        log: the segment it belongs to; None: that is not there.
+        aborted: transactions whose ABORT marker is in the segment; None: not known.
+        is_compacted: records of a transaction may be gone, so that the log tells less than the index.
+    """
+    rest = len(data) % TXN_ENTRY_SIZE
+    if rest:
+        message = f"{len(data)} bytes are no multiple of {TXN_ENTRY_SIZE}"
+        yield Finding(Codes.INDEX, message, len(data) - rest, rest)
+    try:
+        entries = parse_txn_index(data)
+    except DamageError as error:
+        yield Finding(error.code, error.message, error.position or 0, TXN_ENTRY_SIZE)
+        return
+    odd = {number: text for number, text in enumerate(_odd_transactions(data, entries, log)) if text}
+    yield from grouped(list(odd), TXN_ENTRY_SIZE, Codes.TXN_INDEX_ENTRY, odd.__getitem__)
+    if aborted is None:
+        return
+    by_marker = {(entry.producer_id, entry.last_offset): entry for entry in aborted}
+    wrong = {}
+    for number, entry in enumerate(entries):
+        marker = by_marker.pop((entry.producer_id, entry.last_offset), None)
+        if number in odd or (is_compacted and (marker is None or entry.first_offset <= marker.first_offset)):
+            continue
+        if marker is None:
+            wrong[number] = f"the log has no ABORT marker of producer {entry.producer_id} at {entry.last_offset}"
+        elif marker.first_offset != entry.first_offset:
+            wrong[number] = f"offsets from {entry.first_offset} on, in the log from {marker.first_offset}"
+    yield from grouped(list(wrong), TXN_ENTRY_SIZE, Codes.TXN_INDEX_ENTRY, wrong.__getitem__)
+    for entry in by_marker.values():
+        yield Finding(
+            Codes.TXN_INDEX_ENTRY,
+            f"no entry for the transaction of producer {entry.producer_id} aborted at {entry.last_offset}",
+            len(data),
+        )
+
+
+def check_snapshot(
+    data: bytes, offset: int, producers: Mapping[int, ProducerEntry] | None = None, *, is_compacted: bool = False
+) -> Iterator[Finding]:
+    """What is wrong with a producer snapshot.
+
+    Args:
+        data: the file.
+        offset: of its name: the first one that it does not include.
+        producers: by id, as the log has them at ``offset``. Producers without a transaction that only the log has may
+            have expired; those that only the snapshot has may have lost their records to retention.
+        is_compacted: batches may be gone, so that the log knows older ones only.
+    """
+    try:
+        entries = parse_snapshot(data)
+    except DamageError as error:
+        yield Finding(error.code, error.message, 0, len(data))
+        return
+    odd: dict[int, str] = {}
+    seen: set[int] = set()
+    for number, entry in enumerate(entries):
+        if max(entry.last_offset, entry.current_txn_first_offset) >= offset:
+            odd[number] = f"producer {entry.producer_id} has offsets behind {offset}, that of the snapshot"
+        elif entry.producer_id in seen:
+            odd[number] = f"producer {entry.producer_id} is there twice"
+        elif producers is not None and entry.producer_id in producers:
+            expected = producers[entry.producer_id]
+            if not (is_compacted and expected.last_offset < entry.last_offset):
+                odd[number] = _difference(entry, expected)
+        seen.add(entry.producer_id)
+    numbers = [number for number, text in odd.items() if text]
+    for finding in grouped(numbers, _SNAPSHOT_ENTRY, Codes.SNAPSHOT_ENTRY, odd.__getitem__):
+        yield replace(finding, position=_SNAPSHOT_HEAD + finding.position)
+    for producer in (producers or {}).values():
+        if producer.producer_id not in seen and producer.current_txn_first_offset >= 0:
+            message = f"producer {producer.producer_id} with its open transaction is not in the snapshot"
+            yield Finding(Codes.SNAPSHOT_ENTRY, message, len(data))
+
+
+def check_leader_epochs(data: bytes, log: LogSummary) -> Iterator[Finding]:
+    """What is wrong with leader-epoch-checkpoint: entries rise, begin within the log, and fit the batches."""
+    try:
+        entries = checkpoint.parse_leader_epoch_checkpoint(data)
+    except DamageError as error:
+        yield Finding(error.code, error.message, error.position or 0)
+        return
+    for number, entry in enumerate(entries):
+        if number and (
+            entry.epoch <= entries[number - 1].epoch or entry.start_offset <= entries[number - 1].start_offset
+        ):
+            message = f"epoch {entry.epoch} from {entry.start_offset} on after {tuple(entries[number - 1])}"
+            yield Finding(Codes.LEADER_EPOCH_ORDER, message, 0)
+        if log.end_offset is not None and entry.start_offset > log.end_offset:
+            message = f"epoch {entry.epoch} begins at {entry.start_offset}, the log ends before {log.end_offset}"
+            yield Finding(Codes.LEADER_EPOCH_RANGE, message, 0)
+    entries.sort(key=_start_offset)
+    wrong = [text for batches in log.epochs if (text := _epoch_difference(batches, entries))]
+    for finding in grouped(range(len(wrong)), 0, Codes.LEADER_EPOCH_RANGE, wrong.__getitem__):
+        yield replace(finding, message=finding.message.partition(": ")[2], length=None)
+
+
+def check_names(names: Iterable[str]) -> Iterator[Finding]:
+    """The file names of a partition directory: numbers, padding, leftovers, index files without a log."""
+    parsed = {name: parse_file_name(name) for name in sorted(names)}
+    logs = {name.stem for name in parsed.values() if name and name.kind is Kind.LOG and not name.state}
+    for name, parts in parsed.items():
+        for code, message in _name_problems(name, parts, logs):
+            yield Finding(code, message, 0, path=name)
+
+
+def check_segment_files(
+    log_path: str,
+    log: LogView,
+    *,
+    is_closed: bool,
+    aborted: Sequence[AbortedTxn] | None = None,
+    is_compacted: bool = False,
+) -> Iterator[Finding]:
+    """The index files beside one log; see the functions they go to for the arguments."""
+    has_timestamps = bool(log.position.size) and int(log.max_timestamp.max()) >= 0
+    checks: tuple[tuple[Kind, bool, Callable[[bytes], Iterator[Finding]]], ...] = (
+        (Kind.INDEX, True, lambda data: check_offset_index(data, log)),
+        # Brokers before 0.10.1, which wrote magic 0 or 1, had no time indexes; without timestamps nobody misses one.
+        (Kind.TIME_INDEX, has_timestamps, lambda data: check_time_index(data, log, is_closed=is_closed)),
+        (Kind.TXN_INDEX, False, lambda data: check_txn_index(data, log, aborted, is_compacted=is_compacted)),
+    )
+    for kind, is_needed, check in checks:
+        path = sibling(log_path, kind)
+        if os.path.lexists(path):
+            # Read first: the log may have grown before that, and its index with it.
+            findings = list(_read_and_check(path, check))
+            yield from while_growing(findings) if _grew(log_path, log) else findings
+        elif is_needed:
+            yield Finding(Codes.INDEX_MISSING, f"there is no {os.path.basename(path)}", 0, path=path)
+        elif kind is Kind.TXN_INDEX and aborted:
+            # Without the file a broker serves aborted records as committed ones.
+            yield from (replace(finding, path=path) for finding in check(b""))
+
+
+def while_growing(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The same findings about files of a log that is being written: what is ahead of the log as it was read is info."""
+    for finding in findings:
+        yield replace(finding, graded=Severity.INFO) if finding.code in _AHEAD_OF_LOG else finding
+
+
+def check_partition_files(directory: str, log: LogSummary) -> Iterator[Finding]:
+    """Names, producer snapshots and text files of a partition directory; the index files go with their segments."""
+    try:
+        names = sorted(entry.name for entry in os.scandir(directory) if not entry.is_dir())
+    except OSError as error:
+        yield Finding(Codes.UNREADABLE, error.strerror or str(error), 0, path=directory)
+        return
+    for finding in check_names(names):
+        yield replace(finding, path=os.path.join(directory, finding.path or ""))
+    for name in names:
+        path = os.path.join(directory, name)
+        parsed = parse_file_name(name)
+        if parsed and parsed.kind is Kind.SNAPSHOT and parsed.base_offset is not None and not parsed.state:
+            yield from _read_and_check(path, _snapshot_check(parsed.base_offset, log))
+        elif parsed and parsed.kind is Kind.TXN_INDEX and sibling(name, Kind.LOG) not in names:
+            yield from _read_and_check(path, partial(check_txn_index, log=None))
+        elif name in _TEXT_CHECKS:
+            yield from _read_and_check(path, partial(_TEXT_CHECKS[name], log=log))
+
+
+def _snapshot_check(offset: int, log: LogSummary) -> Callable[[bytes], Iterator[Finding]]:
+    def check(data: bytes) -> Iterator[Finding]:
+        if log.end_offset is not None and offset > log.end_offset:
+            message = f"the snapshot includes offsets up to {offset - 1}, the log ends before {log.end_offset}"
+            yield Finding(Codes.SNAPSHOT_BEYOND_LOG, message, 0, first_offset=log.end_offset, last_offset=offset - 1)
+            yield from check_snapshot(data, offset)
+        else:
+            producers = log.producers_at(offset) if log.producers_at else None
+            yield from check_snapshot(data, offset, producers, is_compacted=log.is_compacted)
+
+    return check
+
+
+def _read_and_check(path: str, check: Callable[[bytes], Iterator[Finding]]) -> Iterator[Finding]:
+    try:
+        data = read_whole(path)
+    except KdumpError as error:
+        yield Finding(error.code, error.message, error.position or 0, path=path)
+        return
+    for finding in check(data):
+        yield replace(finding, path=path)
+
+
+def _grew(log_path: str, log: LogView) -> bool:
+    try:
+        return os.stat(log_path).st_size > log.size
+    except OSError:
+        return False
+
+
+class _TextCheck(Protocol):
+    def __call__(self, data: bytes, log: LogSummary) -> Iterator[Finding]: ...
+
+
+def _refusal(parse: Callable[[bytes], object]) -> _TextCheck:
+    """A check that only asks whether the file can be read."""
+
+    def check(data: bytes, log: LogSummary) -> Iterator[Finding]:
+        try:
+            parse(data)
+        except DamageError as error:
+            yield Finding(error.code, error.message, error.position or 0)
+
+    return check
+
+
+_TEXT_CHECKS: Final[Mapping[str, _TextCheck]] = {
+    checkpoint.LEADER_EPOCH_CHECKPOINT: check_leader_epochs,
+    checkpoint.PARTITION_METADATA: _refusal(checkpoint.parse_partition_metadata),
+    checkpoint.QUORUM_STATE: _refusal(checkpoint.parse_quorum_state),
+}
+
+
+def _odd_transactions(data: bytes, entries: Sequence[AbortedTxn], log: LogView | None) -> Iterator[str]:
+    """What is impossible about each entry by itself and after the one before; '' for nothing."""
+    last_offset = log.base_offset - 1 if log else -1
+    for number, entry in enumerate(entries):
+        # Brokers look at the first byte of the version only; none has written anything but 0.
+        version = int.from_bytes(data[number * TXN_ENTRY_SIZE : number * TXN_ENTRY_SIZE + 2], "big", signed=True)
+        before, last_offset = last_offset, max(last_offset, entry.last_offset)
+        if version != 0:
+            yield f"version {version}"
+        elif entry.last_offset <= before:
+            yield f"last offset {entry.last_offset} does not rise above {before}"
+        # The cleaner of 1.1 puts the marker's offset in both places.
+        elif not 0 <= entry.first_offset <= entry.last_offset or entry.last_stable_offset > entry.last_offset + 1:
+            yield f"offsets {entry.first_offset}..{entry.last_offset}, last stable offset {entry.last_stable_offset}"
+        elif log and entry.last_offset > log.end_offset and not log.has_holes:
+            yield f"last offset {entry.last_offset} is behind the end of the log, {log.end_offset}"
+        else:
+            yield ""
+
+
+def _difference(entry: ProducerEntry, expected: ProducerEntry) -> str:
+    for name in _COMPARED:
+        if getattr(entry, name) != getattr(expected, name):
+            return f"producer {entry.producer_id}: {name} {getattr(entry, name)}, in the log {getattr(expected, name)}"
+    return ""
+
+
+def _start_offset(entry: checkpoint.EpochEntry) -> int:
+    return entry.start_offset
+
+
+def _epoch_difference(batches: EpochRange, ascending: Sequence[checkpoint.EpochEntry]) -> str:
+    """'' where the epoch of ``batches`` is the cached one at their end, or nothing is cached for offsets so low."""
+    number = bisect_right(ascending, batches.last_offset, key=_start_offset)
+    if ascending and (number == 0 or ascending[number - 1].epoch == batches.epoch):
+        return ""
+    known = f"epoch {ascending[number - 1].epoch}" if ascending else "no epoch"
+    return f"batches {batches.first_offset}..{batches.last_offset} are of epoch {batches.epoch}, the file has {known}"
+
+
+def _name_problems(name: str, parsed: FileName | None, logs: set[str]) -> Iterator[tuple[Codes, str]]:
+    if name in SIBLING_TEXT_FILES:
+        return
+    if name.endswith(_LEFTOVERS):
+        is_numbered = parsed is not None and parsed.base_offset is not None
+        if name.endswith(_STATES_READ_BY_NAME) and not is_numbered:
+            yield Codes.UNNUMBERED_NAME, "the name does not begin with an offset"
+        else:
+            yield Codes.LEFTOVER, f"a leftover ({os.path.splitext(name)[1]})"
+    elif parsed is None or parsed.kind is Kind.CHECKPOINT or parsed.state:
+        return
+    elif parsed.base_offset is None:
+        yield Codes.UNNUMBERED_NAME, "the name does not begin with an offset"
+    else:
+        if parsed.stem != f"{parsed.base_offset:0{_OFFSET_DIGITS}d}" and "-" not in parsed.stem[1:]:
+            yield (
+                Codes.NAME_PADDING,
+                f"a broker opens {parsed.base_offset:0{_OFFSET_DIGITS}d}{parsed.kind.value} instead",
+            )
+        if parsed.kind in _INDEX_KINDS and parsed.stem not in logs:
+            yield Codes.LOG_MISSING, f"there is no {parsed.stem}{Kind.LOG.value}"

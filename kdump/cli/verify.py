@@ -1,0 +1,95 @@
+"""``kdump verify``: what is wrong, what is lost, where a consumer can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from kdump.checks.segment import CheckOptions
+from kdump.cli import exit_status
+from kdump.cli.common import common_options
+from kdump.cli.console import Console
+from kdump.codes import Finding, KdumpError, Severity
+from kdump.engine.verify import Verification
+from kdump.log.source import Source, open_source
+from kdump.log.throttle import ThrottledSource
+from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.writers.findings import JUnitReport, finding_json, finding_line, summary_line
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  kdump verify /var/lib/kafka                   every partition of a log directory
+  kdump verify --quick orders-0                 framing and checksums only
+  kdump verify --output junit . > report.xml    for a CI system
+  zstdcat X.log.zst | kdump verify -            a segment from a pipe""",
+)
+@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@click.option("--quick", "depth", flag_value="quick", help="Framing and checksums only, nothing is decompressed.")
+@click.option("--deep", "depth", flag_value="deep", default=True, help="Decode every record too (default).")
+@click.option("--strict", is_flag=True, help="End with 1 for warnings too.")
+@click.option(
+    "--output",
+    type=click.Choice(["text", "jsonl", "junit"]),
+    default="text",
+    help="A line a finding and one a segment (default), JSON lines of findings, or JUnit XML.",
+)
+@click.option("--rate", type=click.IntRange(1), metavar="BYTES", help="Read at most so many bytes a second.")
+@click.option(
+    "--max-decompressed-size",
+    type=click.IntRange(1),
+    default=DEFAULT_LIMIT,
+    metavar="BYTES",
+    help="Take a batch that decompresses to more for damage.  [default: 1 GiB]",
+)
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colours of the text. [default: auto: on a terminal without NO_COLOR]",
+)
+@common_options
+def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int:
+    """Check segments, partition directories, whole log directories and pipes, past every damaged place.
+
+    Exit status 1 when there is an error (with --strict: or a warning).
+    """
+    if not paths:
+        raise click.UsageError("no PATH given (kdump verify --help)")
+    console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
+    failing = frozenset({Severity.ERROR, Severity.WARNING} if given["strict"] else {Severity.ERROR})
+    report = JUnitReport(failing)
+    reporter = console.reporter(verbose=given["verbose"])
+    options = CheckOptions(deep=depth == "deep", limit=given["max_decompressed_size"])
+    verification = Verification(options, opened=_opener(given["rate"]), progress=reporter.progress)
+    damaged = unreadable = False
+    for path in paths:
+        try:
+            for item in verification.path(path):
+                if isinstance(item, Finding):
+                    damaged |= item.severity in failing
+                    report.add_finding(item)
+                    text = finding_line(item, color=console.color) if output == "text" else finding_json(item)
+                else:
+                    report.add_segment(item)
+                    text = summary_line(item) if output == "text" else ""
+                if output != "junit":
+                    console.out.write(text.encode("utf-8", "surrogateescape"))
+        except KdumpError as error:
+            unreadable = True
+            report.add_error(error.located(path))
+            console.show_error(error)
+    if output == "junit":
+        console.out.write(report.xml())
+    console.close()
+    return exit_status.combined(damaged=damaged, unreadable=unreadable)
+
+
+def _opener(rate: int | None) -> Callable[[str], Source]:
+    if rate is None:
+        return open_source
+    return lambda path: ThrottledSource(open_source(path), rate)

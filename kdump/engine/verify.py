@@ -1,0 +1,294 @@
+"""``kdump verify`` in this process: segments, partition directories, log directories, streams.
+
+Every segment is walked once, past damage, with the checks of ``kdump.checks``; its siblings are compared with what the
+walk saw. Findings come as they are made, behind each segment its summary.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.checks.holes import Behind
+from kdump.checks.indexes import LogView
+from kdump.checks.logdir import check_log_directory
+from kdump.checks.ordered import OrderedChecks
+from kdump.checks.segment import CheckOptions, Rows, check_segment
+from kdump.checks.siblings import (
+    EpochRange,
+    LogSummary,
+    check_partition_files,
+    check_segment_files,
+    check_snapshot,
+    check_txn_index,
+)
+from kdump.checks.summary import SegmentSummary
+from kdump.checks.table import first_offset, row_at, row_dtype
+from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.format.index import OffsetEntry, parse_offset_index, used_entries
+from kdump.format.snapshot import ProducerEntry, parse_snapshot
+from kdump.kafka.producers import ProducerStates
+from kdump.kafka.recover import recover
+from kdump.log.lock import is_held
+from kdump.log.names import Kind, parse_file_name, parse_partition_directory, sibling
+from kdump.log.partition import segment_files, segments_behind
+from kdump.log.source import STDIN, Source, open_source, read_whole, reads_once
+
+_COORDINATOR_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+_TORN_TAIL: Final = frozenset({Codes.TRUNCATED, Codes.HEADER_CUT})
+
+
+Item = Finding | SegmentSummary
+
+
+class Verification:
+    """One run over any number of paths.
+
+    Args:
+        options: how deep.
+        opened: opens a log; to be replaced where reading is to be slowed down.
+        progress: takes a path, the bytes of it that were read, and its size.
+    """
+
+    def __init__(
+        self,
+        options: CheckOptions | None = None,
+        *,
+        opened: Callable[[str], Source] = open_source,
+        progress: Callable[[str, int, int | None], None] = lambda path, done, size: None,
+    ) -> None:
+        self._options = options or CheckOptions()
+        self._open = opened
+        self._progress = progress
+
+    def path(self, path: str) -> Iterator[Item]:
+        """Check what one PATH stands for.
+
+        Raises:
+            KdumpError: MISSING, UNREADABLE, NO_SEGMENTS or NOT_A_SEGMENT_FILE.
+        """
+        if os.path.isdir(path):
+            yield from self._directory(path)
+            return
+        name = None if reads_once(path) or path == STDIN else parse_file_name(path)
+        if name is None and not (path == STDIN or reads_once(path)):
+            code = Codes.NOT_A_SEGMENT_FILE if os.path.lexists(path) else Codes.MISSING
+            raise KdumpError(code, code.value.title, path=path)
+        if name is not None and name.kind not in (Kind.LOG, Kind.CHECKPOINT):
+            # A sibling is nothing without its log.
+            read_whole(path)
+            log = sibling(path, Kind.LOG)
+            if name.kind is Kind.SNAPSHOT or not os.path.exists(log):
+                yield from self._alone(path, name.kind)
+                return
+            path = log
+        yield from self._segments([path], None)
+
+    def _directory(self, directory: str) -> Iterator[Item]:
+        errors: list[KdumpError] = []
+        partitions: dict[str, list[str]] = {}
+        for segment in segment_files(directory, errors.append):
+            partitions.setdefault(os.path.dirname(segment), []).append(segment)
+        for error in errors:
+            if not partitions or error.code is not Codes.NO_SEGMENTS:
+                raise error
+        for folder, segments in partitions.items():
+            yield from self._segments(segments, folder)
+        if any(parse_partition_directory(os.path.basename(folder)) for folder in partitions if folder != directory):
+            yield from check_log_directory(directory, {})
+
+    def _segments(self, segments: list[str], folder: str | None) -> Iterator[Item]:
+        """Segments of one partition in order; ``folder``: all of its directory."""
+        directory = os.path.dirname(os.path.abspath(segments[0]))
+        topic, _ = parse_partition_directory(os.path.basename(directory)) or ("", 0)
+        ordered = OrderedChecks(producers=_snapshot_at(segments[0]) or (), is_coordinator=topic in _COORDINATOR_TOPICS)
+        seen = _Partition()
+        for number, segment in enumerate(segments):
+            behind = segments[number + 1 :] or _behind(segment)
+            yield from self._segment(segment, behind, ordered, seen)
+        yield from ordered.finish()
+        if folder is not None:
+            yield from check_partition_files(folder, seen.summary())
+
+    def _segment(self, path: str, behind: list[str], ordered: OrderedChecks, seen: _Partition) -> Iterator[Item]:
+        counts = dict.fromkeys(Severity, 0)
+        base_offset = _base_offset(path)
+        log_directory = os.path.dirname(os.path.dirname(os.path.abspath(path)))
+        is_live = not behind and path != STDIN and is_held(log_directory)
+        rows = _Rows()
+        holes: list[tuple[int, int]] = []
+        found_behind = Behind(_index_entries(path, base_offset), _base_offset(behind[0]) if behind else None)
+        recovery = None
+        with self._open(path) as source:
+            for finding in check_segment(
+                source, base_offset, ordered, behind=found_behind, options=self._options, on_rows=rows.add
+            ):
+                if finding.path in (None, path) and finding.length is not None:
+                    holes.append((finding.position, finding.position + finding.length))
+                yield _counted(_while_live(finding, is_live), path, counts)
+            size = source.size
+            if counts[Severity.ERROR] and size is not None and base_offset is not None:
+                producers = ProducerStates.from_snapshot(_snapshot_at(path))
+                recovery = recover(source, base_offset, producers, want_indexes=False)
+        self._progress(path, size or 0, size)
+        seen.add(rows, is_compacted=ordered.is_compacted)
+        if size is not None and base_offset is not None and path.endswith(Kind.LOG.value):
+            log = rows.log_view(base_offset, size, holes)
+            for finding in check_segment_files(
+                path, log, is_closed=bool(behind), aborted=ordered.aborted, is_compacted=ordered.is_compacted
+            ):
+                yield _counted(finding, path, counts)
+        yield SegmentSummary(path, size, rows.count, rows.first_offset, rows.last_offset, counts, recovery)
+
+    def _alone(self, path: str, kind: Kind) -> Iterator[Finding]:
+        """A sibling file without its log."""
+        data = read_whole(path)
+        found: Iterable[Finding] = ()
+        if kind is Kind.SNAPSHOT:
+            found = check_snapshot(data, _base_offset(path) or 0)
+        elif kind is Kind.TXN_INDEX:
+            found = check_txn_index(data, None)
+        for finding in found:
+            yield replace(finding, path=path)
+
+
+class _Rows:
+    """The batch table of a segment, as much of it as the checks of its siblings need."""
+
+    def __init__(self) -> None:
+        self._parts: list[Rows] = []
+        self.count = 0
+        self.first_offset: int | None = None
+        self.last_offset: int | None = None
+
+    def add(self, rows: Rows) -> None:
+        """The next rows in file order."""
+        if not len(rows):
+            return
+        self._parts.append(rows)
+        self.count += len(rows)
+        first, last = (rows[0], rows[-1]) if isinstance(rows, list) else (row_at(rows, 0), row_at(rows, -1))
+        if self.first_offset is None:
+            self.first_offset = first_offset(first)
+        self.last_offset = last.last_offset
+
+    def log_view(self, base_offset: int, size: int, holes: list[tuple[int, int]]) -> LogView:
+        """The sound batches as the indexes see them."""
+        table = self._table()
+        return LogView(base_offset, size, _Columns(table[table["is_valid"]]), sorted(holes))
+
+    def epochs(self) -> Iterator[EpochRange]:
+        """Runs of batches of magic 2 with the same leader epoch."""
+        table = self._table()
+        table = table[table["is_valid"] & (table["leader_epoch"] >= 0)]
+        if not table.size:
+            return
+        epoch = table["leader_epoch"]
+        starts = np.flatnonzero(np.diff(epoch, prepend=epoch[0] - 1))
+        ends = np.append(starts[1:], table.size) - 1
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            yield EpochRange(int(epoch[start]), int(table["base_offset"][start]), int(table["last_offset"][end]))
+
+    def _table(self) -> NDArray[np.void]:
+        parts = [np.array(part, row_dtype()) if isinstance(part, list) else part for part in self._parts]
+        return np.concatenate(parts) if parts else np.empty(0, row_dtype())
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns of ``checks.indexes.BatchColumns``."""
+
+    table: NDArray[np.void]
+
+    @property
+    def position(self) -> NDArray[np.int64]:
+        """See BatchColumns."""
+        return self.table["position"]
+
+    @property
+    def base_offset(self) -> NDArray[np.int64]:
+        """See BatchColumns."""
+        return self.table["base_offset"]
+
+    @property
+    def last_offset(self) -> NDArray[np.int64]:
+        """See BatchColumns."""
+        return self.table["last_offset"]
+
+    @property
+    def max_timestamp(self) -> NDArray[np.int64]:
+        """See BatchColumns."""
+        return self.table["max_timestamp"]
+
+
+class _Partition:
+    """What the segments of a partition come to."""
+
+    def __init__(self) -> None:
+        self._epochs: list[EpochRange] = []
+        self._is_compacted = False
+        self.end_offset: int | None = None
+
+    def add(self, rows: _Rows, *, is_compacted: bool) -> None:
+        """The next segment."""
+        self._is_compacted = is_compacted
+        self._epochs += rows.epochs()
+        if rows.last_offset is not None:
+            self.end_offset = max(self.end_offset or 0, rows.last_offset + 1)
+
+    def summary(self) -> LogSummary:
+        """What the files of the directory are compared with."""
+        return LogSummary(self.end_offset, self._epochs, is_compacted=self._is_compacted)
+
+
+def _counted(finding: Finding, path: str, counts: dict[Severity, int]) -> Finding:
+    counts[finding.severity] += 1
+    return finding if finding.path is not None else replace(finding, path=path)
+
+
+def _while_live(finding: Finding, is_live: bool) -> Finding:
+    """A torn tail of the segment that a running broker writes to is normal."""
+    is_torn = finding.code in _TORN_TAIL and finding.continue_at is None
+    return replace(finding, graded=Severity.INFO) if is_live and is_torn else finding
+
+
+def _base_offset(path: str) -> int | None:
+    name = None if path == STDIN else parse_file_name(path)
+    return None if name is None else name.base_offset
+
+
+def _behind(path: str) -> list[str]:
+    """The segments behind a single file, where it lies among others."""
+    name = None if path == STDIN else parse_file_name(path)
+    return segments_behind(path) if name is not None and not name.state else []
+
+
+def _index_entries(path: str, base_offset: int | None) -> list[OffsetEntry]:
+    """The used entries of the .index beside a log, as far as their positions rise."""
+    if base_offset is None:
+        return []
+    try:
+        entries = parse_offset_index(read_whole(sibling(path, Kind.INDEX)), base_offset)
+    except KdumpError:
+        return []
+    rising: list[OffsetEntry] = []
+    for _, entry in used_entries(entries, base_offset):
+        if rising and entry.position <= rising[-1].position:
+            break
+        rising.append(entry)
+    return rising
+
+
+def _snapshot_at(path: str) -> list[ProducerEntry]:
+    """The producers at a segment's base offset; none without a sound snapshot."""
+    if path == STDIN or parse_file_name(path) is None:
+        return []
+    try:
+        return parse_snapshot(read_whole(sibling(path, Kind.SNAPSHOT)))
+    except KdumpError:
+        return []

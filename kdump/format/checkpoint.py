@@ -1,0 +1,266 @@
+"""The text files beside the logs: checkpoints, partition.metadata, meta.properties, quorum-state, .kafka_cleanshutdown.
+
+Source: shared/spec/formats.md section 9; what a broker refuses: shared/spec/startup.md rule 1 (CheckpointFile). Every
+reader raises DamageError TEXT_FILE where a broker would refuse the file, with the byte position of the line.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, TypeVar
+
+from kdump.codes import Codes, DamageError
+
+LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
+PARTITION_METADATA: Final = "partition.metadata"
+QUORUM_STATE: Final = "quorum-state"
+META_PROPERTIES: Final = "meta.properties"
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
+LOG_START_CHECKPOINT: Final = "log-start-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
+CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
+
+_VERSION: Final = 0
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_WHITE_SPACE: Final = re.compile(r"\s+")
+_METADATA_SEPARATOR: Final = re.compile(r":\s+")
+_PROPERTY: Final = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:\s]?\s*(.*)", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_UUID_TEXT_LENGTH: Final = 22
+_ZERO_UUID: Final = "A" * _UUID_TEXT_LENGTH
+
+
+class CheckpointEntry(NamedTuple):
+    """A line of an offset checkpoint."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class EpochEntry(NamedTuple):
+    """A line of leader-epoch-checkpoint: the epoch and the first offset that it wrote."""
+
+    epoch: int
+    start_offset: int
+
+
+class PartitionMetadata(NamedTuple):
+    """partition.metadata: the 22-character id of the partition's topic."""
+
+    version: int
+    topic_id: str
+
+
+class MetaProperties(NamedTuple):
+    """meta.properties; None where a member is not there. ``node_id``: ``broker.id`` in version 0."""
+
+    version: int
+    cluster_id: str | None
+    node_id: int | None
+    directory_id: str | None
+
+
+class QuorumState(NamedTuple):
+    """quorum-state of a KRaft log: who leads and whom this node voted for (-1: nobody)."""
+
+    data_version: int
+    leader_id: int
+    leader_epoch: int
+    voted_id: int
+
+
+_Entry = TypeVar("_Entry", CheckpointEntry, EpochEntry)
+
+
+def parse_offset_checkpoint(data: bytes) -> list[CheckpointEntry]:
+    """The lines of a recovery-point-, log-start-, replication- or cleaner-offset-checkpoint, in file order."""
+
+    def entry(line: str) -> CheckpointEntry:
+        words = _WHITE_SPACE.split(line)
+        if len(words) != 3:
+            raise ValueError(f"{len(words)} words instead of topic, partition and offset")
+        return CheckpointEntry(words[0], _int32(words[1]), _int64(words[2]))
+
+    return _parse_checkpoint(data, entry)
+
+
+def parse_leader_epoch_checkpoint(data: bytes) -> list[EpochEntry]:
+    """The lines of leader-epoch-checkpoint, in file order."""
+
+    def entry(line: str) -> EpochEntry:
+        words = _WHITE_SPACE.split(line)
+        if len(words) != 2:
+            raise ValueError(f"{len(words)} words instead of epoch and start offset")
+        epoch, start_offset = _int32(words[0]), _int64(words[1])
+        if epoch < 0 or start_offset < 0:
+            raise ValueError("a negative epoch or offset")
+        return EpochEntry(epoch, start_offset)
+
+    return _parse_checkpoint(data, entry)
+
+
+def parse_partition_metadata(data: bytes) -> PartitionMetadata:
+    """The two lines of partition.metadata."""
+    fields = {}
+    for position, line in _lines(data):
+        words = _METADATA_SEPARATOR.split(line)
+        if len(words) != 2:
+            raise _malformed(f"{line!r} is no 'name: value'", position)
+        fields[words[0]] = (position, words[1])
+    for name in ("version", "topic_id"):
+        if name not in fields:
+            raise _malformed(f"there is no {name}", len(data))
+    version = _at(fields["version"][0], _int32, fields["version"][1])
+    if version != _VERSION:
+        raise _malformed(f"unknown version {version}", fields["version"][0])
+    position, topic_id = fields["topic_id"]
+    if not _is_uuid(topic_id) or topic_id == _ZERO_UUID:
+        raise _malformed(f"{topic_id!r} is no topic id", position)
+    return PartitionMetadata(version, topic_id)
+
+
+def parse_meta_properties(data: bytes) -> MetaProperties:
+    """meta.properties of a log directory, of version 0 (ZooKeeper) or 1 (KRaft)."""
+    properties = _properties(data)
+    version = _number(properties, "version")
+    if version not in {0, 1}:
+        raise _malformed("there is no version" if version is None else f"unknown version {version}", 0)
+    node_id = _number(properties, "node.id" if version else "broker.id")
+    if version and node_id is None:
+        raise _malformed("there is no node.id", 0)
+    if version and "cluster.id" not in properties:
+        raise _malformed("there is no cluster.id", 0)
+    directory_id = properties.get("directory.id")
+    if directory_id is not None and not _is_uuid(directory_id):
+        raise _malformed(f"{directory_id!r} is no directory id", 0)
+    return MetaProperties(version, properties.get("cluster.id"), node_id, directory_id)
+
+
+def parse_quorum_state(data: bytes) -> QuorumState:
+    """The JSON object of quorum-state; members that are not in QuorumState are not looked at."""
+    members = _json_object(data)
+    numbers = []
+    for name in ("data_version", "leaderId", "leaderEpoch", "votedId"):
+        number = members.get(name)
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise _malformed(f"{name} is missing or no number", 0)
+        numbers.append(number)
+    if numbers[0] not in {0, 1}:
+        raise _malformed(f"unknown data_version {numbers[0]}", 0)
+    return QuorumState(*numbers)
+
+
+def parse_clean_shutdown(data: bytes) -> int | None:
+    """The broker epoch in .kafka_cleanshutdown; None for the empty file of older brokers."""
+    if not data:
+        return None
+    epoch = _json_object(data).get("brokerEpoch")
+    if not isinstance(epoch, int) or isinstance(epoch, bool):
+        raise _malformed("brokerEpoch is missing or no number", 0)
+    return epoch
+
+
+def _parse_checkpoint(data: bytes, parse: Callable[[str], _Entry]) -> list[_Entry]:
+    """Version, count, then an entry a line. Without the count there are no entries, as for a broker."""
+    lines = list(_lines(data))
+    if lines:
+        version = _at(lines[0][0], _int32, lines[0][1])
+        if version != _VERSION:
+            raise _malformed(f"unknown version {version}", lines[0][0])
+    if len(lines) < 2:
+        return []
+    count = _at(lines[1][0], _int32, lines[1][1])
+    entries = [_at(position, parse, line) for position, line in lines[2:]]
+    if len(entries) != count:
+        raise _malformed(f"{len(entries)} entries, and line 2 counts {count}", lines[1][0])
+    return entries
+
+
+_Result = TypeVar("_Result")
+
+
+def _at(position: int, parse: Callable[[str], _Result], text: str) -> _Result:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise _malformed(str(error), position) from error
+
+
+def _lines(data: bytes) -> Iterator[tuple[int, str]]:
+    """(byte position, text) of every line, without its end."""
+    position = 0
+    for raw in data.splitlines(keepends=True):
+        try:
+            yield position, raw.rstrip(b"\r\n").decode()
+        except UnicodeDecodeError as error:
+            raise _malformed("not UTF-8", position + error.start) from error
+        position += len(raw)
+
+
+def _integer(text: str, bits: int) -> int:
+    if _INTEGER.fullmatch(text):
+        value = int(text)
+        if -(1 << bits - 1) <= value < 1 << bits - 1:
+            return value
+    raise ValueError(f"{text!r} is no {bits}-bit number")
+
+
+def _int32(text: str) -> int:
+    return _integer(text, 32)
+
+
+def _int64(text: str) -> int:
+    return _integer(text, 64)
+
+
+def _is_uuid(text: str) -> bool:
+    """22 characters of URL-safe base64 without padding: 16 bytes."""
+    try:
+        return len(base64.b64decode(text + "==", b"-_", validate=True)) == 16 and len(text) == _UUID_TEXT_LENGTH
+    except (binascii.Error, ValueError):
+        return False
+
+
+def _properties(data: bytes) -> dict[str, str]:
+    """A java.util.Properties file: ISO 8859-1, comments, ``=``, ``:`` or a blank between, backslash escapes."""
+    properties = {}
+    joined = re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*", r"\1", data.decode("latin-1"))
+    for raw in joined.splitlines():
+        line = raw.lstrip()
+        match = _PROPERTY.fullmatch(line)
+        if line and line[0] not in "#!" and match:
+            properties[_unescaped(match[1])] = _unescaped(match[2])
+    return properties
+
+
+def _unescaped(text: str) -> str:
+    def character(match: re.Match[str]) -> str:
+        code = match[1]
+        return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
+
+    return _ESCAPE.sub(character, text)
+
+
+def _number(properties: dict[str, str], name: str) -> int | None:
+    return _at(0, _int32, properties[name]) if name in properties else None
+
+
+def _json_object(data: bytes) -> dict[str, object]:
+    try:
+        members = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise _malformed(f"no JSON: {error}", 0) from error
+    if not isinstance(members, dict):
+        raise _malformed("no JSON object", 0)
+    return members
+
+
+def _malformed(message: str, position: int) -> DamageError:
+    return DamageError(Codes.TEXT_FILE, message, position=position)

@@ -1,0 +1,230 @@
+"""What a broker remembers of each producer, and how batches and transaction markers change it.
+
+Source: shared/spec/recovery.md rules 0 and 6 to 9, startup.md rule 21 (ProducerStateManager and ProducerAppendInfo of
+the Kafka release named in :mod:`kdump.kafka.failures`). As in recovery, neither epochs nor sequences are enforced.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final, NamedTuple, Self
+
+from kdump.format.batch import BatchHeader, wrap_int32
+from kdump.format.snapshot import ProducerEntry
+from kdump.kafka.failures import FailureKind, KafkaFailureError
+from kdump.kafka.markers import read_marker
+from kdump.wire.checksum import crc32c
+
+_NONE: Final = -1
+
+_SNAPSHOT_HEAD: Final = struct.Struct(">hI")
+_SNAPSHOT_COUNT: Final = struct.Struct(">i")
+_SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
+_SNAPSHOT_VERSION: Final = 1
+
+
+@dataclass(slots=True)
+class ProducerState:
+    """One producer; -1 (``offset_delta``: 0) where nothing is known.
+
+    The last_ fields and ``offset_delta`` describe its last data batch in its current epoch, ``timestamp`` (ms) is of
+    the last batch or marker, ``txn_first_offset`` the first offset of its open transaction, None without one.
+    """
+
+    epoch: int = _NONE
+    last_sequence: int = _NONE
+    last_offset: int = _NONE
+    offset_delta: int = 0
+    timestamp: int = _NONE
+    coordinator_epoch: int = _NONE
+    txn_first_offset: int | None = None
+
+    def set_epoch(self, epoch: int) -> None:
+        """Another epoch forgets the last data batch."""
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.last_sequence, self.last_offset, self.offset_delta = _NONE, _NONE, 0
+
+
+class CompletedTxn(NamedTuple):
+    """A transaction that a marker ended; ``last_offset`` is the marker's."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    is_aborted: bool
+
+
+class ProducerStates:
+    """All producers at one offset of a log.
+
+    ``end_offset`` is the offset behind the last v2 batch seen: where the broker's next snapshot is taken.
+    """
+
+    def __init__(self, end_offset: int = 0) -> None:
+        self.end_offset = end_offset
+        self._states: dict[int, ProducerState] = {}
+        self._ongoing: dict[int, int] = {}
+        self._first_offsets: list[int] = []
+
+    @classmethod
+    def from_snapshot(cls, entries: Iterable[ProducerEntry], end_offset: int = 0) -> Self:
+        """The state that a snapshot taken at ``end_offset`` holds; expired producers are the caller's to leave out."""
+        states = cls(end_offset)
+        for entry in entries:
+            first_offset = entry.current_txn_first_offset
+            state = ProducerState(
+                epoch=entry.producer_epoch,
+                timestamp=entry.timestamp,
+                coordinator_epoch=entry.coordinator_epoch,
+                txn_first_offset=first_offset if first_offset >= 0 else None,
+            )
+            if entry.last_offset >= 0:
+                state.last_sequence = entry.last_sequence
+                state.last_offset = entry.last_offset
+                state.offset_delta = entry.offset_delta
+            states._states[entry.producer_id] = state
+            if state.txn_first_offset is not None:
+                states._open(state.txn_first_offset, entry.producer_id)
+        return states
+
+    def copy(self) -> ProducerStates:
+        """An independent copy."""
+        other = ProducerStates(self.end_offset)
+        other._states = {producer_id: replace(state) for producer_id, state in self._states.items()}
+        other._ongoing = dict(self._ongoing)
+        other._first_offsets = list(self._first_offsets)
+        return other
+
+    @property
+    def by_id(self) -> Mapping[int, ProducerState]:
+        """The producers by id, in the order in which they were first seen."""
+        return MappingProxyType(self._states)
+
+    @property
+    def ongoing(self) -> Mapping[int, int]:
+        """Open transactions: the producer id by first offset."""
+        return MappingProxyType(self._ongoing)
+
+    def append(self, header: BatchHeader, batch: memoryview) -> CompletedTxn | None:
+        """Take in one v2 batch with a producer id (0 or above).
+
+        Args:
+            header: its header.
+            batch: the whole batch; only control batches are looked into.
+
+        Returns:
+            The transaction that its marker ended. It stays among ``ongoing`` until ``complete`` is called.
+
+        Raises:
+            InvalidRecordError: a control batch that cannot be read; nothing is changed.
+            KafkaFailureError: recovery throws here; nothing is changed.
+        """
+        if header.is_control:
+            return self._append_marker(header, batch)
+        state = self._states.get(header.producer_id)
+        if state is not None and state.txn_first_offset is not None and not header.is_transactional:
+            raise KafkaFailureError(
+                FailureKind.INVALID_TXN_STATE,
+                f"producer {header.producer_id} writes offset {header.base_offset} outside of the transaction that it "
+                f"opened at offset {state.txn_first_offset}",
+            )
+        if state is None:
+            state = self._states[header.producer_id] = ProducerState()
+        state.epoch = header.producer_epoch
+        state.last_sequence = header.last_sequence
+        state.last_offset = header.last_offset
+        state.offset_delta = wrap_int32(header.last_offset - header.base_offset)
+        state.timestamp = header.max_timestamp
+        if header.is_transactional and state.txn_first_offset is None:
+            state.txn_first_offset = header.base_offset
+            self._open(header.base_offset, header.producer_id)
+        return None
+
+    def _append_marker(self, header: BatchHeader, batch: memoryview) -> CompletedTxn | None:
+        marker = read_marker(header, batch)
+        state = self._states.setdefault(header.producer_id, ProducerState())
+        if marker is None:
+            return None
+        first_offset = state.txn_first_offset
+        state.set_epoch(header.producer_epoch)
+        state.coordinator_epoch = marker.coordinator_epoch
+        state.timestamp = marker.timestamp
+        state.txn_first_offset = None
+        if first_offset is None:
+            return None
+        return CompletedTxn(header.producer_id, first_offset, header.base_offset, marker.is_abort)
+
+    def last_stable_offset(self, completed: CompletedTxn) -> int:
+        """Once ``completed`` has ended: where the first open transaction of another producer begins, else its end."""
+        # A producer has one open transaction, so the second at the latest is another's (but for a crafted snapshot).
+        for first_offset in self._first_offsets:
+            if self._ongoing[first_offset] != completed.producer_id:
+                return first_offset
+        return completed.last_offset + 1
+
+    def complete(self, completed: CompletedTxn) -> None:
+        """Take a transaction that ``append`` returned off the open ones.
+
+        Raises:
+            KafkaFailureError: TXN_NOT_STARTED, two transactions that began at one offset.
+        """
+        first_offset = completed.first_offset
+        if self._ongoing.pop(first_offset, None) is None:
+            raise KafkaFailureError(
+                FailureKind.TXN_NOT_STARTED,
+                f"the marker at offset {completed.last_offset} ends a transaction of producer "
+                f"{completed.producer_id} from offset {first_offset}, where another one began too and has ended",
+            )
+        del self._first_offsets[bisect_left(self._first_offsets, first_offset)]
+
+    def entries(self) -> list[ProducerEntry]:
+        """What a snapshot holds, in the order of its file."""
+        return [_entry(producer_id, self._states[producer_id]) for producer_id in long_hash_order(self._states)]
+
+    def snapshot(self) -> bytes:
+        """The bytes of a .snapshot file (shared/spec/formats.md section 7)."""
+        entries = self.entries()
+        covered = _SNAPSHOT_COUNT.pack(len(entries)) + b"".join(_SNAPSHOT_ENTRY.pack(*entry) for entry in entries)
+        return _SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, crc32c(covered)) + covered
+
+    def _open(self, first_offset: int, producer_id: int) -> None:
+        if first_offset not in self._ongoing:
+            insort(self._first_offsets, first_offset)
+        self._ongoing[first_offset] = producer_id
+
+
+def long_hash_order(keys: Iterable[int]) -> list[int]:
+    """The order of a ``java.util.HashMap<Long, ...>`` into which the distinct ``keys`` were put, in this order.
+
+    A bucket that holds so many keys that Java makes a tree of it (9 or more in a map that is at most 3/4 full) is
+    given in the order of insertion too, which Java's need not be.
+    """
+    keys = list(keys)
+    capacity = 16
+    while len(keys) > capacity * 3 // 4:
+        capacity *= 2
+    return sorted(keys, key=lambda key: _spread_hash(key) & capacity - 1)
+
+
+def _spread_hash(key: int) -> int:
+    folded = (key ^ key >> 32) & 0xFFFF_FFFF
+    return folded ^ folded >> 16
+
+
+def _entry(producer_id: int, state: ProducerState) -> ProducerEntry:
+    first_offset = state.txn_first_offset
+    return ProducerEntry(
+        producer_id,
+        state.epoch,
+        state.last_sequence,
+        state.last_offset,
+        state.offset_delta,
+        state.timestamp,
+        state.coordinator_epoch,
+        _NONE if first_offset is None else first_offset,
+    )

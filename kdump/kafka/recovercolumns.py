@@ -1,0 +1,213 @@
+"""Recovery of many batches at once, with the results of :class:`kdump.kafka.recover.SegmentRecovery`.
+
+CRCs, offsets and index entries are checked for a whole chunk; where one may fail the chunk is left to the walk over
+single batches.
+Of each producer's batches only those run in Python that can change more than "the last one": its markers, and the
+first and the last of each stretch between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.fast.headers import native_column, read_headers
+from kdump.fast.ragged import windows
+from kdump.format.batch import (
+    CONTROL,
+    CRC_START,
+    HEADER_SIZE,
+    MAGIC_OFFSET,
+    MAX_INT32,
+    TRANSACTIONAL,
+    parse_header,
+)
+from kdump.format.legacy import NO_TIMESTAMP
+from kdump.kafka.failures import KafkaFailureError
+from kdump.kafka.markers import InvalidRecordError
+from kdump.kafka.segmentindexes import BatchesPlan
+from kdump.log.walk import Chunk
+from kdump.wire.checksum import crc32, crc32c
+
+if TYPE_CHECKING:
+    from kdump.kafka.recover import SegmentRecovery
+
+_LEGACY_HEAD: Final = np.dtype(
+    [("offset", ">i8"), ("length", ">i4"), ("crc", ">u4"), ("magic", "i1"), ("attributes", "u1"), ("timestamp", ">i8")]
+)
+"""The smallest entry; in magic 0 the timestamp's place holds other fields."""
+
+_NO_PRODUCER: Final = -1
+_NO_EPOCH: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The entries of a chunk whose CRCs are right; every array has the shape (entries,)."""
+
+    base_offset: NDArray[np.int64]
+    last_offset: NDArray[np.int64]
+    max_timestamp: NDArray[np.int64]
+    leader_epoch: NDArray[np.int64]
+    """-1 for legacy entries."""
+    producer_id: NDArray[np.int64]
+    """-1 for legacy entries."""
+    attributes: NDArray[np.int64]
+    is_v2: NDArray[np.bool_]
+
+
+def take_chunk(recovery: SegmentRecovery, chunk: Chunk) -> bool:
+    """Take a chunk in, or return False with nothing changed.
+
+    Raises:
+        InvalidRecordError: recovery truncates behind a marker.
+        KafkaFailureError: recovery throws.
+    """
+    columns = _read(chunk)
+    if columns is None:
+        return False
+    relative = columns.last_offset - recovery.base_offset
+    if ((relative < 0) | (relative > MAX_INT32) | (columns.base_offset < 0)).any():
+        return False
+    count = len(chunk.starts)
+    plan = _plan_indexes(recovery, chunk, columns, count)
+    if plan is None:
+        return False
+    ended: InvalidRecordError | KafkaFailureError | None = None
+    for row in (taken := _producer_rows(columns, count)).tolist():
+        try:
+            _add_to_producer(recovery, chunk, row)
+        except (InvalidRecordError, KafkaFailureError) as error:
+            ended = error
+            count = row + 1
+            # What stood for a stretch may lie behind the end: what now is the last one stands for it.
+            for late in np.setdiff1d(_producer_rows(columns, row), taken).tolist():
+                _add_to_producer(recovery, chunk, late)
+            break
+    if ended is not None:
+        plan = _plan_indexes(recovery, chunk, columns, count)
+    # Of a plan that cannot fail no part can.
+    assert plan is not None
+    recovery.indexes.add_batches(plan)
+    _accept(recovery, chunk, columns, count)
+    v2_rows = np.flatnonzero(columns.is_v2[: count if ended is None else count - 1])
+    if v2_rows.size:
+        recovery.producers.end_offset = int(columns.last_offset[v2_rows[-1]]) + 1
+    if ended is not None:
+        raise ended
+    return True
+
+
+def _read(chunk: Chunk) -> _Columns | None:
+    """The chunk's entries as columns, None when one is not valid."""
+    view = chunk.data
+    data = np.frombuffer(view, np.uint8)
+    starts = np.array(chunk.starts, np.int64)
+    is_v2 = data[starts + MAGIC_OFFSET].view(np.int8) >= 2
+    if is_v2.all():
+        return _read_v2(view, data, starts, chunk)
+    ends = np.append(starts[1:], chunk.end)
+    v2_starts, v2_ends = starts[is_v2], ends[is_v2]
+    if (v2_ends - v2_starts < HEADER_SIZE).any():
+        return None
+    legacy_starts = starts[~is_v2]
+    heads = windows(data, _LEGACY_HEAD.itemsize)[legacy_starts].view(_LEGACY_HEAD)
+    crcs = [
+        crc32(view[start + MAGIC_OFFSET : end])
+        for start, end in zip(legacy_starts.tolist(), ends[~is_v2].tolist(), strict=True)
+    ]
+    headers = read_headers(data, v2_starts)
+    if crcs != heads["crc"].tolist() or not _crcs_hold(view, v2_starts.tolist(), v2_ends.tolist(), headers):
+        return None
+    offset = heads["offset"].astype(np.int64)
+    timestamp = heads["timestamp"].astype(np.int64)
+    timestamp[heads["magic"] == 0] = NO_TIMESTAMP
+    v2 = _v2_columns(headers)
+
+    def merged(of_v2: NDArray[np.int64], of_legacy: NDArray[np.int64] | int) -> NDArray[np.int64]:
+        column = np.empty(starts.size, np.int64)
+        column[is_v2] = of_v2
+        column[~is_v2] = of_legacy
+        return column
+
+    return _Columns(
+        merged(v2.base_offset, offset),
+        merged(v2.last_offset, offset),
+        merged(v2.max_timestamp, timestamp),
+        merged(v2.leader_epoch, _NO_EPOCH),
+        merged(v2.producer_id, _NO_PRODUCER),
+        merged(v2.attributes, 0),
+        is_v2,
+    )
+
+
+def _read_v2(view: memoryview, data: NDArray[np.uint8], starts: NDArray[np.int64], chunk: Chunk) -> _Columns | None:
+    if (np.diff(starts, append=chunk.end) < HEADER_SIZE).any():
+        return None
+    headers = read_headers(data, starts)
+    if not _crcs_hold(view, chunk.starts, [*chunk.starts[1:], chunk.end], headers):
+        return None
+    return _v2_columns(headers)
+
+
+def _crcs_hold(view: memoryview, starts: list[int], ends: list[int], headers: NDArray[np.void]) -> bool:
+    computed = [crc32c(view[start + CRC_START : end]) for start, end in zip(starts, ends, strict=True)]
+    crcs: list[int] = headers["crc"].tolist()
+    return computed == crcs
+
+
+def _v2_columns(headers: NDArray[np.void]) -> _Columns:
+    base_offset = native_column(headers, "base_offset")
+    return _Columns(
+        base_offset,
+        base_offset + native_column(headers, "last_offset_delta"),
+        native_column(headers, "max_timestamp"),
+        native_column(headers, "partition_leader_epoch"),
+        native_column(headers, "producer_id"),
+        native_column(headers, "attributes"),
+        np.ones(headers.size, np.bool_),
+    )
+
+
+def _producer_rows(columns: _Columns, count: int) -> NDArray[np.intp]:
+    """Which of the first ``count`` entries must be applied one by one, in order, to give each producer's state.
+
+    Between two markers, of batches of one producer with the same transactional bit the first may open a transaction
+    or break one; each one after it only replaces what is known of the last batch.
+    """
+    rows = np.flatnonzero(columns.producer_id[:count] >= 0)
+    if not rows.size:
+        return rows
+    rows = rows[np.argsort(columns.producer_id[rows], kind="stable")]
+    producer_id = columns.producer_id[rows]
+    kind = columns.attributes[rows] & (TRANSACTIONAL | CONTROL)
+    is_control = kind & CONTROL > 0
+    differs = (producer_id[1:] != producer_id[:-1]) | (kind[1:] != kind[:-1]) | is_control[1:]
+    return np.sort(rows[np.append(True, differs) | np.append(differs, True)])
+
+
+def _add_to_producer(recovery: SegmentRecovery, chunk: Chunk, row: int) -> None:
+    start = chunk.starts[row]
+    end = chunk.starts[row + 1] if row + 1 < len(chunk.starts) else chunk.end
+    batch = chunk.data[start:end]
+    recovery.add_to_producer(parse_header(batch), batch)
+
+
+def _plan_indexes(recovery: SegmentRecovery, chunk: Chunk, columns: _Columns, count: int) -> BatchesPlan | None:
+    return recovery.indexes.plan_batches(
+        chunk.position, chunk.starts[:count], columns.last_offset[:count], columns.max_timestamp[:count]
+    )
+
+
+def _accept(recovery: SegmentRecovery, chunk: Chunk, columns: _Columns, count: int) -> None:
+    """The first ``count`` entries are good."""
+    recovery.end = chunk.position + (chunk.starts[count] if count < len(chunk.starts) else chunk.end)
+    recovery.next_offset = int(columns.last_offset[count - 1]) + 1
+    epochs = columns.leader_epoch[:count]
+    highest = np.maximum.accumulate(epochs)
+    before = np.maximum(np.append(recovery.latest_leader_epoch, highest[:-1]), recovery.latest_leader_epoch)
+    for row in np.flatnonzero(epochs > before).tolist():
+        recovery.add_leader_epoch(int(epochs[row]), int(columns.base_offset[row]))

@@ -1,0 +1,61 @@
+"""Segments in memory, checked: what the tests of ``checks`` share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kdump.checks.holes import Behind
+from kdump.checks.ordered import OrderedChecks
+from kdump.checks.segment import CheckOptions, check_segment
+from kdump.codes import Codes, Finding
+from kdump.log.source import Source
+
+
+class MemorySource(Source):
+    """A file that is bytes; counts those that are read."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__("memory", len(data))
+        self._data = data
+        self.bytes_read = 0
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        part = self._data[position : position + len(view)]
+        view[: len(part)] = part
+        self.bytes_read += len(part)
+        return len(part)
+
+    def close(self) -> None:
+        pass
+
+
+def check(
+    *segments: bytes,
+    base_offsets: Iterable[int | None] = (0,),
+    behind: Behind | None = None,
+    options: CheckOptions | None = None,
+    ordered: OrderedChecks | None = None,
+) -> list[Finding]:
+    """All findings of a partition with these segments."""
+    ordered = ordered or OrderedChecks()
+    found = []
+    for data, base_offset in zip(segments, base_offsets, strict=True):
+        found += check_segment(MemorySource(data), base_offset, ordered, behind=behind, options=options)
+    return found + list(ordered.finish())
+
+
+def both_ways(*segments: bytes, base_offsets: Iterable[int | None] = (0,), **arguments: object) -> list[Finding]:
+    """The same, by tuples and by columns, which must agree."""
+    bases = list(base_offsets)
+    deep = bool(arguments.pop("deep", True))
+    results = [
+        check(*segments, base_offsets=bases, options=CheckOptions(deep=deep, columnar=columnar), **arguments)  # type: ignore[arg-type]
+        for columnar in (False, True)
+    ]
+    by_rows, by_columns = (sorted(result, key=str) for result in results)
+    assert by_rows == by_columns
+    return results[0]
+
+
+def codes(findings: Iterable[Finding]) -> list[Codes]:
+    return [finding.code for finding in findings]

@@ -1,0 +1,209 @@
+"""Structured output on the command line: views, fields, exit statuses, pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from batches import plain_rows, v2_batch
+from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, KDUMP, NAME, UNREADABLE, USAGE, dump, kdump
+
+from kdump.tables import BATCH as BATCH_TABLE
+from kdump.tables import RECORD, RECORD_METADATA
+
+OUTPUTS = [
+    ["--output", "jsonl"],
+    ["--output", "csv", "--records"],
+    ["--output", "table", "--records"],
+    ["--output", "jsonl", "--deep-iteration"],
+    ["--format", r"%o\n"],
+]
+IDS = [" ".join(words) for words in OUTPUTS]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / NAME).write_bytes(BATCH)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "columns"),
+    [
+        ([], BATCH_TABLE.names),
+        (["--batches"], BATCH_TABLE.names),
+        (["--batches", "--print-data-log"], BATCH_TABLE.names),
+        (["--deep-iteration"], RECORD_METADATA.names),
+        (["--records"], RECORD.names),
+        (["--print-data-log"], RECORD.names),
+        (["--deep-iteration", "--print-data-log"], RECORD.names),
+        (["--deep-iteration", "--records"], RECORD.names),
+        (["--key", "."], RECORD.names),
+        (["--header", "k"], RECORD.names),
+        (["--offset", "0:"], BATCH_TABLE.names),
+        (["--fields", "crc, lastOffset"], ("crc", "lastOffset")),
+        (["--records", "--fields", "value,file"], ("value", "file")),
+        (["--deep-iteration", "--fields", "headerKeys"], ("headerKeys",)),
+    ],
+)
+def test_views(folder: Path, words: list[str], columns: tuple[str, ...]) -> None:
+    status, out, errors = dump("--output", "csv", *words, NAME, cwd=folder)
+    assert (status, errors) == (CLEAN, [])
+    assert tuple(out[0].split(",")) == columns
+    status, out, _ = dump("--output", "jsonl", *words, NAME, cwd=folder)
+    assert status == CLEAN
+    assert all(tuple(json.loads(line)) == columns for line in out)
+
+
+def test_fields_help(folder: Path) -> None:
+    status, out, errors = dump("--fields", "help", cwd=folder)
+    assert (status, errors) == (CLEAN, [])
+    listed = {line.split()[0].rstrip(":") for line in out}
+    assert {*BATCH_TABLE.names, *RECORD.names, "headerKeys"} <= listed
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--fields", "offset"],
+        ["--fields", ""],
+        ["--records", "--fields", "offset,nosuch"],
+        ["--records", "--fields", "baseOffset"],
+        ["--skip-record-metadata"],
+        ["--verify-index-only"],
+        ["--value-decoder-class=LongDecoder"],
+        ["--output", "xml"],
+        ["-n", "1", "--tail", "1"],
+        ["-n", "x"],
+        ["--time", "now.."],
+        ["--isolation", "serializable"],
+    ],
+    ids=" ".join,
+)
+def test_usage(folder: Path, words: list[str]) -> None:
+    status, out, errors = dump("--output", "jsonl", *words, NAME, cwd=folder)
+    assert (status, out) == (USAGE, [])
+    assert errors[-1].startswith("Error: ")
+
+
+@pytest.mark.parametrize("option", ["--key", "--value", "--header"])
+def test_batches_cannot_be_chosen_by_contents(folder: Path, option: str) -> None:
+    assert dump("--output", "jsonl", "--batches", option, "nowhere", NAME, cwd=folder)[0] == USAGE
+
+
+@pytest.mark.parametrize("words", [["--fields", "offset"], ["--batches", "--print-data-log"]], ids=" ".join)
+def test_options_of_structured_output_beside_text(folder: Path, words: list[str]) -> None:
+    assert dump(*words, NAME, cwd=folder)[0] == USAGE
+
+
+@pytest.mark.parametrize("words", OUTPUTS, ids=IDS)
+def test_exit_status(folder: Path, words: list[str]) -> None:
+    def status(name: str, data: bytes | None) -> int:
+        if data is not None:
+            (folder / name).write_bytes(data)
+        code, _, errors = dump(*words, name, NAME, cwd=folder)
+        assert not [line for line in errors if not line.startswith("kdump: ")]
+        return code
+
+    assert status("5.log", BATCH) == CLEAN
+    assert status("5.log", b"") == CLEAN
+    assert status("5.log", DAMAGED_BATCH) == DAMAGE
+    assert status("5.log", BATCH + b"tail") == DAMAGE
+    assert status("5.log", bytes(50)) == DAMAGE
+    assert status("7.log", None) == UNREADABLE
+    assert status("text", b"x") == UNREADABLE
+
+
+@pytest.mark.parametrize("words", OUTPUTS, ids=IDS)
+def test_the_other_files_are_still_dumped(folder: Path, words: list[str]) -> None:
+    (folder / "5.log").write_bytes(bytes(50))
+    alone = dump(*words, NAME, cwd=folder)[1]
+    both = dump(*words, "missing.log", "5.log", NAME, cwd=folder)
+    assert both[0] == UNREADABLE
+    assert both[1][-len(alone) :] == alone
+
+
+@pytest.mark.parametrize("batches", [1, 2_000])
+@pytest.mark.parametrize("words", OUTPUTS, ids=IDS)
+def test_head(folder: Path, words: list[str], batches: int) -> None:
+    (folder / NAME).write_bytes(BATCH * batches)
+    reader = subprocess.Popen(["head", "-n", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    run = subprocess.run(
+        [*KDUMP, "dump", *words, NAME], cwd=folder, stdout=reader.stdin, stderr=subprocess.PIPE, timeout=60, check=False
+    )
+    out, _ = reader.communicate(timeout=60)
+    assert (run.returncode, run.stderr) == (CLEAN, b"")
+    assert out.count(b"\n") == 1
+
+
+def test_topic_and_partition(tmp_path: Path) -> None:
+    folder = tmp_path / "my-topic-12"
+    folder.mkdir()
+    (folder / NAME).write_bytes(BATCH)
+    for cwd, path in ((tmp_path, "my-topic-12"), (folder, NAME), (folder, f"./{NAME}"), (tmp_path, str(folder))):
+        row = json.loads(kdump("dump", "--output", "jsonl", path, cwd=cwd).stdout)
+        assert (row["topic"], row["partition"]) == ("my-topic", 12)
+    row = json.loads(kdump("dump", "--output", "jsonl", "-", cwd=folder, stdin=BATCH).stdout)
+    assert (row["file"], row["topic"], row["partition"]) == ("-", None, None)
+
+
+def test_file_names_are_utf8_whatever_they_are(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"\xff")).mkdir()
+    (tmp_path / os.fsdecode(b"\xff/0.log")).write_bytes(BATCH)
+    run = kdump("dump", "--output", "jsonl", os.fsdecode(b"\xff/0.log"), cwd=tmp_path)
+    assert json.loads(run.stdout)["file"] == "\ufffd/0.log"
+
+
+def test_all_files_of_a_partition(tmp_path: Path) -> None:
+    source = Path(__file__).parents[2] / "fixtures" / "segments" / "v2-txn-0"
+    run = kdump("dump", "--output", "jsonl", "--all-files", str(source), cwd=tmp_path)
+    assert (run.returncode, run.stderr) == (CLEAN, b"")
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    assert {row["type"] for row in rows} == {"batch", "index", "timeindex", "txnindex", "producer"}
+    logs = [int(Path(row["file"]).stem) for row in rows if row["type"] == "batch"]
+    assert logs == sorted(logs)
+    text = kdump("dump", "--all-files", str(source), cwd=tmp_path).stdout.decode().splitlines()
+    headings = ("Dumping ", "Log starting offset: ")
+    assert len(rows) == len([line for line in text if not line.startswith(headings)])
+
+
+def test_csv_names_columns_where_they_change(tmp_path: Path) -> None:
+    (tmp_path / "0.log").write_bytes(BATCH)
+    (tmp_path / "0.index").write_bytes(bytes(4) + b"\0\0\0\1")
+    run = kdump("dump", "--output", "csv", "0.log", "0.log", "0.index", "0.log", cwd=tmp_path)
+    kinds = [line.split(",")[0] for line in run.stdout.decode().splitlines()]
+    assert kinds == ["type", "batch", "batch", "type", "index", "type", "batch"]
+
+
+@pytest.mark.parametrize("output", ["jsonl", "csv"])
+def test_resync_findings_are_rows(tmp_path: Path, output: str) -> None:
+    hole = b"\xff" * 300
+    (tmp_path / "0.log").write_bytes(BATCH + hole + v2_batch(plain_rows(2), base_offset=9))
+    words = ("--output", output, "--records", "0.log")
+    status, out, errors = dump(*words, cwd=tmp_path)
+    assert status == DAMAGE
+    assert [line for line in errors if "--resync" in line]
+    assert not [line for line in out if "finding" in line]
+    status, out, errors = dump("--resync", *words, cwd=tmp_path)
+    assert status == DAMAGE
+    assert len(errors) == 1
+    if output == "jsonl":
+        rows = [json.loads(line) for line in out]
+        assert [row["type"] for row in rows] == ["record"] * 3 + ["finding"] + ["record"] * 2
+        finding = rows[3]
+        assert (finding["position"], finding["length"], finding["continueAt"]) == (len(BATCH), len(hole), 9)
+        assert (finding["firstOffset"], finding["lastOffset"]) == (3, 8)
+
+
+def test_tail(folder: Path) -> None:
+    (folder / "3.log").write_bytes(v2_batch(plain_rows(4), base_offset=3))
+    for words in (["--output", "jsonl"], ["--output", "jsonl", "--records"], ["--format", r"%o\n"]):
+        whole = dump(*words, NAME, "3.log", cwd=folder)[1]
+        for count in (0, 5, 100):
+            assert dump(*words, "--tail", str(count), NAME, "3.log", cwd=folder)[1] == whole[-count or len(whole) :]
+    text = dump("--deep-iteration", "--tail", "2", NAME, "3.log", cwd=folder)[1]
+    assert [line.split()[2] for line in text if line.startswith("|")] == ["5", "6"]
+    assert dump("--tail", "1", "-", cwd=folder)[0] == USAGE
