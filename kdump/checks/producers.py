@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Final
 
 from kdump.checks.table import BatchRow
@@ -20,6 +21,8 @@ from kdump.format.snapshot import ProducerEntry
 HANGING_AFTER_MS: Final = 15 * 60 * 1000
 """transaction.max.timeout.ms by default: a coordinator aborts what is older."""
 _MOST_SEQUENCE_GAPS: Final = 1000
+_MOST_PRODUCERS: Final = 1 << 18
+"""Memory: more than any partition has at a time, brokers forget them after a day."""
 _NO_SEQUENCE: Final = -1
 """Of a producer whose next batch starts a new epoch: the sequence to come is 0."""
 
@@ -49,6 +52,8 @@ class ProducerChecks:
 
     def __init__(self, producers: Iterable[ProducerEntry] = (), *, is_coordinator: bool = False) -> None:
         self._producers: dict[int, _Producer] = {}
+        # (first offset, producer id) of open transactions, and of some that have ended since.
+        self._open: list[tuple[int, int]] = []
         self._is_coordinator = is_coordinator
         self._path: str | None = None
         self._holes = 0
@@ -62,6 +67,7 @@ class ProducerChecks:
             producer = _Producer(entry.producer_epoch, entry.last_sequence, 0, entry.coordinator_epoch)
             if entry.current_txn_first_offset >= 0:
                 producer.txn_first_offset = entry.current_txn_first_offset
+                heappush(self._open, (entry.current_txn_first_offset, entry.producer_id))
                 producer.txn_timestamp = entry.timestamp
                 producer.has_transactions = True
             self._producers[entry.producer_id] = producer
@@ -83,6 +89,8 @@ class ProducerChecks:
             return
         producer = self._producers.get(row.producer_id)
         if producer is None:
+            if len(self._producers) >= _MOST_PRODUCERS:
+                self._forget_idle()
             sequence = None if row.is_control else row.last_sequence
             producer = self._producers[row.producer_id] = _Producer(row.producer_epoch, sequence, self._holes)
         elif row.producer_epoch < producer.epoch:
@@ -98,7 +106,9 @@ class ProducerChecks:
 
     def step_over(self, row: BatchRow) -> None:
         """``row`` is the newest of a run of data batches of its producer, each the one after; the first was seen."""
-        self._producers[row.producer_id].last_sequence = row.last_sequence
+        producer = self._producers.get(row.producer_id)
+        if producer is not None:
+            producer.last_sequence = row.last_sequence
 
     def sequence_gaps(self, *, is_compacted: bool) -> Iterator[Finding]:
         """What was held back until this is known: the cleaner removes batches, whose sequences are missing then."""
@@ -159,6 +169,7 @@ class ProducerChecks:
         producer.has_transactions = row.is_transactional
         if row.is_transactional and producer.txn_first_offset is None:
             producer.txn_first_offset = row.base_offset
+            heappush(self._open, (row.base_offset, row.producer_id))
             producer.txn_timestamp = row.max_timestamp
             producer.txn_path, producer.txn_position = self._path, row.position
         producer.epoch = row.producer_epoch
@@ -195,6 +206,24 @@ class ProducerChecks:
             self._idle_markers += 1
             self._idle_marker = self._idle_marker or row
         elif row.marker_type == control.ABORT:
-            others = (other.txn_first_offset for other in self._producers.values())
-            stable = min((offset for offset in others if offset is not None), default=row.base_offset + 1)
-            self.aborted.append(AbortedTxn(0, row.producer_id, first, row.base_offset, stable))
+            stable = self._first_open_offset()
+            last_stable_offset = row.base_offset + 1 if stable is None else stable
+            self.aborted.append(AbortedTxn(0, row.producer_id, first, row.base_offset, last_stable_offset))
+
+    def _first_open_offset(self) -> int | None:
+        while self._open:
+            first, producer_id = self._open[0]
+            producer = self._producers.get(producer_id)
+            if producer is not None and producer.txn_first_offset == first:
+                return first
+            heappop(self._open)
+        return None
+
+    def _forget_idle(self) -> None:
+        """Keep the producers with an open transaction and the newer half: one that comes again is taken for new."""
+        half = len(self._producers) // 2
+        self._producers = {
+            producer_id: producer
+            for number, (producer_id, producer) in enumerate(self._producers.items())
+            if number >= half or producer.txn_first_offset is not None
+        }

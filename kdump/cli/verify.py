@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -13,10 +12,11 @@ from kdump.cli.common import common_options
 from kdump.cli.console import Console
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.engine.verify import Verification
-from kdump.log.source import Source, open_source
-from kdump.log.throttle import ThrottledSource
+from kdump.log.metered import MeteredSource
+from kdump.log.source import open_source
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.writers.findings import JUnitReport, finding_json, finding_line, summary_line
+from kdump.writers.summary import TerminalSummary
 
 
 @click.command(
@@ -65,7 +65,10 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
     report = JUnitReport(failing)
     reporter = console.reporter(verbose=given["verbose"])
     options = CheckOptions(deep=depth == "deep", limit=given["max_decompressed_size"])
-    verification = Verification(options, opened=_opener(given["rate"]), progress=reporter.progress)
+    verification = Verification(
+        options, opened=lambda path: MeteredSource(open_source(path), given["rate"], reporter.progress)
+    )
+    overview = TerminalSummary(width=console.width, color=console.color)
     damaged = unreadable = False
     for path in paths:
         try:
@@ -73,9 +76,11 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
                 if isinstance(item, Finding):
                     damaged |= item.severity in failing
                     report.add_finding(item)
+                    overview.add_finding(item)
                     text = finding_line(item, color=console.color) if output == "text" else finding_json(item)
                 else:
                     report.add_segment(item)
+                    overview.add_segment(item)
                     text = summary_line(item) if output == "text" else ""
                 if output != "junit":
                     console.out.write(text.encode("utf-8", "surrogateescape"))
@@ -85,11 +90,7 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
             console.show_error(error)
     if output == "junit":
         console.out.write(report.xml())
+    elif output == "text" and console.is_terminal:
+        console.out.write(overview.text().encode("utf-8", "surrogateescape"))
     console.close()
     return exit_status.combined(damaged=damaged, unreadable=unreadable)
-
-
-def _opener(rate: int | None) -> Callable[[str], Source]:
-    if rate is None:
-        return open_source
-    return lambda path: ThrottledSource(open_source(path), rate)

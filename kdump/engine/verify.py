@@ -7,7 +7,7 @@ walk saw. Findings come as they are made, behind each segment its summary.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kdump.checks.holes import Behind
 from kdump.checks.indexes import LogView
-from kdump.checks.logdir import check_log_directory
+from kdump.checks.logdir import PartitionExtent, check_log_directory
 from kdump.checks.ordered import OrderedChecks
 from kdump.checks.segment import CheckOptions, Rows, check_segment
 from kdump.checks.siblings import (
@@ -51,8 +51,7 @@ class Verification:
 
     Args:
         options: how deep.
-        opened: opens a log; to be replaced where reading is to be slowed down.
-        progress: takes a path, the bytes of it that were read, and its size.
+        opened: opens a log; to be replaced where reading is to be watched.
     """
 
     def __init__(
@@ -60,11 +59,9 @@ class Verification:
         options: CheckOptions | None = None,
         *,
         opened: Callable[[str], Source] = open_source,
-        progress: Callable[[str, int, int | None], None] = lambda path, done, size: None,
     ) -> None:
         self._options = options or CheckOptions()
         self._open = opened
-        self._progress = progress
 
     def path(self, path: str) -> Iterator[Item]:
         """Check what one PATH stands for.
@@ -97,13 +94,17 @@ class Verification:
         for error in errors:
             if not partitions or error.code is not Codes.NO_SEGMENTS:
                 raise error
+        extents: dict[tuple[str, int], PartitionExtent | None] = {}
         for folder, segments in partitions.items():
-            yield from self._segments(segments, folder)
-        if any(parse_partition_directory(os.path.basename(folder)) for folder in partitions if folder != directory):
-            yield from check_log_directory(directory, {})
+            extent = yield from self._segments(segments, folder)
+            name = parse_partition_directory(os.path.basename(folder))
+            if name is not None and folder != directory:
+                extents[name] = extent
+        if extents:
+            yield from check_log_directory(directory, extents)
 
-    def _segments(self, segments: list[str], folder: str | None) -> Iterator[Item]:
-        """Segments of one partition in order; ``folder``: all of its directory."""
+    def _segments(self, segments: list[str], folder: str | None) -> Generator[Item, None, PartitionExtent | None]:
+        """Segments of one partition in order; ``folder``: all of its directory. Returns what they cover."""
         directory = os.path.dirname(os.path.abspath(segments[0]))
         topic, _ = parse_partition_directory(os.path.basename(directory)) or ("", 0)
         ordered = OrderedChecks(producers=_snapshot_at(segments[0]) or (), is_coordinator=topic in _COORDINATOR_TOPICS)
@@ -114,6 +115,10 @@ class Verification:
         yield from ordered.finish()
         if folder is not None:
             yield from check_partition_files(folder, seen.summary())
+        first_base, last_base = _base_offset(segments[0]), _base_offset(segments[-1])
+        if first_base is None or last_base is None:
+            return None
+        return PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base)
 
     def _segment(self, path: str, behind: list[str], ordered: OrderedChecks, seen: _Partition) -> Iterator[Item]:
         counts = dict.fromkeys(Severity, 0)
@@ -135,7 +140,6 @@ class Verification:
             if counts[Severity.ERROR] and size is not None and base_offset is not None:
                 producers = ProducerStates.from_snapshot(_snapshot_at(path))
                 recovery = recover(source, base_offset, producers, want_indexes=False)
-        self._progress(path, size or 0, size)
         seen.add(rows, is_compacted=ordered.is_compacted)
         if size is not None and base_offset is not None and path.endswith(Kind.LOG.value):
             log = rows.log_view(base_offset, size, holes)
@@ -292,3 +296,18 @@ def _snapshot_at(path: str) -> list[ProducerEntry]:
         return parse_snapshot(read_whole(sibling(path, Kind.SNAPSHOT)))
     except KdumpError:
         return []
+
+
+def verify(path: str, *, deep: bool = True) -> Iterator[Finding]:
+    """What is wrong with a segment file, a partition directory or a log directory.
+
+    Args:
+        path: the file or directory; ``-`` is standard input.
+        deep: decode every record; False: framing and checksums only.
+
+    Raises:
+        KdumpError: the path cannot be looked at.
+    """
+    for item in Verification(CheckOptions(deep=deep)).path(os.fspath(path)):
+        if isinstance(item, Finding):
+            yield item

@@ -7,9 +7,9 @@ the Kafka release named in :mod:`kdump.kafka.failures`). As in recovery, neither
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from types import MappingProxyType
 from typing import Final, NamedTuple, Self
 
@@ -69,6 +69,7 @@ class ProducerStates:
         self.end_offset = end_offset
         self._states: dict[int, ProducerState] = {}
         self._ongoing: dict[int, int] = {}
+        # A heap of the keys of _ongoing; those of ended transactions are dropped when they come to its top.
         self._first_offsets: list[int] = []
 
     @classmethod
@@ -161,11 +162,19 @@ class ProducerStates:
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
         """Once ``completed`` has ended: where the first open transaction of another producer begins, else its end."""
-        # A producer has one open transaction, so the second at the latest is another's (but for a crafted snapshot).
-        for first_offset in self._first_offsets:
-            if self._ongoing[first_offset] != completed.producer_id:
-                return first_offset
-        return completed.last_offset + 1
+        own = []
+        found = None
+        while self._first_offsets and found is None:
+            first_offset = self._first_offsets[0]
+            if self._ongoing.get(first_offset, completed.producer_id) != completed.producer_id:
+                found = first_offset
+            else:
+                heappop(self._first_offsets)
+                if first_offset in self._ongoing:
+                    own.append(first_offset)
+        for first_offset in own:
+            heappush(self._first_offsets, first_offset)
+        return completed.last_offset + 1 if found is None else found
 
     def complete(self, completed: CompletedTxn) -> None:
         """Take a transaction that ``append`` returned off the open ones.
@@ -180,7 +189,6 @@ class ProducerStates:
                 f"the marker at offset {completed.last_offset} ends a transaction of producer "
                 f"{completed.producer_id} from offset {first_offset}, where another one began too and has ended",
             )
-        del self._first_offsets[bisect_left(self._first_offsets, first_offset)]
 
     def entries(self) -> list[ProducerEntry]:
         """What a snapshot holds, in the order of its file."""
@@ -194,7 +202,7 @@ class ProducerStates:
 
     def _open(self, first_offset: int, producer_id: int) -> None:
         if first_offset not in self._ongoing:
-            insort(self._first_offsets, first_offset)
+            heappush(self._first_offsets, first_offset)
         self._ongoing[first_offset] = producer_id
 
 

@@ -38,10 +38,11 @@ def summary_line(summary: SegmentSummary) -> str:
         parts.append(f"offsets {summary.first_offset}..{summary.last_offset}")
     found = [f"{count} {severity.value}" for severity, count in summary.counts.items() if count]
     text = f"{escaped(summary.path)}: {', '.join(parts)}: {', '.join(found) or 'clean'}"
-    return text + (f"; if recovered: {_recovery(summary.recovery)}" if summary.recovery is not None else "") + "\n"
+    return text + (f"; if recovered: {recovery_text(summary.recovery)}" if summary.recovery is not None else "") + "\n"
 
 
-def _recovery(recovery: Recovery) -> str:
+def recovery_text(recovery: Recovery) -> str:
+    """What LogSegment.recover would do to a segment."""
     if recovery.failure is not None:
         return f"fails, {recovery.failure.message}"
     if recovery.outcome is Outcome.TRUNCATED:

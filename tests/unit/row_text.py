@@ -66,5 +66,5 @@ def control(row: Row) -> str:
     if name in ("ABORT", "COMMIT"):
         return f" endTxnMarker: {name} coordinatorEpoch: {value['coordinatorEpoch']}"
     if name in KRAFT_LABELS:
-        return f" {KRAFT_LABELS[name]} {json.dumps(value)}"
+        return f" {KRAFT_LABELS[name]} {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}"
     return f" controlType: {name}"

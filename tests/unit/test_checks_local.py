@@ -27,7 +27,7 @@ from fast_reference import Row, encode
 from kdump.checks.holes import Behind
 from kdump.checks.ordered import OrderedChecks
 from kdump.checks.segment import CheckOptions, check_segment
-from kdump.codes import Codes, Severity
+from kdump.codes import Codes, KdumpError, Severity
 from kdump.format.index import OffsetEntry
 from kdump.wire import compression
 
@@ -287,3 +287,53 @@ def test_quick_never_decompresses_and_reads_each_byte_once(monkeypatch: pytest.M
         options = CheckOptions(deep=False, columnar=columnar)
         assert list(check_segment(source, 0, OrderedChecks(), options=options)) == []
         assert source.bytes_read == len(log)
+
+
+class FailingSource(MemorySource):
+    """A block that cannot be read."""
+
+    def __init__(self, data: bytes, first: int, last: int) -> None:
+        super().__init__(data)
+        self._bad = range(first, last)
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        until = max(0, min(len(view), self._bad.start - position)) if position < self._bad.stop else len(view)
+        count = super().read_into(view[:until], position)
+        if until < len(view) and position + until in self._bad:
+            raise KdumpError(Codes.UNREADABLE, "Input/output error", path=self.path, position=position + until)
+        return count
+
+
+def test_a_block_that_cannot_be_read_is_a_finding() -> None:
+    batches = [v2_batch(plain_rows(20, 40), base_offset=20 * number) for number in range(40)]
+    log = b"".join(batches)
+    found = list(check_segment(FailingSource(log, 8192, 12288), 0, OrderedChecks()))
+    assert codes(found) == [Codes.UNREADABLE]
+    hole = found[0]
+    size = len(batches[0])
+    assert (hole.position, hole.first_offset) == (8192 // size * size, 8192 // size * 20)
+    assert hole.last_offset == -(-12288 // size) * 20 - 1
+
+
+class PipeSource(MemorySource):
+    """Bytes of which the end is not known."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.size = None
+
+
+@pytest.mark.parametrize("columnar", [None, True, False])
+def test_a_stream(columnar: bool | None) -> None:
+    log = FIRST + flipped(SECOND, 70) + THIRD + bytes(50)
+    found = list(check_segment(PipeSource(log), None, OrderedChecks(), options=CheckOptions(columnar=columnar)))
+    assert codes(found) == [Codes.BATCH_CRC, Codes.ZERO_FILL]
+
+
+def test_large_segments_use_columns_and_give_every_row_once() -> None:
+    log = b"".join(v2_batch(plain_rows(1), base_offset=number) for number in range(9000))
+    rows: list[int] = []
+    source = MemorySource(log)
+    found = check_segment(source, 0, OrderedChecks(), on_rows=lambda part: rows.extend(part["base_offset"].tolist()))
+    assert list(found) == []
+    assert rows == list(range(9000))

@@ -160,3 +160,13 @@ def test_a_snapshot_says_what_was_before() -> None:
     wrong = Log().write(1, 10, epoch=2, txn=True).write(2, 7)
     assert Codes.PRODUCER_EPOCH_BACKWARDS in codes(check(wrong.data, ordered=OrderedChecks(producers=entries)))
     assert Codes.SEQUENCE_GAP in codes(check(wrong.data, ordered=OrderedChecks(producers=entries)))
+
+
+def test_many_producers_are_forgotten_but_not_their_open_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdump.checks.producers._MOST_PRODUCERS", 8)
+    log = Log().write(1000, 0, txn=True)
+    for number in range(50):
+        log.write(number, 7)
+    log.write(0, 3)
+    found = found_in(log.mark(1000, 0))
+    assert found == []

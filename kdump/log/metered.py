@@ -1,0 +1,59 @@
+"""Reading that is watched, and slowed down beside a broker that needs the disk more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from kdump.log.source import Source
+
+_PIECE: Final = 1 << 18
+"""Bytes read at a time at a bounded rate: the pauses stay short."""
+
+
+class MeteredSource(Source):
+    """Another source; what is read of it is reported, and bounded.
+
+    Args:
+        source: where the bytes come from; closed with this one.
+        rate: bytes a second at most; None: unbounded.
+        progress: takes the path, the position reached, and the size (None: a stream).
+    """
+
+    def __init__(self, source: Source, rate: int | None, progress: Callable[[str, int, int | None], None]) -> None:
+        super().__init__(source.path, source.size)
+        self._source = source
+        self._rate = rate
+        self._progress = progress
+        self._began = time.monotonic()
+        self._read = 0
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        """See Source."""
+        if self._rate is None:
+            return self._noted(self._source.read_into(view, position), position)
+        filled = 0
+        while filled < len(view):
+            piece = view[filled : filled + _PIECE]
+            count = self._noted(self._source.read_into(piece, position + filled), position + filled)
+            filled += count
+            self._read += count
+            time.sleep(max(0.0, self._read / self._rate - (time.monotonic() - self._began)))
+            if count < len(piece):
+                break
+        return filled
+
+    def read_some(self, view: memoryview, position: int) -> int:
+        """See Source."""
+        if self._rate is not None:
+            return self.read_into(view, position)
+        return self._noted(self._source.read_some(view, position), position)
+
+    def close(self) -> None:
+        """See Source."""
+        self._source.close()
+
+    def _noted(self, count: int, position: int) -> int:
+        self._progress(self.path, position + count, self.size)
+        return count
