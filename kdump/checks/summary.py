@@ -10,12 +10,13 @@ from kdump.kafka.recover import Recovery
 
 @dataclass(frozen=True, slots=True)
 class SegmentSummary:
-    """A segment in one line."""
+    """A segment, or a file beside one that was looked at alone."""
 
     path: str
     size: int | None
     """Bytes; None: a stream."""
-    batches: int
+    batches: int | None
+    """None: a file without batches of its own."""
     first_offset: int | None
     last_offset: int | None
     counts: dict[Severity, int]

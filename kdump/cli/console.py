@@ -23,19 +23,28 @@ class Console:
     Args:
         color: ``auto``, ``always`` or ``never``.
         escapes: control characters are to be escaped on a terminal.
+        at_once: write every piece as it comes, also into a pipe: it is worth more than a system call.
         pager: show standard output in ``$PAGER`` when it is a terminal.
         show_traceback: with every error.
     """
 
     def __init__(
-        self, *, color: str = "auto", escapes: bool = True, pager: bool = False, show_traceback: bool = False
+        self,
+        *,
+        color: str = "auto",
+        escapes: bool = True,
+        at_once: bool = False,
+        pager: bool = False,
+        show_traceback: bool = False,
     ) -> None:
         self.is_terminal = os.isatty(_STDOUT)
         self.color = color == "always" or (color == "auto" and self.is_terminal and not os.environ.get("NO_COLOR"))
         self.width = shutil.get_terminal_size((_WIDTH_OF_A_PIPE, 24)).columns
         self._pager = _start_pager() if pager and self.is_terminal else None
         descriptor = self._pager.stdin.fileno() if self._pager and self._pager.stdin else _STDOUT
-        self.out = BlockWriter(descriptor, is_terminal=self.is_terminal, escapes=escapes)
+        self.out = BlockWriter(
+            descriptor, is_terminal=self.is_terminal or at_once, escapes=escapes and self.is_terminal
+        )
         self.errors = BlockWriter(_STDERR)
         self._show_traceback = show_traceback
         self._progress = ProgressLine(is_shown=os.isatty(_STDERR) and not self.is_terminal)

@@ -87,6 +87,7 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
     console = Console(
         color=given["color"],
         escapes=given["output"] != "table",
+        at_once=given["output"] == "table",
         pager=given["pager"],
         show_traceback=given["traceback"],
     )

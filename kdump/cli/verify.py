@@ -65,11 +65,20 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
     report = JUnitReport(failing)
     reporter = console.reporter(verbose=given["verbose"])
     options = CheckOptions(deep=depth == "deep", limit=given["max_decompressed_size"])
+    damaged = unreadable = False
+
+    def fail(error: KdumpError) -> None:
+        nonlocal unreadable
+        unreadable = True
+        report.add_error(error)
+        console.show_error(error)
+
     verification = Verification(
-        options, opened=lambda path: MeteredSource(open_source(path), given["rate"], reporter.progress)
+        options,
+        opened=lambda path: MeteredSource(open_source(path), given["rate"], reporter.progress),
+        on_error=fail,
     )
     overview = TerminalSummary(width=console.width, color=console.color)
-    damaged = unreadable = False
     for path in paths:
         try:
             for item in verification.path(path):
@@ -81,13 +90,14 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
                 else:
                     report.add_segment(item)
                     overview.add_segment(item)
+                    if reporter.verbose:
+                        read = "" if item.size is None else f"{item.size:,} bytes, "
+                        reporter.note(f"{item.path}: {read}{depth}")
                     text = summary_line(item) if output == "text" else ""
                 if output != "junit":
                     console.out.write(text.encode("utf-8", "surrogateescape"))
         except KdumpError as error:
-            unreadable = True
-            report.add_error(error.located(path))
-            console.show_error(error)
+            fail(error.located(path))
     if output == "junit":
         console.out.write(report.xml())
     elif output == "text" and console.is_terminal:

@@ -52,6 +52,7 @@ class Verification:
     Args:
         options: how deep.
         opened: opens a log; to be replaced where reading is to be watched.
+        on_error: takes what is wrong with one partition of several; None: the first one is raised behind the others.
     """
 
     def __init__(
@@ -59,9 +60,11 @@ class Verification:
         options: CheckOptions | None = None,
         *,
         opened: Callable[[str], Source] = open_source,
+        on_error: Callable[[KdumpError], None] | None = None,
     ) -> None:
         self._options = options or CheckOptions()
         self._open = opened
+        self._on_error = on_error
 
     def path(self, path: str) -> Iterator[Item]:
         """Check what one PATH stands for.
@@ -72,13 +75,14 @@ class Verification:
         if os.path.isdir(path):
             yield from self._directory(path)
             return
-        name = None if reads_once(path) or path == STDIN else parse_file_name(path)
-        if name is None and not (path == STDIN or reads_once(path)):
+        is_stream = path == STDIN or reads_once(path)
+        name = None if is_stream else parse_file_name(path)
+        if name is None and not is_stream:
             code = Codes.NOT_A_SEGMENT_FILE if os.path.lexists(path) else Codes.MISSING
             raise KdumpError(code, code.value.title, path=path)
         if name is not None and name.kind not in (Kind.LOG, Kind.CHECKPOINT):
-            # A sibling is nothing without its log.
-            read_whole(path)
+            # A sibling is checked with its log; opened here, so that its own absence is not taken for the log's.
+            open_source(path).close()
             log = sibling(path, Kind.LOG)
             if name.kind is Kind.SNAPSHOT or not os.path.exists(log):
                 yield from self._alone(path, name.kind)
@@ -91,9 +95,10 @@ class Verification:
         partitions: dict[str, list[str]] = {}
         for segment in segment_files(directory, errors.append):
             partitions.setdefault(os.path.dirname(segment), []).append(segment)
-        for error in errors:
-            if not partitions or error.code is not Codes.NO_SEGMENTS:
-                raise error
+        if not partitions and any(segment_files(directory, lambda error: None, all_files=True)):
+            # Its logs are gone, and what belongs to them is not.
+            errors = [error for error in errors if error.code is not Codes.NO_SEGMENTS]
+            yield from check_partition_files(directory, LogSummary(None))
         extents: dict[tuple[str, int], PartitionExtent | None] = {}
         for folder, segments in partitions.items():
             extent = yield from self._segments(segments, folder)
@@ -102,6 +107,10 @@ class Verification:
                 extents[name] = extent
         if extents:
             yield from check_log_directory(directory, extents)
+        for error in errors:
+            if self._on_error is None:
+                raise error
+            self._on_error(error)
 
     def _segments(self, segments: list[str], folder: str | None) -> Generator[Item, None, PartitionExtent | None]:
         """Segments of one partition in order; ``folder``: all of its directory. Returns what they cover."""
@@ -112,7 +121,11 @@ class Verification:
         for number, segment in enumerate(segments):
             behind = segments[number + 1 :] or _behind(segment)
             yield from self._segment(segment, behind, ordered, seen)
-        yield from ordered.finish()
+        is_whole = folder is not None or not _behind(segments[-1])
+        for finding in ordered.finish():
+            # What is open at the end of one segment of several may be closed in the next.
+            is_open = finding.code is Codes.TRANSACTION_OPEN and not is_whole
+            yield replace(finding, graded=Severity.INFO) if is_open else finding
         if folder is not None:
             yield from check_partition_files(folder, seen.summary())
         first_base, last_base = _base_offset(segments[0]), _base_offset(segments[-1])
@@ -141,7 +154,8 @@ class Verification:
                 producers = ProducerStates.from_snapshot(_snapshot_at(path))
                 recovery = recover(source, base_offset, producers, want_indexes=False)
         seen.add(rows, is_compacted=ordered.is_compacted)
-        if size is not None and base_offset is not None and path.endswith(Kind.LOG.value):
+        # An empty log is clean, whatever lies beside it.
+        if size and base_offset is not None and path.endswith(Kind.LOG.value):
             log = rows.log_view(base_offset, size, holes)
             for finding in check_segment_files(
                 path, log, is_closed=bool(behind), aborted=ordered.aborted, is_compacted=ordered.is_compacted
@@ -149,16 +163,18 @@ class Verification:
                 yield _counted(finding, path, counts)
         yield SegmentSummary(path, size, rows.count, rows.first_offset, rows.last_offset, counts, recovery)
 
-    def _alone(self, path: str, kind: Kind) -> Iterator[Finding]:
+    def _alone(self, path: str, kind: Kind) -> Iterator[Item]:
         """A sibling file without its log."""
         data = read_whole(path)
+        counts = dict.fromkeys(Severity, 0)
         found: Iterable[Finding] = ()
         if kind is Kind.SNAPSHOT:
             found = check_snapshot(data, _base_offset(path) or 0)
         elif kind is Kind.TXN_INDEX:
             found = check_txn_index(data, None)
         for finding in found:
-            yield replace(finding, path=path)
+            yield _counted(finding, path, counts)
+        yield SegmentSummary(path, len(data), None, None, None, counts, None)
 
 
 class _Rows:

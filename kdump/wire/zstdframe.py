@@ -98,6 +98,7 @@ def _frame(data: memoryview, start: int) -> _Frame:
     single_segment = descriptor >> 5 & 1
     content_size_bytes = (single_segment, 2, 4, 8)[descriptor >> 6]
     position = start + 5 + (not single_segment) + (0, 1, 2, 4)[descriptor & 3] + content_size_bytes
+    declared = int.from_bytes(data[position - content_size_bytes : position], "little")
     bound = 0
     last = False
     while not last:
@@ -108,6 +109,9 @@ def _frame(data: memoryview, start: int) -> _Frame:
         bound += _BLOCK_MAX if kind == _COMPRESSED else length
         position += 3 + (1 if kind == _RLE else length)
     position += 4 if descriptor & 4 else 0
+    # The library would allocate what the header declares.
+    if declared > bound:
+        raise _damage(f"the frame declares {declared:,} bytes, its blocks give {bound:,} at most")
     return _Frame(position, bound, is_whole=True) if position <= size else _Frame(size, bound, is_whole=False)
 
 

@@ -25,18 +25,19 @@ class BlockWriter:
 
     Args:
         descriptor: where the bytes go.
-        is_terminal: None: ask the descriptor. A pager's pipe is one, too.
-        escapes: False when control characters are escaped already (what is left are colours).
+        at_once: write every call; None: on a terminal.
+        escapes: escape control characters; None: on a terminal.
 
     Raises:
         BrokenPipeError: the reader is gone.
         OSError: the descriptor cannot be written.
     """
 
-    def __init__(self, descriptor: int, *, is_terminal: bool | None = None, escapes: bool = True) -> None:
+    def __init__(self, descriptor: int, *, at_once: bool | None = None, escapes: bool | None = None) -> None:
+        is_terminal = os.isatty(descriptor)
         self._descriptor = descriptor
-        self._at_once = os.isatty(descriptor) if is_terminal is None else is_terminal
-        self._escapes = self._at_once and escapes
+        self._at_once = is_terminal if at_once is None else at_once
+        self._escapes = is_terminal if escapes is None else escapes
         self._pending: list[bytes | memoryview] = []
         self._size = 0
 
@@ -45,6 +46,8 @@ class BlockWriter:
         if self._escapes:
             text = bytes(data).decode("utf-8", "surrogateescape")
             data = escaped(text, keep=_LAYOUT).encode("utf-8", "surrogateescape")
+        if not len(data):
+            return
         self._pending.append(data)
         self._size += len(data)
         if self._size >= _BLOCK_SIZE or self._at_once:

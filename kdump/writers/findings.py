@@ -31,7 +31,7 @@ def finding_line(finding: Finding, *, color: bool) -> str:
 
 def summary_line(summary: SegmentSummary) -> str:
     """A segment in one line, with the words ``if recovered`` where recovery would do something to it."""
-    parts = [f"{summary.batches:,} batches"]
+    parts = [] if summary.batches is None else [f"{summary.batches:,} batches"]
     if summary.size is not None:
         parts.append(f"{summary.size:,} bytes")
     if summary.first_offset is not None:
@@ -92,26 +92,39 @@ class JUnitReport:
             suite = Xml.SubElement(root, "testsuite", name="paths", tests=count, failures="0", errors=count)
             for error in self._errors:
                 case = Xml.SubElement(suite, "testcase", classname="paths", name=_legal(error.path or ""))
-                Xml.SubElement(case, "error", type=error.code.value.name, message=_legal(error.message))
+                element = Xml.SubElement(case, "error", type=error.code.value.name, message=_legal(error.message))
+                element.text = _legal(str(error))
+        for name in ("tests", "failures", "errors"):
+            root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
         Xml.indent(root)
         document: bytes = Xml.tostring(root, encoding="utf-8", xml_declaration=True)
         return document + b"\n"
 
     def _add_case(self, suite: Xml.Element, folder: str, name: str, found: list[Finding]) -> None:
         case = Xml.SubElement(suite, "testcase", classname=_legal(folder), name=_legal(name))
-        others = []
-        for finding in found:
-            text = f"{finding.code.value.code} {finding.code.value.name} {finding}"
-            if finding.severity in self._failing:
-                Xml.SubElement(case, "failure", type=finding.code.value.name, message=_legal(text))
-            else:
-                others.append(f"{finding.severity.value}: {text}")
+        failing = [finding for finding in found if finding.severity in self._failing]
+        if failing:
+            # One element with a line a finding: most readers look at the first one only, and show its text.
+            first = failing[0]
+            count = "" if len(failing) == 1 else f" (and {len(failing) - 1} more)"
+            failure = Xml.SubElement(
+                case, "failure", type=first.code.value.name, message=_legal(f"{first.code.value.code} {first}{count}")
+            )
+            failure.text = _lines(failing)
+        others = [finding for finding in found if finding.severity not in self._failing]
         if others:
-            Xml.SubElement(case, "system-out").text = _legal("\n".join(others))
+            Xml.SubElement(case, "system-out").text = _lines(others)
 
     def _case(self, path: str) -> list[Finding]:
         folder, name = os.path.split(path)
         return self._cases[folder or "."].setdefault(name, [])
+
+
+def _lines(found: list[Finding]) -> str:
+    return "".join(
+        _legal(f"{finding.severity.value} {finding.code.value.code} {finding.code.value.name} {finding}\n")
+        for finding in found
+    )
 
 
 def _legal(text: str) -> str:

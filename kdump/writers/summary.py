@@ -52,7 +52,7 @@ class TerminalSummary:
             offsets = "" if segment.first_offset is None else f"{segment.first_offset}..{segment.last_offset}"
             cells = (
                 escaped(segment.path),
-                f"{segment.batches:,}",
+                "" if segment.batches is None else f"{segment.batches:,}",
                 "" if segment.size is None else f"{segment.size:,}",
                 offsets,
                 str(errors or ""),

@@ -14,6 +14,7 @@ import pytest
 from crc32c import crc32c
 
 from kdump.format.snapshot import parse_snapshot
+from kdump.kafka.failures import FailureKind
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import Outcome, Recovery, recover
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE
@@ -29,6 +30,8 @@ pytestmark = pytest.mark.oracle
 
 FIXED_SEED = 12345
 BASE_SIZE_LIMIT = 200_000
+_PAYLOAD_ERRORS = ("org.xerial.snappy.SnappyError", "java.nio.BufferUnderflowException")
+"""What a broken snappy or lz4 container of a compressed marker throws in places; the model has one answer for all."""
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 KEPT = Path(__file__).parents[2] / "build" / "oracle" / "recoveries"
 """Where the cases on which model and broker differ are kept."""
@@ -142,13 +145,17 @@ def compare(broker: Broker, cases: list[Case]) -> None:
             continue
         for path in (DecodePath.SCALAR, DecodePath.COLUMNAR):
             got = model(case, broker.directory, path)
-            if got != expected:
+            if got != expected and not _is_payload_error(expected, got):
                 differing.append(f"{case.name} {path.name}: {_difference(expected, got)}")
                 shutil.copytree(broker.directory / "in" / case.name, KEPT / case.name, dirs_exist_ok=True)
     failed = sum(answer.failure is not None for answer in answers)
     cut = sum(answer.bytes_cut > 0 for answer in answers)
     print(f"{len(cases)} recoveries, {cut} of them cut, {failed} failed: {len(differing)} answers differ")
     assert not differing, "\n".join([f"cases in {KEPT}:", *differing])
+
+
+def _is_payload_error(expected: Answer, got: Answer) -> bool:
+    return got.failure == FailureKind.MARKER_PAYLOAD.java_class and expected.failure in _PAYLOAD_ERRORS
 
 
 def _difference(expected: Answer, got: Answer) -> str:

@@ -52,7 +52,7 @@ def both_ways(*segments: bytes, base_offsets: Iterable[int | None] = (0,), **arg
         check(*segments, base_offsets=bases, options=CheckOptions(deep=deep, columnar=columnar), **arguments)  # type: ignore[arg-type]
         for columnar in (False, True)
     ]
-    by_rows, by_columns = (sorted(result, key=str) for result in results)
+    by_rows, by_columns = (sorted(result, key=repr) for result in results)
     assert by_rows == by_columns
     return results[0]
 

@@ -15,6 +15,7 @@ from kdump.scan.selection import RowBudget, Selection
 from kdump.scan.target import target_by_path
 from kdump.scan.view import DecodePath, ViewOptions
 from kdump.tables import BATCH, RECORD, Table
+from kdump.writers.formatted import FormatLines
 from kdump.writers.printers import RowLines
 
 Row = dict[str, Any]
@@ -44,6 +45,7 @@ def run_rows(
     *,
     syntax: Literal["jsonl", "csv"] = "jsonl",
     fields: tuple[str, ...] | None = None,
+    template: str | None = None,
     selection: Selection | None = None,
     take: int | None = None,
     skip: int = 0,
@@ -51,12 +53,14 @@ def run_rows(
     verbose: bool = False,
     **options: Any,
 ) -> RowRun:
-    """Dump these files as rows; ``options`` are those of RowOptions."""
+    """Dump these files as rows, or by a format string; ``options`` are those of RowOptions."""
     out: list[bytes] = []
     errors: list[str] = []
     notes: list[str] = []
     view = ViewOptions(with_records=table.type == RECORD.type, selection=selection or Selection(), path=path)
     settings = RowOptions(lambda context: RowLines(syntax, fields, context), table, fields, view)
+    if template is not None:
+        settings = replace(settings, lines=lambda context: FormatLines(template, context))
     run = RowDump(
         replace(settings, **options),
         lambda text: out.append(bytes(text)),

@@ -128,7 +128,7 @@ class Partition:
         )
 
 
-def partition(seed: int, *, is_compacted: bool, batch_count: int = 30) -> Partition:
+def partition(seed: int, *, is_compacted: bool, batch_count: int = 20) -> Partition:
     made = Partition(random.Random(seed), is_compacted)
     made.write(batch_count)
     return made

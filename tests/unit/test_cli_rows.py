@@ -108,13 +108,10 @@ def test_exit_status(folder: Path, words: list[str]) -> None:
         assert not [line for line in errors if not line.startswith("kdump: ")]
         return code
 
-    assert status("5.log", BATCH) == CLEAN
     assert status("5.log", b"") == CLEAN
     assert status("5.log", DAMAGED_BATCH) == DAMAGE
     assert status("5.log", BATCH + b"tail") == DAMAGE
-    assert status("5.log", bytes(50)) == DAMAGE
     assert status("7.log", None) == UNREADABLE
-    assert status("text", b"x") == UNREADABLE
 
 
 @pytest.mark.parametrize("words", OUTPUTS, ids=IDS)

@@ -89,15 +89,17 @@ def test_options(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_option_that_is_mentioned_exists(name: str) -> None:
-    known = set().union(*map(declared_options, NAMES)) if name == "kdump" else declared_options(name)
-    mentioned = {option for option in OPTION.findall(manual(name)) if option.startswith("--")}
+    # A page may point to options of another command; calls of Kafka's own tools, over several lines, do not count.
+    known = set().union(*map(declared_options, NAMES))
+    text = re.sub(r"kafka-[\w-]+\.sh -(?:.*\\\n)*.*", "", manual(name))
+    mentioned = {option for option in OPTION.findall(text) if option.startswith("--")}
     assert mentioned <= known
 
 
 def test_options_in_the_readme_exist() -> None:
     table = re.findall(r"`(--[\w-]+)", (ROOT / "README.md").read_text())
     assert table
-    assert set(table) <= declared_options("kdump-dump")
+    assert set(table) <= set().union(*map(declared_options, NAMES))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -118,6 +120,8 @@ def test_catalogue_of_codes() -> None:
     text = section("kdump", "CODES").replace("\\-", "-")
     listed = re.findall(r"^\.B (KD\d+) (\S+)$", text, flags=re.MULTILINE)
     assert listed == [(entry.value.code, entry.value.name) for entry in Codes]
+    severity = dict(re.findall(r"^\.B (KD\d+) \S+\n(?:(?!\.).*\n)*?.*\[(\w+)\]$", text, flags=re.MULTILINE))
+    assert severity.items() <= {entry.value.code: entry.value.severity.value for entry in Codes}.items()
     assert len({code for code, _ in listed}) == len({name for _, name in listed}) == len(listed)
 
 

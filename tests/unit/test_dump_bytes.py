@@ -111,7 +111,8 @@ def test_captured_bytes(captures: Captures, partition: str) -> None:
 @pytest.mark.parametrize("table", TABLES, ids=["batch", "record", "metadata"])
 @pytest.mark.parametrize("syntax", ["jsonl", "csv"])
 def test_decode_paths_write_the_same(captures: Captures, table: Table, syntax: Any) -> None:
-    for partition in captures.partitions()[1::2]:
+    # CSV differs in its quoting only.
+    for partition in captures.partitions()[:: 1 if syntax == "jsonl" else 4]:
         logs = [path for path in captures.segment_files(partition) if path.name.endswith((".log", ".checkpoint"))]
         scalar, columnar = (run_rows(logs, table, syntax=syntax, path=path) for path in BOTH_PATHS)
         assert scalar == columnar, partition

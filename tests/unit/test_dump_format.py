@@ -8,6 +8,7 @@ import pytest
 from batches import NOW, message, v2_batch, wrapper
 from cli_runs import CLEAN, USAGE, kdump
 from fast_reference import Row
+from row_runs import run_rows
 
 NAME = "00000000000000000040.log"
 HEADERS = [(b"h", b"1"), (b"\xff", None), (b"", b"x=y")]
@@ -25,7 +26,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def formatted(folder: Path, template: str, *words: str) -> bytes:
+def formatted(folder: Path, template: str) -> bytes:
+    run = run_rows([folder / "my-topic-7" / NAME], template=template)
+    assert run.errors == []
+    return run.output
+
+
+def on_the_command_line(folder: Path, template: str, *words: str) -> bytes:
     run = kdump("dump", "--format", template, *words, "my-topic-7", cwd=folder)
     assert (run.returncode, run.stderr) == (CLEAN, b"")
     return run.stdout
@@ -36,7 +43,6 @@ def formatted(folder: Path, template: str, *words: str) -> bytes:
     [
         ("t", b"my-topic", b"my-topic"),
         ("p", b"7", b"7"),
-        ("f", f"my-topic-7/{NAME}".encode(), f"my-topic-7/{NAME}".encode()),
         ("o", b"40", b"41"),
         ("T", b"%d" % (NOW + 5), b"%d" % (NOW + 6)),
         ("d", b"%d" % (NOW + 5), b"%d" % (NOW + 6)),
@@ -77,10 +83,14 @@ def test_escapes(folder: Path, escape: str, expected: bytes) -> None:
     assert formatted(folder, f"a{escape}é%o") == (b"a" + expected + "é40".encode()) + (b"a" + expected + "é41".encode())
 
 
+def test_file(folder: Path) -> None:
+    assert on_the_command_line(folder, r"%f\n") == f"my-topic-7/{NAME}\n".encode() * 2
+
+
 def test_no_line_end_is_added(folder: Path) -> None:
-    assert formatted(folder, "%o", "-n", "1") == b"40"
+    assert on_the_command_line(folder, "%o", "-n", "1") == b"40"
     assert formatted(folder, "") == b""
-    assert formatted(folder, r"%k\n%v\n", "--offset", ":41") == b"k\xff\0\n" + "wért\n".encode()
+    assert on_the_command_line(folder, r"%k\n%v\n", "--offset", ":41") == b"k\xff\0\n" + "wért\n".encode()
 
 
 def test_every_byte_is_exact(tmp_path: Path) -> None:
@@ -104,7 +114,7 @@ def test_legacy_records(tmp_path: Path) -> None:
 
 def test_other_files_have_no_records(folder: Path) -> None:
     (folder / "my-topic-7" / NAME.replace(".log", ".index")).write_bytes(bytes(8))
-    assert formatted(folder, r"%o\n", "--all-files") == b"40\n41\n"
+    assert on_the_command_line(folder, r"%o\n", "--all-files") == b"40\n41\n"
 
 
 @pytest.mark.parametrize("template", ["%q", "%", "%1", r"\q", "\\", r"\x", r"\x4", r"\xgg", "%o%", "% o"])

@@ -1,7 +1,7 @@
 """The rows of ``--output jsonl`` hold what the real tool's ``--print-data-log`` holds, for every capture.
 
 The text is made anew from nothing but the rows, by the templates of shared/spec/dump-output.md sections 4 and 5, and
-compared with the recorded text.
+compared with the recorded text. That both decode paths write the same bytes is a test of its own (test_dump_bytes).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from row_runs import BOTH_PATHS, batches, records
+from row_runs import batches, records
 from row_text import batch_line, record_line
 
 from kdump.scan.view import DecodePath
@@ -20,21 +20,20 @@ from tests.harness.captures import Captures, partition_names
 HEADINGS = ("Dumping ", "Log starting offset: ", "Snapshot end offset: ", "KRaft bootstrap snapshot")
 
 
-def text_of(path: Path, decode_path: DecodePath) -> Iterator[str]:
+def text_of(path: Path) -> Iterator[str]:
     """The lines of the batches and, below each, those of its records."""
     below = {
         position: list(rows)
-        for position, rows in groupby(records(path, path=decode_path), key=lambda row: row["position"])
+        for position, rows in groupby(records(path, path=DecodePath.COLUMNAR), key=lambda row: row["position"])
     }
-    for row in batches(path, path=decode_path):
+    for row in batches(path, path=DecodePath.COLUMNAR):
         yield batch_line(row)
         yield from map(record_line, below.pop(row["position"], ()))
     assert not below, "records without a batch"
 
 
-@pytest.mark.parametrize("path", BOTH_PATHS, ids=lambda path: path.name.lower())
 @pytest.mark.parametrize("partition", partition_names())
-def test_rows_hold_what_the_text_holds(captures: Captures, partition: str, path: DecodePath) -> None:
+def test_rows_hold_what_the_text_holds(captures: Captures, partition: str) -> None:
     compared = 0
     for golden in captures.goldens(partition):
         if golden.flags.name != "print" or not golden.files[0].endswith((".log", ".checkpoint")):
@@ -44,11 +43,10 @@ def test_rows_hold_what_the_text_holds(captures: Captures, partition: str, path:
         lines = [line for line in text.splitlines(keepends=True) if not line.startswith(HEADINGS)]
         if lines and lines[-1].startswith("Found "):
             lines.pop()
-        text = "".join(f"{line}\n" for line in text_of(golden.directory / golden.files[0], path))
+        text = "".join(f"{line}\n" for line in text_of(golden.directory / golden.files[0]))
         ours = text.splitlines(keepends=True)
         # Where the Java tool aborts the view of batches, which decodes nothing, goes on.
         assert ours[: len(lines)] == lines if outcome.status else ours == lines
         compared += 1
-
     if not compared:
         pytest.skip("no recorded text")

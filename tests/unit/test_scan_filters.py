@@ -26,7 +26,7 @@ MOST_BYTES = 200_000
 EXAMPLES = settings(
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-    max_examples=120,
+    max_examples=60,
 )
 
 

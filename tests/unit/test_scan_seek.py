@@ -132,7 +132,7 @@ def test_corrupt_index(segment: Path, rows: list[Row], tmp_path: Path, suffix: s
 
 
 @given(st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_in_the_indexes(segment: Path, rows: list[Row], tmp_path: Path, data: st.DataObject) -> None:
     """A broker's indexes with some bytes changed, cut, or of another file: the same rows."""
     log = copy(segment, tmp_path, "index", "timeindex")

@@ -63,7 +63,7 @@ public class SegmentRecovery {
         int cut = 0;
         try {
             cut = segment.recover(producers, epochs);
-        } catch (Exception | OutOfMemoryError error) {
+        } catch (Throwable error) {
             failure = error.getClass().getName();
         }
         List<String> answer = new ArrayList<>(List.of(failure, String.valueOf(cut)));
