@@ -42,9 +42,7 @@ class Console:
         self.width = shutil.get_terminal_size((_WIDTH_OF_A_PIPE, 24)).columns
         self._pager = _start_pager() if pager and self.is_terminal else None
         descriptor = self._pager.stdin.fileno() if self._pager and self._pager.stdin else _STDOUT
-        self.out = BlockWriter(
-            descriptor, is_terminal=self.is_terminal or at_once, escapes=escapes and self.is_terminal
-        )
+        self.out = BlockWriter(descriptor, at_once=self.is_terminal or at_once, escapes=self.is_terminal and escapes)
         self.errors = BlockWriter(_STDERR)
         self._show_traceback = show_traceback
         self._progress = ProgressLine(is_shown=os.isatty(_STDERR) and not self.is_terminal)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from kdump.checks.summary import SegmentSummary
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.engine.verify import Verification
 from kdump.kafka.recover import Outcome
+from kdump.log.metered import MeteredSource
 from kdump.log.source import Source, open_source
 from tests.harness.captures import FIXTURES, Captures, partition_names
 
@@ -264,8 +265,9 @@ def test_lone_siblings(captures: Captures, name: str) -> None:
     ]
     assert paths
     for path in paths:
-        findings, _ = verified(path)
+        findings, (summary,) = verified(path)
         assert {finding.path for finding in findings} == {str(path)}
+        assert (summary.path, summary.size, summary.batches) == (str(path), path.stat().st_size, None)
 
 
 @pytest.mark.parametrize("name", [f"{NAME}.deleted", f"{NAME}.swap", f"{0:020}-{'a' * 22}.log", "0.log"])
@@ -331,9 +333,16 @@ def test_hole_and_where_it_goes_on(tmp_path: Path) -> None:
 def test_progress() -> None:
     seen: list[tuple[str, int, int | None]] = []
     path = str(SEGMENTS / "v1-gzip-0" / NAME)
-    verified(path, Verification(progress=lambda *step: seen.append(step)))
+    opened = partial(metered, progress=lambda *step: seen.append(step))
+    verified(path, Verification(opened=opened))
     size = os.path.getsize(path)
-    assert seen[-1] == (path, size, size)
+    assert (path, size, size) in seen
+    assert {(name, total) for name, _, total in seen} == {(path, size)}
+    assert all(0 < done <= size for _, done, _ in seen)
+
+
+def metered(path: str, progress: Callable[[str, int, int | None], None]) -> Source:
+    return MeteredSource(open_source(path), None, progress)
 
 
 # --- Below a running broker ---

@@ -1,0 +1,33 @@
+"""The generated part of the manual of ``kdump verify``, and the incident that it works through."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+from cli_runs import DAMAGE, kdump
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "man" / "kdump-verify.1").read_text()
+
+
+def test_findings_are_those_of_the_catalogue() -> None:
+    spec = importlib.util.spec_from_file_location("make_findings", ROOT / "docs" / "make-findings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.with_findings(PAGE) == PAGE, "run python docs/make-findings.py"
+
+
+def test_incident() -> None:
+    """The commands of the example exist, and the first prints what the page says, but for folded lines."""
+    example = PAGE.partition('.SH "A WORKED INCIDENT"')[2].partition(".SH")[0].replace("\\-", "-")
+    verified, explained = re.findall(r"^\$ kdump (.*)\n((?:(?!\.EE).*\n)*)", example, flags=re.MULTILINE)
+    run = kdump(*verified[0].split(), cwd=ROOT)
+    assert (run.returncode, run.stderr) == (DAMAGE, b"")
+    assert run.stdout.decode().split() == verified[1].split()
+    run = kdump(*explained[0].split(), cwd=ROOT)
+    assert (run.returncode, run.stderr) == (DAMAGE, b"")
+    assert b"flipped" in run.stdout
