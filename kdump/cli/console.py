@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import traceback
 
 from kdump.cli.progress import ProgressLine
@@ -77,6 +78,12 @@ class Console:
             self._pager.communicate()
 
 
-def _start_pager() -> subprocess.Popen[bytes]:
-    command = shlex.split(os.environ.get("PAGER") or "less -R")
-    return subprocess.Popen(command, stdin=subprocess.PIPE)
+def _start_pager() -> subprocess.Popen[bytes] | None:
+    """None, with a word, where ``$PAGER`` cannot be started."""
+    command = os.environ.get("PAGER") or "less -R"
+    try:
+        return subprocess.Popen(shlex.split(command), stdin=subprocess.PIPE)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        sys.stderr.write(f"kdump: PAGER={command}: {reason}; shown without a pager\n")
+        return None

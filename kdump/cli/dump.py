@@ -93,18 +93,24 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
     )
     make_run = _text_run(given) if is_text else _row_run(given, console)
 
-    if given["follow"] and (len(paths) != 1 or given["resync"] or given["isolation"] == "read_committed"):
-        raise click.UsageError("--follow takes one PATH, and neither --resync nor --isolation read_committed")
+    if given["follow"]:
+        if len(paths) != 1 or given["resync"] or given["isolation"] == "read_committed":
+            raise click.UsageError("--follow takes one PATH, and neither --resync nor --isolation read_committed")
+        if given["output"] == "table":
+            raise click.UsageError("--follow shows rows as they come, a table is made of pages")
 
     def execute(emit: Emit, reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> FileRun:
         run = make_run(emit, reporter, budget)
         if files is not None:
             _dump_names(run, files)
         elif follow:
-            for target in followed(paths[0], run.fail, console.out.flush):
-                run.dump(target)
-                if budget.is_spent:
-                    break
+            try:
+                for target in followed(paths[0], console.out.flush):
+                    run.dump(target)
+                    if budget.is_spent:
+                        break
+            except KdumpError as error:
+                run.fail(error)
         else:
             _dump_paths(run, paths, all_files)
         return run

@@ -84,11 +84,13 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
             for item in verification.path(path):
                 if isinstance(item, Finding):
                     damaged |= item.severity in failing
-                    report.add_finding(item)
+                    if output == "junit":
+                        report.add_finding(item)
                     overview.add_finding(item)
                     text = finding_line(item, color=console.color) if output == "text" else finding_json(item)
                 else:
-                    report.add_segment(item)
+                    if output == "junit":
+                        report.add_segment(item)
                     overview.add_segment(item)
                     if reporter.verbose:
                         read = "" if item.size is None else f"{item.size:,} bytes, "

@@ -26,7 +26,7 @@ from kdump.format.batch import (
     MAGIC_OFFSET,
 )
 from kdump.wire import compression
-from kdump.wire.checksum import crc32c
+from kdump.wire.checksum import Buffer, crc32c
 
 _ARENA_SIZE = 8 << 20
 """Bytes of decompressed batches that are decoded together."""
@@ -156,11 +156,11 @@ class BlockReader:
             yield 0, count.size, _Bodies(data, body_starts, entries.ends, count)
             return
         first = size = 0
-        pieces: list[bytes | memoryview] = []
+        pieces: list[Buffer] = []
         for number, (start, end, kind) in enumerate(
             zip(body_starts.tolist(), entries.ends.tolist(), codec.tolist(), strict=True)
         ):
-            piece: bytes | memoryview = view[start:end]
+            piece: Buffer = view[start:end]
             if kind and count[number] > 0:
                 try:
                     piece = compression.decompress(kind, piece, magic=2, limit=self._limit)
@@ -194,7 +194,7 @@ class _Bodies:
     count: NDArray[np.int64]
 
     @classmethod
-    def join(cls, pieces: list[bytes | memoryview], count: NDArray[np.int64]) -> _Bodies:
+    def join(cls, pieces: list[Buffer], count: NDArray[np.int64]) -> _Bodies:
         """The bodies one after the other in an arena of their own."""
         end = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))
         return cls(np.frombuffer(b"".join(pieces), np.uint8), np.append(0, end[:-1]), end, count)

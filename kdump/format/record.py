@@ -19,6 +19,7 @@ from kdump.format.batch import (
     wrap_int64,
 )
 from kdump.wire import compression
+from kdump.wire.checksum import Buffer
 from kdump.wire.varint import read_varint, read_varlong
 
 _KEPT_WHOLE = 1 << 24
@@ -36,7 +37,7 @@ class Record(NamedTuple):
     headers: tuple[tuple[bytes, bytes | None], ...]
 
 
-def batch_body(header: BatchHeader, batch: memoryview, limit: int = compression.DEFAULT_LIMIT) -> bytes | memoryview:
+def batch_body(header: BatchHeader, batch: memoryview, limit: int = compression.DEFAULT_LIMIT) -> Buffer:
     """The records of ``batch`` (the whole batch, header included), decompressed.
 
     Raises:
@@ -74,7 +75,7 @@ def read_records(header: BatchHeader, batch: memoryview, limit: int = compressio
         yield from _decode(header, body)
 
 
-def _decode(header: BatchHeader, body: bytes | memoryview) -> Iterator[Record]:
+def _decode(header: BatchHeader, body: Buffer) -> Iterator[Record]:
     count = header.record_count
     position, end = 0, len(body)
     fixed_timestamp = header.max_timestamp if header.is_log_append_time else None
@@ -92,7 +93,7 @@ def _decode(header: BatchHeader, body: bytes | memoryview) -> Iterator[Record]:
 
 
 def _read_record(
-    header: BatchHeader, body: bytes | memoryview, position: int, batch_end: int, fixed_timestamp: int | None
+    header: BatchHeader, body: Buffer, position: int, batch_end: int, fixed_timestamp: int | None
 ) -> tuple[Record, int]:
     size, start = read_varint(body, position, batch_end)
     end = start + size
@@ -121,7 +122,7 @@ def _read_record(
     return record, end
 
 
-def _read_bytes(body: bytes | memoryview, position: int, end: int, what: str) -> tuple[bytes | None, int]:
+def _read_bytes(body: Buffer, position: int, end: int, what: str) -> tuple[bytes | None, int]:
     size, position = read_varint(body, position, end)
     if size < 0:
         return None, position
@@ -131,7 +132,7 @@ def _read_bytes(body: bytes | memoryview, position: int, end: int, what: str) ->
 
 
 def _read_headers(
-    body: bytes | memoryview, position: int, end: int, count: int
+    body: Buffer, position: int, end: int, count: int
 ) -> tuple[tuple[tuple[bytes, bytes | None], ...], int]:
     if not 0 <= count <= end - position:
         raise DamageError(Codes.RECORD, f"{count} headers where {end - position} bytes are left")

@@ -89,4 +89,4 @@ def segments_around(path: str) -> list[str]:
 def segments_behind(path: str) -> list[str]:
     """Those of ``segments_around`` with a higher base offset."""
     segments = segments_around(path)
-    return segments[segments.index(path) + 1 :]
+    return segments[segments.index(path) + 1 :] if path in segments else []

@@ -87,6 +87,16 @@ class FileSource(Source):
         """See Source."""
         os.close(self._descriptor)
 
+    @property
+    def current_size(self) -> int:
+        """Bytes of the file now."""
+        return os.fstat(self._descriptor).st_size
+
+    @property
+    def is_deleted(self) -> bool:
+        """No name leads to the file any more."""
+        return os.fstat(self._descriptor).st_nlink == 0
+
 
 class StreamSource(Source):
     """A pipe, a terminal, a socket: read once, forwards."""
@@ -144,7 +154,11 @@ class GrowingFile(Source):
 
     def __init__(self, path: str, is_over: Callable[[], bool], on_wait: Callable[[], None]) -> None:
         super().__init__(path, None)
-        self._file = open_source(path)
+        file = open_source(path)
+        if not isinstance(file, FileSource):
+            file.close()
+            raise KdumpError(Codes.UNREADABLE, "only a file can be followed", path=path)
+        self._file = file
         self._is_over = is_over
         self._on_wait = on_wait
 
@@ -162,10 +176,12 @@ class GrowingFile(Source):
         """See Source; waits for at least a byte."""
         while True:
             # Asked first: what was written before the next segment was made is still read.
-            is_over = self._is_over()
+            is_over = self._is_over() or self._file.is_deleted
             count = self._file.read_into(view, position)
             if count or is_over:
                 return count
+            if self._file.current_size < position:
+                raise KdumpError(Codes.UNREADABLE, "was cut while it was followed", path=self.path, position=position)
             self._on_wait()
             time.sleep(_POLL_SECONDS)
 

@@ -22,7 +22,7 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER_SIZE: Final = 16
 
 
-def decompress(codec: int, data: Buffer, *, magic: int, limit: int = DEFAULT_LIMIT) -> bytes:
+def decompress(codec: int, data: Buffer, *, magic: int, limit: int = DEFAULT_LIMIT) -> bytes | bytearray:
     """The records of one batch (or the message set of one legacy wrapper) out of their container.
 
     Args:
@@ -47,7 +47,7 @@ def too_large(limit: int) -> DamageError:
     )
 
 
-def _gzip(data: Buffer, magic: int, limit: int) -> bytes:
+def _gzip(data: Buffer, magic: int, limit: int) -> bytes | bytearray:
     return gzipmember.decompress(memoryview(data), limit=limit, too_large=too_large)
 
 
@@ -110,7 +110,7 @@ def _zstd(data: Buffer, magic: int, limit: int) -> bytes:
     return zstdframe.decompress(memoryview(data), limit=limit, too_large=too_large)
 
 
-_CODECS: Final[dict[int, Callable[[Buffer, int, int], bytes]]] = {
+_CODECS: Final[dict[int, Callable[[Buffer, int, int], bytes | bytearray]]] = {
     GZIP: _gzip,
     SNAPPY: _snappy,
     LZ4: _lz4,

@@ -19,16 +19,17 @@ _HEADER_CRC, _EXTRA, _NAME, _COMMENT = 0x02, 0x04, 0x08, 0x10
 _TRAILER: Final = struct.Struct("<II")
 _READ_SIZE: Final = 8192
 """What Kafka lets the JDK read ahead of the inflater."""
+_PIECE: Final = 1 << 24
 _SMALLEST_MEMBER: Final = 18
 """Read-ahead bytes behind a trailer up to which the JDK does not look for another member."""
 
 
-def decompress(data: memoryview, *, limit: int, too_large: Callable[[int], DamageError]) -> bytes:
+def decompress(data: memoryview, *, limit: int, too_large: Callable[[int], DamageError]) -> bytes | bytearray:
     """All members that the JDK would read; DamageError for a broken or cut one, or over ``limit`` bytes."""
     start = _header_end(data, 0)
     if start is None:
         raise _damage("not in gzip format")
-    parts: list[bytes] = []
+    parts: list[bytearray] = []
     room = limit
     # Where the reader has read up to: it takes the input in pieces, the first one behind the header.
     read = start
@@ -55,18 +56,26 @@ def decompress(data: memoryview, *, limit: int, too_large: Callable[[int], Damag
 
 def _inflate(
     data: memoryview, start: int, room: int, limit: int, too_large: Callable[[int], DamageError]
-) -> tuple[bytes, int]:
-    """The content of the deflate stream at ``start`` and where it ends."""
+) -> tuple[bytearray, int]:
+    """The content of the deflate stream at ``start`` and where it ends.
+
+    Piece by piece: asked for all at once, the zlib module holds a large result twice.
+    """
     stream = zlib.decompressobj(-zlib.MAX_WBITS)
+    content = bytearray()
+    rest: memoryview | bytes = data[start:]
     try:
-        part = stream.decompress(data[start:], room + 1)
+        while not stream.eof:
+            part = stream.decompress(rest, min(_PIECE, room - len(content) + 1))
+            if not part and not stream.unconsumed_tail and not stream.eof:
+                raise _damage("the stream is cut short")
+            content += part
+            if len(content) > room:
+                raise too_large(limit)
+            rest = stream.unconsumed_tail
     except zlib.error as error:
         raise _damage(str(error)) from None
-    if len(part) > room:
-        raise too_large(limit)
-    if not stream.eof:
-        raise _damage("the stream is cut short")
-    return part, len(data) - len(stream.unused_data)
+    return content, len(data) - len(stream.unused_data)
 
 
 def _header_end(data: memoryview, start: int) -> int | None:

@@ -101,15 +101,13 @@ class TableLines:
             return ""
         from rich.console import Console
         from rich.table import Table as RichTable
+        from rich.text import Text
 
         names = self._fields or [
             name
             for name in _DEFAULT_FIELDS.get(self._table, self._table.names[len(FILE) :])
             if any(row.get(name) not in (None, ()) for row in self._rows)
         ]
-        grid = RichTable(
-            title=f"{escaped(self._context.file)}  {self._table.type}", title_justify="left", pad_edge=False
-        )
         types = {column.name: column.type.name for column in self._table.columns}
         file_columns = {"type": self._table.type, **self._context.columns()}
         rows = [{**file_columns, **row} for row in self._rows]
@@ -119,15 +117,32 @@ class TableLines:
             max(len(name), *(cell_row[number].cell_len for cell_row in cells)) for number, name in enumerate(names)
         ]
         is_contents = [types.get(name) in _CONTENTS for name in names]
-        for name, width in zip(names, _shared(widest, is_contents, self._width), strict=True):
+        shown = _fitting(widest, is_contents, self._width)
+        hidden = len(names) - shown
+        title = f"{self._context.file}  {self._table.type}" + (f" (+{hidden} columns: --fields)" if hidden else "")
+        # Not a str: rich would take brackets in it for markup.
+        grid = RichTable(title=Text(escaped(title), overflow="ellipsis", no_wrap=True), pad_edge=False)
+        grid.title_justify = "left"
+        widths = _shared(widest[:shown], is_contents[:shown], self._width)
+        for name, width in zip(names, widths, strict=False):
             is_number = types.get(name, "").startswith("INT") and name not in _TIMES
             justify: Literal["left", "right"] = "right" if is_number else "left"
             grid.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", width=width)
         for row, cell_row in zip(rows, cells, strict=True):
-            grid.add_row(*cell_row, style=_style(row))
+            grid.add_row(*cell_row[:shown], style=_style(row))
         text = io.StringIO()
         Console(file=text, width=self._width, force_terminal=self._color, no_color=not self._color).print(grid)
         return text.getvalue()
+
+
+def _fitting(widest: list[int], is_contents: list[bool], width: int) -> int:
+    """How many columns fit from the left; numbers are shown whole or not at all, one column always."""
+    needed = 0
+    for shown, (size, gives) in enumerate(zip(widest, is_contents, strict=True)):
+        needed += (min(size, _LEAST_CONTENTS) if gives else size) + _FRAME
+        if needed > width and shown:
+            return shown
+    return len(widest)
 
 
 def _shared(widest: list[int], is_contents: list[bool], width: int) -> list[int]:
