@@ -92,7 +92,7 @@ class Codes(Enum):
         "length field below the smallest entry",
         "The length field of an entry is below the least that its format takes, so nothing says where the next entry "
         "starts. A preallocated tail of zeros of 18 bytes or more looks like this to the Java tool, which ends there. "
-        "Recovery cuts the log here; a fetch that reaches it fails. Look with kdump explain, then plan with kdump "
+        "Recovery cuts the log here; a fetch that reaches it fails. Look with kdump dump --explain, then plan with kdump "
         "repair.",
     )
     MAGIC = Code(
@@ -100,19 +100,19 @@ class Codes(Enum):
         "magic",
         "magic byte of no known format",
         "The magic byte, which no CRC covers, is not 0, 1 or 2. Brokers read 3 to 127 as 2 and notice nothing; "
-        "recovery cuts the log at a negative one whose CRC is then wrong. Look with kdump explain.",
+        "recovery cuts the log at a negative one whose CRC is then wrong. Look with kdump dump --explain.",
     )
     HEADER_CUT = Code(
         "KD103",
         "header-cut",
         "the file ends inside a batch header",
-        "The file ends inside the header of an entry. Recovery cuts it off; kdump repair shows the plan.",
+        "The file ends inside the header of an entry. Recovery cuts it off; repair shows the plan.",
     )
     TRAILING_BYTES = Code(
         "KD104",
         "trailing-bytes",
         "bytes behind the last whole entry",
-        "Bytes that are no entry lie behind the last one. Recovery cuts them off; kdump repair shows the plan.",
+        "Bytes that are no entry lie behind the last one. Recovery cuts them off; repair shows the plan.",
     )
     TRUNCATED = Code(
         "KD105",
@@ -127,14 +127,14 @@ class Codes(Enum):
         "zero-fill",
         "zeros in place of an entry",
         "Zeros stand where an entry should start, and something else follows them: a page that was lost. Recovery "
-        "cuts the log here, with everything behind. kdump repair shows what could be saved.",
+        "cuts the log here, with everything behind. repair shows what could be saved.",
     )
     LENGTH_TOO_LARGE = Code(
         "KD107",
         "length-too-large",
         "length field that reaches into other entries",
         "The length field of an entry, which no CRC covers, reaches into or over the entries behind it. Recovery cuts "
-        "the log here or takes the wrong bytes for one batch. Look with kdump explain, which finds the true end where "
+        "the log here or takes the wrong bytes for one batch. Look with kdump dump --explain, which finds the true end where "
         "it can.",
     )
     BATCH_CRC = Code(
@@ -143,7 +143,7 @@ class Codes(Enum):
         "a batch with a wrong CRC",
         "The CRC of an entry is wrong: it was changed after it was written. One flipped bit that explains it is "
         "named. Recovery cuts the log here, with all that follows; consumers that check CRCs stop here until they "
-        "seek behind it. kdump repair shows what could be saved.",
+        "seek behind it. repair shows what could be saved.",
     )
     ZERO_TAIL = Code(
         "KD109",
@@ -326,7 +326,7 @@ class Codes(Enum):
         "an index file is missing",
         "A log has no .index or no .timeindex beside it. When a broker starts it recovers a segment without an "
         ".index at once and cuts it at the first damage; a missing .timeindex is made with 0 bytes. Check the log "
-        "first, then rebuild the indexes with kdump repair.",
+        "first, then rebuild the indexes with repair.",
         Severity.WARNING,
     )
     INDEX_ORDER = Code(
@@ -334,7 +334,7 @@ class Codes(Enum):
         "index-order",
         "the entries of an index do not rise",
         "Offsets and positions of an index, or timestamps of a time index, go backwards or stand still. A broker "
-        "searches them by halving and lands in the wrong place. Rebuild the indexes with kdump repair.",
+        "searches them by halving and lands in the wrong place. Rebuild the indexes with repair.",
         Severity.WARNING,
     )
     INDEX_BEYOND_LOG = Code(
@@ -350,7 +350,7 @@ class Codes(Enum):
         "index-sparse",
         "an index leaves out a long stretch of the log",
         "Entries are missing at the end or in the middle. Nothing is lost, but each fetch from there walks through "
-        "all batches since the last entry. Rebuild the indexes with kdump repair.",
+        "all batches since the last entry. Rebuild the indexes with repair.",
         Severity.WARNING,
     )
     INDEX_LATER_BATCH = Code(
@@ -367,7 +367,7 @@ class Codes(Enum):
         "timeindex-entry",
         "a time index entry that does not fit the log",
         "The offset of the entry is in no batch, or its timestamp is not the largest up to and in that batch. "
-        "Searches by time begin in the wrong place. Rebuild the indexes with kdump repair.",
+        "Searches by time begin in the wrong place. Rebuild the indexes with repair.",
         Severity.WARNING,
     )
     TIME_INDEX_SHORT = Code(
@@ -375,7 +375,7 @@ class Codes(Enum):
         "timeindex-short",
         "a closed time index without the largest timestamp of its log",
         "The last entry of a segment that is not written to any more should name its largest timestamp. Retention "
-        "by time goes by that entry. Rebuild the indexes with kdump repair.",
+        "by time goes by that entry. Rebuild the indexes with repair.",
         Severity.WARNING,
     )
     TXN_INDEX_ENTRY = Code(
@@ -384,7 +384,7 @@ class Codes(Enum):
         "the aborted transactions do not fit the log",
         "An aborted transaction of the log is not in the .txnindex, or an entry of it does not fit the log. "
         "Consumers with read_committed get records that were aborted, or do not get records that were committed. "
-        "Rebuild it with kdump repair.",
+        "Rebuild it with repair.",
         Severity.WARNING,
     )
     SNAPSHOT_ENTRY = Code(
@@ -392,7 +392,7 @@ class Codes(Enum):
         "snapshot-entry",
         "a producer snapshot that does not fit the log",
         "An entry names an offset at or behind that of the snapshot, or another state than the log has. A broker "
-        "that starts from it takes duplicates or refuses good batches. kdump repair writes it anew.",
+        "that starts from it takes duplicates or refuses good batches. repair writes it anew.",
         Severity.WARNING,
     )
     LOG_MISSING = Code(
@@ -580,7 +580,7 @@ class Codes(Enum):
         "offsets-backwards",
         "a batch below the one before it",
         "A batch starts below the start of the batch before it. Fetches do not find one of the two; recovery fails "
-        "when an index entry would go backwards, else it does not look. Look at both with kdump explain: base offsets "
+        "when an index entry would go backwards, else it does not look. Look at both with kdump dump --explain: base offsets "
         "are under no CRC.",
     )
     OFFSETS_OVERLAP = Code(
@@ -602,7 +602,7 @@ class Codes(Enum):
         "offset-range",
         "offsets that the file name cannot hold",
         "A batch has offsets below the number in the file name, or more than 2147483647 above it. Recovery fails with "
-        "an offset overflow and the broker does not start on the log. Look with kdump explain; check the name.",
+        "an offset overflow and the broker does not start on the log. Look with kdump dump --explain; check the name.",
     )
     OFFSET_GAP = Code(
         "KD505",

@@ -180,14 +180,19 @@ def _check_checkpoint(path: str, partitions: Mapping[Partition, PartitionExtent 
         yield _refused(path, error)
         return
     judge = _CHECKPOINTS[os.path.basename(path)]
+    missing: list[str] = []
     for topic, partition, offset in entries:
         name = f"{topic}-{partition}"
         if offset < 0:
             yield Finding(Codes.TEXT_FILE, f"{name}: a negative offset, {offset}", 0, path=path)
         elif (topic, partition) not in partitions:
-            yield Finding(Codes.PARTITION_MISSING, f"{name}, offset {offset}: no directory", 0, path=path)
+            missing.append(f"{name}, offset {offset}: no directory")
         elif (extent := partitions[topic, partition]) and (finding := judge(offset, extent)):
             yield replace(finding, message=f"{name}: {finding.message}", path=path)
+    if missing:
+        # One finding: of a log directory that was copied in part thousands may be missing.
+        others = f", nor for {len(missing) - 1:,} other partitions" if len(missing) > 1 else ""
+        yield Finding(Codes.PARTITION_MISSING, missing[0] + others, 0, path=path)
 
 
 def _check_topic_ids(directory: str, folders: Iterable[str]) -> Iterator[Finding]:

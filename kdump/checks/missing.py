@@ -33,8 +33,13 @@ class _Segment:
 
     def findings(self, *, is_compacted: bool) -> Iterator[Finding]:
         if self.before is not None:
-            code = Codes.SEGMENT_GAP if is_compacted else Codes.SEGMENT_MISSING
-            yield replace(self.before, code=code)
+            if is_compacted:
+                # Nothing is lost: compaction took what was there.
+                yield replace(
+                    self.before, code=Codes.SEGMENT_GAP, first_offset=None, last_offset=None, continue_at=None
+                )
+            else:
+                yield replace(self.before, code=Codes.SEGMENT_MISSING)
         if is_compacted or self.gap_count > _MOST_GAPS:
             if self.gaps:
                 reason = ", as compaction leaves them" if is_compacted else ""

@@ -20,7 +20,7 @@ from kdump.kafka.dumplog.tool import DumpTool
 from kdump.kafka.java import split_commas
 from kdump.log.names import SIBLING_TEXT_FILES
 from kdump.log.partition import segment_files
-from kdump.log.source import open_source, reads_once
+from kdump.log.source import open_source
 from kdump.scan.printing import Emit
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
@@ -81,8 +81,7 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         raise click.UsageError("no PATH given (kdump dump --help)")
     if given["explain"] is not None:
         return _explain(paths, given)
-    if given["template"] is not None and given["output"] != "kafka":
-        raise click.UsageError("--format is an output of its own, it does not go with --output")
+    view_options.check_together(given, paths)
     is_text = given["output"] == "kafka" and given["template"] is None
     console = Console(
         color=given["color"],
@@ -92,12 +91,6 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         show_traceback=given["traceback"],
     )
     make_run = _text_run(given) if is_text else _row_run(given, console)
-
-    if given["follow"]:
-        if len(paths) != 1 or given["resync"] or given["isolation"] == "read_committed":
-            raise click.UsageError("--follow takes one PATH, and neither --resync nor --isolation read_committed")
-        if given["output"] == "table":
-            raise click.UsageError("--follow shows rows as they come, a table is made of pages")
 
     def execute(emit: Emit, reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> FileRun:
         run = make_run(emit, reporter, budget)
@@ -118,11 +111,6 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
     budget = RowBudget(take=given["take"])
     if given["tail"] is not None:
         # Rows are counted first: bounded memory whatever the rows and the format are.
-        once = next((path for path in paths if reads_once(path)), None)
-        if once is not None:
-            raise click.UsageError(f"--tail reads its input twice, {once} is a stream")
-        if given["follow"] or given["take"] is not None:
-            raise click.UsageError("--tail goes neither with --follow nor with -n")
         counted = RowBudget(skip=_COUNT_ONLY)
         execute(lambda text: None, Reporter(lambda error: None, lambda line: None), counted)
         budget = RowBudget(max(0, counted.seen - given["tail"]), given["tail"])

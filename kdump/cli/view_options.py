@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import click
 
 from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
+from kdump.log.source import reads_once
 from kdump.scan.selection import Range, Selection
 from kdump.tables import BATCH, RECORD, RECORD_METADATA, Table
 from kdump.writers.context import FileContext
@@ -94,6 +95,23 @@ def view_options(function: _Function) -> _Function:
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
+
+
+def check_together(given: Mapping[str, Any], paths: Sequence[str]) -> None:
+    """UsageError for options that exclude each other."""
+    if given["template"] is not None and given["output"] != "kafka":
+        raise click.UsageError("--format is an output of its own, it does not go with --output")
+    if given["follow"]:
+        if len(paths) != 1 or given["resync"] or given["isolation"] == "read_committed":
+            raise click.UsageError("--follow takes one PATH, and neither --resync nor --isolation read_committed")
+        if given["output"] == "table":
+            raise click.UsageError("--follow shows rows as they come, a table is made of pages")
+    if given["tail"] is not None:
+        once = next((path for path in paths if reads_once(path)), None)
+        if once is not None:
+            raise click.UsageError(f"--tail reads its input twice, {once} is a stream")
+        if given["follow"] or given["take"] is not None:
+            raise click.UsageError("--tail goes neither with --follow nor with -n")
 
 
 def selection(given: Mapping[str, Any]) -> Selection:

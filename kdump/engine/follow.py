@@ -32,6 +32,8 @@ def followed(path: str, on_wait: Callable[[], None]) -> Iterator[Target]:
 
 def _growing(path: str) -> Iterator[str]:
     """The segments that are there, then those that are made while the newest one is read."""
+    if not os.path.lexists(path):
+        raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
     if not os.path.isdir(path):
         pending = [path]
     else:

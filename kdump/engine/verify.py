@@ -22,6 +22,7 @@ from kdump.checks.segment import CheckOptions, Rows, check_segment
 from kdump.checks.siblings import (
     EpochRange,
     LogSummary,
+    check_names,
     check_partition_files,
     check_segment_files,
     check_snapshot,
@@ -65,6 +66,7 @@ class Verification:
         self._options = options or CheckOptions()
         self._open = opened
         self._on_error = on_error
+        self._failed: list[KdumpError] = []
 
     def path(self, path: str) -> Iterator[Item]:
         """Check what one PATH stands for.
@@ -72,6 +74,7 @@ class Verification:
         Raises:
             KdumpError: MISSING, UNREADABLE, NO_SEGMENTS or NOT_A_SEGMENT_FILE.
         """
+        self._failed.clear()
         if os.path.isdir(path):
             yield from self._directory(path)
             return
@@ -88,6 +91,9 @@ class Verification:
                 yield from self._alone(path, name.kind)
                 return
             path = log
+        if name is not None and name.kind is Kind.LOG:
+            for finding in check_names([os.path.basename(path)]):
+                yield replace(finding, path=path)
         yield from self._segments([path], None)
 
     def _directory(self, directory: str) -> Iterator[Item]:
@@ -108,8 +114,15 @@ class Verification:
         if extents:
             yield from check_log_directory(directory, extents)
         for error in errors:
-            if self._on_error is None:
-                raise error
+            self._fail(error)
+        if self._failed:
+            raise self._failed[0]
+
+    def _fail(self, error: KdumpError) -> None:
+        """Tell, or keep for the end: the others are still looked at."""
+        if self._on_error is None:
+            self._failed.append(error)
+        else:
             self._on_error(error)
 
     def _segments(self, segments: list[str], folder: str | None) -> Generator[Item, None, PartitionExtent | None]:
@@ -120,7 +133,12 @@ class Verification:
         seen = _Partition()
         for number, segment in enumerate(segments):
             behind = segments[number + 1 :] or _behind(segment)
-            yield from self._segment(segment, behind, ordered, seen)
+            try:
+                yield from self._segment(segment, behind, ordered, seen)
+            except KdumpError as error:
+                if folder is None:
+                    raise
+                self._fail(error.located(segment))
         is_whole = folder is not None or not _behind(segments[-1])
         for finding in ordered.finish():
             # What is open at the end of one segment of several may be closed in the next.
