@@ -92,7 +92,7 @@ class Codes(Enum):
         "length field below the smallest entry",
         "The length field of an entry is below the least that its format takes, so nothing says where the next entry "
         "starts. A preallocated tail of zeros of 18 bytes or more looks like this to the Java tool, which ends there. "
-        "Recovery cuts the log here; a fetch that reaches it fails. Look with kdump dump --explain, then plan with kdump "
+        "Recovery cuts the log here; a fetch that reaches it fails. Look with kdump dump --explain, then plan with "
         "repair.",
     )
     MAGIC = Code(
@@ -134,7 +134,8 @@ class Codes(Enum):
         "length-too-large",
         "length field that reaches into other entries",
         "The length field of an entry, which no CRC covers, reaches into or over the entries behind it. Recovery cuts "
-        "the log here or takes the wrong bytes for one batch. Look with kdump dump --explain, which finds the true end where "
+        "the log here or takes the wrong bytes for one batch. Look with kdump dump --explain, which finds the true "
+        "end where "
         "it can.",
     )
     BATCH_CRC = Code(
@@ -580,7 +581,8 @@ class Codes(Enum):
         "offsets-backwards",
         "a batch below the one before it",
         "A batch starts below the start of the batch before it. Fetches do not find one of the two; recovery fails "
-        "when an index entry would go backwards, else it does not look. Look at both with kdump dump --explain: base offsets "
+        "when an index entry would go backwards, else it does not look. Look at both with kdump dump --explain: "
+        "base offsets "
         "are under no CRC.",
     )
     OFFSETS_OVERLAP = Code(
