@@ -68,7 +68,7 @@ def accepts_records(block: BatchBlock, records: RecordColumns, selection: Select
 
 
 def _overlaps(wanted: Range, lowest: NDArray[np.int64], highest: NDArray[np.int64]) -> NDArray[np.bool_]:
-    mask = np.ones(lowest.size, np.bool_)
+    mask = np.full(lowest.size, not wanted.is_empty)
     if wanted.first is not None:
         mask &= highest >= wanted.first
     if wanted.end is not None:

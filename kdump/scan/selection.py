@@ -29,7 +29,16 @@ class Range:
 
     def overlaps(self, lowest: int, highest: int) -> bool:
         """Some value from ``lowest`` to ``highest`` (inclusive) is in the range."""
-        return (self.first is None or highest >= self.first) and (self.end is None or lowest < self.end)
+        return (
+            not self.is_empty
+            and (self.first is None or highest >= self.first)
+            and (self.end is None or lowest < self.end)
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """No value is in the range."""
+        return self.first is not None and self.end is not None and self.first >= self.end
 
     @property
     def is_open(self) -> bool:

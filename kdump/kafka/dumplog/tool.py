@@ -5,6 +5,7 @@ Source: shared/spec/dump-output.md sections 3, 8 and 10.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -187,6 +188,8 @@ _KINDS: dict[Kind, Callable[[DumpTool, Target], None]] = {
 
 
 def _number(target: Target) -> int:
+    if target.base_offset is None and not os.path.lexists(target.path):
+        raise KdumpError(Codes.MISSING, "no such file or directory")
     if target.base_offset is None:
         raise KdumpError(Codes.NAME, "the file name holds no offset (text before its first dot)")
     return target.base_offset
