@@ -102,7 +102,9 @@ class LogView:
         self._options = options
         self._selection = options.selection
         self._selects = not options.selection.is_everything
+        self._with_records = options.with_records
         self._budget = budget or RowBudget()
+        self._shows_all = not self._selects and self._budget.is_unlimited
         self._observer = observer
         self._on_first = on_first
         self._reporter = reporter
@@ -230,7 +232,7 @@ class LogView:
                     # The batch's framing holds: what cannot be decoded of it is left out, the next one follows.
                     self._write(text)
                     self._found(Finding(error.code, error.message, position))
-                if self._budget.is_spent:
+                if not self._shows_all and self._budget.is_spent:
                     return
         finally:
             self._write(text)
@@ -245,17 +247,20 @@ class LogView:
             raise DamageError(Codes.HEADER_CUT, "the file ends inside the batch header")
         # A batch shorter than its header is shown with the bytes behind it.
         header = parse_header(data, start)
-        options = self._options
         if self._selects and not self._wants(header):
             return
         is_valid = end - start >= HEADER_SIZE and crc32c(data[start + CRC_START : end]) == header.crc
         if not is_valid:
             self.damaged = True
-        if not options.with_records:
-            self._admit(partial(self._printer.batch, header, position, is_valid), text)
+        if not self._with_records:
+            if self._shows_all:
+                # Most dumps are of this kind, and of many batches.
+                text.append(self._printer.batch(header, position, is_valid))
+            else:
+                self._admit(partial(self._printer.batch, header, position, is_valid), text)
             return
         before = self._printer.batch(header, position, is_valid)
-        records = v2.read_records(header, data[start:end], options.max_decompressed_size)
+        records = v2.read_records(header, data[start:end], self._options.max_decompressed_size)
         self._records(
             before,
             (
@@ -303,7 +308,7 @@ class LogView:
 
     def _records(self, before: str, records: Iterable[tuple[int, Callable[[], str], bool]], text: list[str]) -> None:
         """Append the rows of an entry's records, given as (offset, row, own CRC right), and ``before`` in front."""
-        if not self._selects and self._budget.is_unlimited:
+        if self._shows_all:
             # Shown also for an entry without records, or whose records cannot be read.
             text.append(before)
             before = ""

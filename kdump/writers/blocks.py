@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import re
 import select
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 _BLOCK_SIZE = 1 << 20
 _CONTROL = re.compile(
@@ -40,9 +44,11 @@ class BlockWriter:
         self._escapes = is_terminal if escapes is None else escapes
         self._pending: list[bytes | memoryview] = []
         self._size = 0
+        self._thread: ThreadPoolExecutor | None = None
+        self._written: Future[None] | None = None
 
     def write(self, data: bytes | memoryview) -> None:
-        """Take ``data``; it is on its way at the latest after ``flush``."""
+        """Take ``data``, which must not change any more; it is on its way at the latest after ``flush``."""
         if self._escapes:
             text = bytes(data).decode("utf-8", "surrogateescape")
             data = escaped(text, keep=_LAYOUT).encode("utf-8", "surrogateescape")
@@ -50,12 +56,35 @@ class BlockWriter:
             return
         self._pending.append(data)
         self._size += len(data)
-        if self._size >= _BLOCK_SIZE or self._at_once:
+        if self._at_once:
             self.flush()
+        elif self._size >= _BLOCK_SIZE:
+            self._hand_over()
 
     def flush(self) -> None:
-        """Write what is pending."""
+        """Write what is pending; everything is written when this returns."""
+        self._wait()
+        self._write_all(self._take())
+
+    def _hand_over(self) -> None:
+        """Let a thread write: the system's copying, up to half of the time of a large dump, needs no Python."""
+        self._wait()
+        if self._thread is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._thread = ThreadPoolExecutor(1, "stdout")
+        self._written = self._thread.submit(self._write_all, self._take())
+
+    def _wait(self) -> None:
+        written, self._written = self._written, None
+        if written is not None:
+            written.result()
+
+    def _take(self) -> list[bytes | memoryview]:
         pending, self._pending, self._size = self._pending, [], 0
+        return pending
+
+    def _write_all(self, pending: list[bytes | memoryview]) -> None:
         view = memoryview(pending[0] if len(pending) == 1 else b"".join(pending))
         while view:
             try:
