@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import traceback
+from typing import TYPE_CHECKING
 
 from kdump.cli.progress import ProgressLine
 from kdump.codes import KdumpError
 from kdump.scan.run import Reporter
 from kdump.writers.blocks import BlockWriter
+
+if TYPE_CHECKING:
+    import subprocess
 
 _STDOUT, _STDERR = 1, 2
 _WIDTH_OF_A_PIPE = 160
@@ -80,6 +83,8 @@ class Console:
 
 def _start_pager() -> subprocess.Popen[bytes] | None:
     """None, with a word, where ``$PAGER`` cannot be started."""
+    import subprocess
+
     command = os.environ.get("PAGER") or "less -R"
     try:
         return subprocess.Popen(shlex.split(command), stdin=subprocess.PIPE)

@@ -13,7 +13,6 @@ from kdump.cli.common import common_options
 from kdump.cli.console import Console
 from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once, refuse_missing_decoders
 from kdump.codes import Codes, KdumpError
-from kdump.engine.follow import followed
 from kdump.kafka.dumplog.options import MAX_BYTES, MAX_MESSAGE_SIZE, DumpOptions
 from kdump.kafka.dumplog.targets import target_by_java_name
 from kdump.kafka.dumplog.tool import DumpTool
@@ -97,6 +96,8 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         if files is not None:
             _dump_names(run, files)
         elif follow:
+            from kdump.engine.follow import followed
+
             try:
                 for target in followed(paths[0], console.out.flush):
                     run.dump(target)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
+import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -13,10 +12,10 @@ from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
 from kdump.log.source import reads_once
 from kdump.scan.selection import Range, Selection
 from kdump.tables import BATCH, RECORD, RECORD_METADATA, Table
-from kdump.writers.context import FileContext
-from kdump.writers.formatted import FormatLines
-from kdump.writers.printers import Lines, RowLines
-from kdump.writers.table import TableLines
+
+if TYPE_CHECKING:
+    from kdump.writers.context import FileContext
+    from kdump.writers.printers import Lines
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -130,8 +129,10 @@ def selection(given: Mapping[str, Any]) -> Selection:
 def secret(given: Mapping[str, Any]) -> bytes | None:
     """The key of ``--redact``; a new one a run when none is given."""
     if given["redact_key"] is not None:
+        import hashlib
+
         return hashlib.blake2b(given["redact_key"].encode("utf-8", "surrogateescape")).digest()
-    return secrets.token_bytes(32) if given["redact"] else None
+    return os.urandom(32) if given["redact"] else None
 
 
 def table(given: Mapping[str, Any], chosen: Selection) -> Table:
@@ -174,6 +175,11 @@ def lines(
     given: Mapping[str, Any], chosen: tuple[str, ...] | None, *, width: int, color: bool
 ) -> Callable[[FileContext], Lines]:
     """Makes the writer of a file's rows; UsageError for a wrong ``--format``."""
+    from kdump.writers.context import FileContext
+    from kdump.writers.formatted import FormatLines
+    from kdump.writers.printers import RowLines
+    from kdump.writers.table import TableLines
+
     template = given["template"]
     if template is not None:
         try:

@@ -12,8 +12,8 @@ from kdump.fast.headers import native_column
 from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import record_offsets, record_timestamps
 from kdump.format.batch import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME
+from kdump.scan.outcomes import ABORTED, STATES
 from kdump.scan.selection import HeaderFilter, Range, Selection
-from kdump.scan.transactions import ABORTED, STATES
 
 
 def accepts_batches(headers: NDArray[np.void], selection: Selection) -> NDArray[np.bool_]:

@@ -6,14 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 from kdump.codes import INPUT_CODES, DamageError, Finding, KdumpError
 from kdump.log.source import Source
 from kdump.log.walk import Chunk
 from kdump.scan.selection import Selection
 from kdump.scan.target import Target
-from kdump.scan.transactions import TransactionReader
+
+if TYPE_CHECKING:
+    from kdump.scan.transactions import TransactionReader
 
 
 class ReadSummary(Protocol):
@@ -51,7 +54,6 @@ class FileRun(ABC):
 
     def __init__(self, reporter: Reporter) -> None:
         self.reporter = reporter
-        self.transactions = TransactionReader()
         self._said_open: set[tuple[int, int]] = set()
         self.damaged = False
         self.unreadable = False
@@ -67,6 +69,11 @@ class FileRun(ABC):
     @abstractmethod
     def finish(self) -> Iterator[str]:
         """What is left to say on standard error behind the last file, line by line with line ends."""
+
+    @cached_property
+    def transactions(self) -> TransactionReader:
+        """The transactions of the partitions of this run."""
+        return TransactionReader()
 
     def fail(self, error: KdumpError) -> None:
         """Say what is wrong and remember it."""

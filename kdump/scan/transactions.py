@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right, insort
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.format import control
@@ -30,14 +30,11 @@ from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.partition import segments_around
 from kdump.log.source import open_source, read_whole, reads_once
 from kdump.log.walk import Chunk, Walk
+from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN, STATES
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
-STATES: Final = (None, COMMITTED, ABORTED, OPEN)
-"""Outcomes by the numbers that ``Transactions.column`` gives; None: not a transactional batch."""
 
 
 class TransactionReader:

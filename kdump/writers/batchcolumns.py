@@ -25,7 +25,7 @@ from kdump.format.batch import (
     TRANSACTIONAL,
 )
 from kdump.kafka import rows
-from kdump.scan.transactions import STATES
+from kdump.scan.outcomes import STATES
 from kdump.writers.columnsyntax import Syntax
 from kdump.writers.context import FileContext
 

@@ -1,0 +1,9 @@
+"""What can become of a transaction."""
+
+from __future__ import annotations
+
+from typing import Final
+
+COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
+STATES: Final = (None, COMMITTED, ABORTED, OPEN)
+"""Outcomes by the numbers that ``Transactions.column`` gives; None: not a transactional batch."""
