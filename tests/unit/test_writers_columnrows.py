@@ -20,8 +20,8 @@ from test_fast_quoting import bytes_of, csv_field, csv_line, dumps, json_value
 
 from kdump.fast.blocks import BatchBlock, BlockReader
 from kdump.format.batch import CODEC_NAMES, BatchHeader, increment_sequence, parse_header, wrap_int64
-from kdump.scan.printing import Run
 from kdump.scan.outcomes import STATES
+from kdump.scan.printing import Run
 from kdump.tables import BATCH, RECORD, RECORD_METADATA
 from kdump.writers import columnrows
 from kdump.writers.columnrows import batch_rows, record_runs
