@@ -269,8 +269,8 @@ def _sparse(position: Column, log: LogView) -> Iterator[Finding]:
     A batch is indexed when more than an interval lies between the batch indexed last and it; so the last batch that
     is not indexed tells how long the interval is at least, however large the batches are.
     """
-    indexed = np.unique(np.concatenate((log.position[:1], np.searchsorted(log.position, position))))
-    indexed[0] = 0
+    indexed = np.searchsorted(log.position, position)
+    indexed = np.unique(np.append(indexed[indexed < log.position.size], 0))
     following = np.append(indexed[1:], log.position.size)
     interval = log.position[following - 1] - log.position[indexed]
     longest = int(interval.argmax())

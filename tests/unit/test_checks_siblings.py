@@ -121,6 +121,12 @@ def test_holes_are_not_the_fault_of_the_index() -> None:
     assert codes(check_offset_index(index(*SOUND), log(left))) == [Codes.INDEX_ENTRY, Codes.INDEX_ENTRY]
 
 
+def test_log_that_begins_with_a_hole() -> None:
+    damaged = log(BATCHES[1:], [(0, SIZE)])
+    assert not codes(check_offset_index(index(*SOUND), damaged))
+    assert not codes(check_offset_index(b"", damaged))
+
+
 def test_odd_size() -> None:
     (found,) = check_offset_index(index(*SOUND) + b"abc", log())
     assert (found.code, found.position, found.length) == (Codes.INDEX, 24, 3)
