@@ -73,6 +73,8 @@ class FileRun(ABC):
     @cached_property
     def transactions(self) -> TransactionReader:
         """The transactions of the partitions of this run."""
+        from kdump.scan.transactions import TransactionReader  # not needed by a plain dump
+
         return TransactionReader()
 
     def fail(self, error: KdumpError) -> None:
