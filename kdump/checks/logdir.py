@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from kdump.codes import Codes, Finding, KdumpError
@@ -24,38 +23,12 @@ _LOCK_FILE: Final = ".lock"
 Partition = tuple[str, int]
 
 
-class SegmentExtent(NamedTuple):
-    """One segment: the base offset of its name, its last offset (base - 1 when empty).
-
-    ``is_compacted``: offsets are missing inside it, or it was cleaned for another reason that the caller knows.
-    """
-
-    name: str
-    base_offset: int
-    last_offset: int
-    is_compacted: bool = False
-
-
 class PartitionExtent(NamedTuple):
     """A partition's segments together; ``end_offset`` is behind its last record, ``last_base`` of its last segment."""
 
     start_offset: int
     end_offset: int
     last_base: int
-
-
-def check_segment_order(segments: Sequence[SegmentExtent]) -> Iterator[Finding]:
-    """Gaps and overlaps between segments, which are in the order of their base offsets."""
-    is_compacted = any(segment.is_compacted for segment in segments)
-    for segment, following in pairwise(segments):
-        end, base = segment.last_offset + 1, following.base_offset
-        if base > end:
-            code = Codes.SEGMENT_GAP if is_compacted else Codes.SEGMENT_MISSING
-            message = f"begins {base - end} offsets behind the end of {segment.name}"
-            yield Finding(code, message, 0, None, end, base - 1, base, following.name)
-        elif base < end:
-            message = f"begins at {base}, and {segment.name} ends with {segment.last_offset}"
-            yield Finding(Codes.SEGMENT_OVERLAP, message, 0, path=following.name)
 
 
 def check_log_directory(directory: str, partitions: Mapping[Partition, PartitionExtent | None]) -> Iterator[Finding]:
@@ -95,35 +68,6 @@ def check_directory_names(names: Iterable[str]) -> Iterator[Finding]:
             yield Finding(Codes.DUPLICATE_PARTITION, f"the same partition as {seen[partition]}", 0, path=name)
         else:
             seen[partition] = name
-
-
-def check_log_directories(directories: Sequence[str]) -> Iterator[Finding]:
-    """The log directories of one broker together: a partition in two of them, other cluster or node ids."""
-    owners: dict[Partition, str] = {}
-    first: tuple[str, checkpoint.MetaProperties] | None = None
-    for directory in directories:
-        for name in _folders(directory):
-            partition = parse_partition_directory(name)
-            if partition is None or name.endswith(_DIRECTORY_STATES):
-                continue
-            owner = owners.setdefault(partition, directory)
-            if owner != directory:
-                path = os.path.join(directory, name)
-                yield Finding(Codes.DUPLICATE_PARTITION, f"the partition is in {owner} too", 0, path=path)
-        path = os.path.join(directory, checkpoint.META_PROPERTIES)
-        try:
-            properties = checkpoint.parse_meta_properties(read_whole(path))
-        except KdumpError:
-            # What is wrong with this one file is found with its directory.
-            continue
-        if first is None:
-            first = (path, properties)
-        elif (properties.cluster_id, properties.node_id) != (first[1].cluster_id, first[1].node_id):
-            message = (
-                f"cluster {properties.cluster_id}, node {properties.node_id}; {first[0]} has "
-                f"cluster {first[1].cluster_id}, node {first[1].node_id}"
-            )
-            yield Finding(Codes.META_PROPERTIES, message, 0, path=path)
 
 
 _STATE_TEXT: Final = {
@@ -241,11 +185,3 @@ def _refusals(path: str, parse: Callable[[bytes], object]) -> Iterator[Finding]:
 
 def _refused(path: str, error: KdumpError) -> Finding:
     return Finding(error.code, error.message, error.position or 0, path=path)
-
-
-def _folders(directory: str) -> list[str]:
-    try:
-        return sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
-    except OSError:
-        # Said by check_log_directory.
-        return []

@@ -12,11 +12,8 @@ from log_columns import view
 from kdump.checks.logdir import (
     Partition,
     PartitionExtent,
-    SegmentExtent,
     check_directory_names,
-    check_log_directories,
     check_log_directory,
-    check_segment_order,
 )
 from kdump.codes import Codes, Finding, Severity
 from kdump.log.names import parse_partition_directory
@@ -28,26 +25,6 @@ EXTENT = PartitionExtent(start_offset=10, end_offset=100, last_base=60)
 
 def codes(findings: Iterable[Finding]) -> list[Codes]:
     return [finding.code for finding in findings]
-
-
-def segment(base: int, last: int, *, is_compacted: bool = False) -> SegmentExtent:
-    return SegmentExtent(f"{base:020d}.log", base, last, is_compacted)
-
-
-def test_segments_in_a_row() -> None:
-    assert not codes(check_segment_order([segment(0, 9), segment(10, 9), segment(10, 29)]))
-
-
-def test_a_segment_is_missing() -> None:
-    (found,) = check_segment_order([segment(0, 9), segment(20, 29)])
-    assert (found.code, found.first_offset, found.last_offset, found.continue_at) == (Codes.SEGMENT_MISSING, 10, 19, 20)
-    assert found.path == "00000000000000000020.log"
-    compacted = check_segment_order([segment(0, 9, is_compacted=True), segment(20, 29)])
-    assert codes(compacted) == [Codes.SEGMENT_GAP]
-
-
-def test_segments_overlap() -> None:
-    assert codes(check_segment_order([segment(0, 10), segment(10, 29)])) == [Codes.SEGMENT_OVERLAP]
 
 
 @pytest.mark.parametrize(
@@ -138,42 +115,23 @@ def test_recovery_point_says_what_is_lost(directory: Path) -> None:
     assert found.message.startswith("topic-1: ")
 
 
-def test_several_directories(directory: Path) -> None:
-    other = directory.parent / "other"
-    (other / "topic-2").mkdir(parents=True)
-    (other / "topic-1.1234-future").mkdir()
-    shutil.copy(directory / "meta.properties", other)
-    assert not codes(check_log_directories([str(directory), str(other)]))
-    (other / "topic-1").mkdir()
-    (other / "meta.properties").write_text("version=1\nnode.id=2\ncluster.id=abc\n")
-    expected = [Codes.DUPLICATE_PARTITION, Codes.META_PROPERTIES]
-    assert codes(check_log_directories([str(directory), str(other)])) == expected
-
-
-def extents(directories: list[Path]) -> tuple[dict[Partition, PartitionExtent | None], list[Finding]]:
-    """Of partition directories, and the findings between their segments."""
+def extents(directories: list[Path]) -> dict[Partition, PartitionExtent | None]:
+    """Of partition directories."""
     partitions: dict[Partition, PartitionExtent | None] = {}
-    findings: list[Finding] = []
     for directory in directories:
         partition = parse_partition_directory(directory.name.replace("-killed9", "-killed"))
         assert partition is not None
-        segments = []
-        for path in sorted(directory.glob("*.log")):
-            log = view(path)
-            is_compacted = bool((log.first[1:] > log.last[:-1] + 1).any())
-            segments.append(SegmentExtent(path.name, log.base_offset, log.end_offset, is_compacted))
-        findings += check_segment_order(segments)
-        last = segments[-1]
-        partitions[partition] = PartitionExtent(segments[0].base_offset, last.last_offset + 1, last.base_offset)
-    return partitions, findings
+        logs = [view(path) for path in sorted(directory.glob("*.log"))]
+        last = logs[-1]
+        partitions[partition] = PartitionExtent(logs[0].base_offset, last.end_offset + 1, last.base_offset)
+    return partitions
 
 
 @pytest.mark.parametrize("version", ["0.8.2.2", "0.10.2.2", "1.1.1", "2.8.2", "3.9.1", "4.3.1"])
 def test_captured_directories(captures: Captures, tmp_path: Path, version: str) -> None:
     """Only what was not captured is missing: some partitions, the marker, and meta.properties of 0.8."""
     logs = [path for path in sorted((captures.root / version).iterdir()) if list(path.glob("*.log"))]
-    partitions, between = extents(logs)
-    assert {finding.code for finding in between} <= {Codes.SEGMENT_GAP}
+    partitions = extents(logs)
     for path in (captures.root / version / "_broker").iterdir():
         shutil.copy(path, tmp_path)
     findings = list(check_log_directory(str(tmp_path), partitions))
