@@ -49,7 +49,7 @@ def v2_batch(rows: Iterable[Row] = (), *, body: bytes | None = None, codec: int 
         header.get("attributes", 0) | codec,
         header.get("last_offset_delta", max((row.offset_delta for row in rows), default=0)),
         base_timestamp,
-        header.get("max_timestamp", min(base_timestamp + latest, MAX_INT64)),
+        header.get("max_timestamp", max(-MAX_INT64 - 1, min(base_timestamp + latest, MAX_INT64))),
         header.get("producer_id", -1),
         header.get("producer_epoch", -1),
         header.get("base_sequence", -1),
