@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 from batches import plain_rows, v2_batch
@@ -24,6 +29,35 @@ def dump(*words: str, cwd: Path, stdin: bytes = b"") -> tuple[int, list[str], li
     """Exit status, lines of stdout, lines of stderr of ``kdump dump``."""
     run = kdump("dump", *words, cwd=cwd, stdin=stdin)
     return run.returncode, run.stdout.decode().splitlines(), run.stderr.decode().splitlines()
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    """Run by bash; ``$KDUMP`` is the command line's start."""
+    environment = {**os.environ, "KDUMP": " ".join(KDUMP)}
+    return subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, timeout=60, check=False
+    )
+
+
+def on_a_terminal(*words: str, cwd: Path, columns: int = 80, **environment: str) -> bytes:
+    """What a terminal of this width gets from ``kdump``, with the terminal's line ends."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    settings = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
+    with subprocess.Popen(
+        [*KDUMP, *words], cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, env=settings | environment
+    ) as process:
+        os.close(theirs)
+        parts = []
+        try:
+            while part := os.read(ours, 1 << 16):
+                parts.append(part)
+        except OSError:
+            # How Linux says that the other end is closed.
+            pass
+        process.wait(60)
+    os.close(ours)
+    return b"".join(parts)
 
 
 def dumped(lines: list[str]) -> list[str]:

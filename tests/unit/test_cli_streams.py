@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import pty
-import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 from batches import plain_rows, v2_batch
-from cli_runs import BATCH, CLEAN, DAMAGE, KDUMP, NAME, UNREADABLE, dump, dumped
+from cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, dump, dumped, on_a_terminal, shell
 from fast_reference import Row
 
 
@@ -18,31 +16,6 @@ from fast_reference import Row
 def folder(tmp_path: Path) -> Path:
     (tmp_path / NAME).write_bytes(BATCH)
     return tmp_path
-
-
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
-    """Run by bash; ``$KDUMP`` is the command line's start."""
-    environment = {**os.environ, "KDUMP": " ".join(KDUMP)}
-    return subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, timeout=60, check=False
-    )
-
-
-def on_a_terminal(words: list[str], folder: Path) -> bytes:
-    """What a terminal gets, its line ends undone."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen([*KDUMP, "dump", *words], cwd=folder, stdout=theirs, stderr=theirs) as process:
-        os.close(theirs)
-        parts = []
-        try:
-            while part := os.read(ours, 1 << 16):
-                parts.append(part)
-        except OSError:
-            # How Linux says that the other end is closed.
-            pass
-        process.wait(60)
-    os.close(ours)
-    return b"".join(parts).replace(b"\r\n", b"\n")
 
 
 @pytest.mark.parametrize("batches", [1, 20_000])
@@ -110,7 +83,7 @@ def test_control_characters_on_a_terminal(folder: Path) -> None:
     value = b"\x1b[31mred\x07\x00\x7f\xc2\x9b1m\ttab\xc3\xa9"
     (folder / NAME).write_bytes(v2_batch([Row(0, 0, b"\x08key", value)]))
     words = ["--print-data-log", "--skip-record-metadata", NAME]
-    assert on_a_terminal(words, folder).splitlines()[-1] == (
+    assert on_a_terminal("dump", *words, cwd=folder).replace(b"\r\n", b"\n").splitlines()[-1] == (
         rb"| key: \x08key payload: \x1b[31mred\x07\x00\x7f\x9b1m" + b"\ttab\xc3\xa9"
     )
     # Anywhere else the bytes are exact.
@@ -120,7 +93,7 @@ def test_control_characters_on_a_terminal(folder: Path) -> None:
 def test_control_characters_in_names_on_a_terminal(folder: Path) -> None:
     (folder / "a\x1b[2J").mkdir()
     (folder / "a\x1b[2J" / "0.log").write_bytes(v2_batch(attributes=7))
-    shown = on_a_terminal(["a\x1b[2J/0.log", "a\x1b[2J/1.log"], folder)
+    shown = on_a_terminal("dump", "a\x1b[2J/0.log", "a\x1b[2J/1.log", cwd=folder)
     assert b"\x1b" not in shown
     assert shown.count(rb"\x1b[2J") >= 4
 
@@ -130,7 +103,7 @@ def test_terminal_and_pipe_show_the_same(folder: Path) -> None:
     words = ["--print-data-log", NAME]
     status, out, _ = dump(*words, cwd=folder)
     assert status == CLEAN
-    shown = on_a_terminal(words, folder).decode().splitlines()
+    shown = on_a_terminal("dump", *words, cwd=folder).decode().replace("\r\n", "\n").splitlines()
     assert shown[: len(out)] == out
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import shutil
-import subprocess
 import time
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
 from batches import GZIP, plain_rows, v2_batch
-from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, KDUMP, NAME, UNREADABLE, USAGE, kdump
+from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump, on_a_terminal, shell
 
 import kdump as library
 from tests.harness.captures import FIXTURES
@@ -144,10 +142,7 @@ def test_nothing_is_written(folder: Path) -> None:
 def test_a_reader_that_leaves(folder: Path) -> None:
     shutil.copytree(SEGMENTS, folder / "copy")
     for command in ("$KDUMP verify copy | head -n 1", "$KDUMP verify --output junit copy | true"):
-        run = subprocess.run(
-            ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"],
-            cwd=folder, env={**os.environ, "KDUMP": " ".join(KDUMP)}, capture_output=True, timeout=60, check=False,
-        )  # fmt: skip
+        run = shell(f"{command}; exit ${{PIPESTATUS[0]}}", folder)
         assert (run.returncode in (CLEAN, DAMAGE), run.stderr) == (True, b"")
 
 
@@ -182,29 +177,12 @@ def test_junit(folder: Path) -> None:
     assert cases == [("bad-0", NAME, "failure"), ("good-0", NAME), ("paths", "gone", "error")]
 
 
-def on_a_terminal(*words: str, cwd: Path) -> str:
-    """What a terminal of the usual size gets."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen([*KDUMP, "verify", *words], cwd=cwd, stdout=theirs, stderr=theirs) as process:
-        os.close(theirs)
-        parts = []
-        try:
-            while part := os.read(ours, 1 << 16):
-                parts.append(part)
-        except OSError:
-            # How Linux says that the other end is closed.
-            pass
-        process.wait(60)
-    os.close(ours)
-    return b"".join(parts).decode().replace("\r\n", "\n")
-
-
 def test_terminal(folder: Path) -> None:
-    shown = on_a_terminal("bad-0", "good-0", cwd=folder)
+    shown = on_a_terminal("verify", "bad-0", "good-0", cwd=folder).decode()
     assert "\x1b[31merror\x1b[0m KD108" in shown
     assert "if recovered" in shown
     assert f"kdump dump --explain 0 bad-0/{NAME}" in shown
-    plain = on_a_terminal("--color", "never", "bad-0", "good-0", cwd=folder)
+    plain = on_a_terminal("verify", "--color", "never", "bad-0", "good-0", cwd=folder).decode()
     assert "\x1b" not in plain
     assert "error KD108" in plain
 

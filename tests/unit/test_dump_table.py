@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
-import struct
-import subprocess
-import termios
 from pathlib import Path
 
 import pytest
 from batches import CONTROL, TRANSACTIONAL, plain_rows, v2_batch
-from cli_runs import CLEAN, DAMAGE, KDUMP, kdump
+from cli_runs import CLEAN, DAMAGE, kdump, on_a_terminal
 from fast_reference import Row
 from rich.cells import cell_len
 
 ESCAPES = b"\x1b[2J\x1b]0;owned\x07\x9b31m\xc2\x9b31m\r\x08\x7f\0"
 SGR = re.compile(rb"\x1b\[[0-9;]*m")
 SEGMENT = Path(__file__).parents[2] / "fixtures" / "segments" / "v2-txn-0" / f"{0:020}.log"
-
-
-def on_a_terminal(words: list[str], folder: Path, *, columns: int = 90, **environment: str) -> bytes:
-    """What a terminal of this width gets from ``kdump dump``."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    settings = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
-    with subprocess.Popen(
-        [*KDUMP, "dump", *words], cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env=settings | environment
-    ) as process:
-        os.close(theirs)
-        parts = []
-        try:
-            while part := os.read(ours, 1 << 16):
-                parts.append(part)
-        except OSError:
-            # How Linux says that the other end is closed.
-            pass
-        process.wait(60)
-    os.close(ours)
-    return b"".join(parts)
 
 
 @pytest.fixture
@@ -71,7 +45,7 @@ def hostile(tmp_path: Path) -> Path:
     ids=" ".join,
 )
 def test_nothing_drives_the_terminal(hostile: Path, words: list[str]) -> None:
-    shown = on_a_terminal([*words, f"{hostile.name}/0.log"], hostile.parent)
+    shown = on_a_terminal("dump", *words, f"{hostile.name}/0.log", cwd=hostile.parent, columns=90)
     plain = SGR.sub(b"", shown).replace(b"\r\n", b"\n")
     assert not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|(?<![\xc2-\xf4\x80-\xbf])[\x80-\x9f]", plain)
     if words[0] != "--explain" or "always" not in words:
@@ -84,7 +58,7 @@ def test_nothing_drives_the_terminal(hostile: Path, words: list[str]) -> None:
 @pytest.mark.parametrize("columns", [40, 80, 119, 200])
 def test_width(columns: int) -> None:
     words = ["--output", "table", "--records", "--fields", "offset,key,value,headers", str(SEGMENT)]
-    shown = on_a_terminal(words, SEGMENT.parent, columns=columns).decode()
+    shown = on_a_terminal("dump", *words, cwd=SEGMENT.parent, columns=columns).decode()
     lines = SGR.sub(b"", shown.encode()).decode().splitlines()
     assert len(lines) > 100
     assert max(map(cell_len, lines)) <= columns
@@ -109,7 +83,7 @@ def test_a_pipe_has_a_width_too() -> None:
 )
 def test_colors_on_a_terminal(words: list[str], environment: dict[str, str], colored: bool) -> None:
     words = ["--output", "table", "--records", *words, str(SEGMENT)]
-    assert bool(SGR.search(on_a_terminal(words, SEGMENT.parent, **environment))) == colored
+    assert bool(SGR.search(on_a_terminal("dump", *words, cwd=SEGMENT.parent, columns=90, **environment))) == colored
 
 
 def test_colors_in_a_pipe() -> None:
@@ -146,7 +120,7 @@ def test_many_rows_in_pages(tmp_path: Path) -> None:
 
 def test_pager_gets_what_a_terminal_would(tmp_path: Path) -> None:
     (tmp_path / "0.log").write_bytes(v2_batch([Row(0, 0, b"\x1b[2J", b"value")]))
-    shown = on_a_terminal(["--print-data-log", "--pager", "0.log"], tmp_path, PAGER="sed s/^/paged:/")
+    shown = on_a_terminal("dump", "--print-data-log", "--pager", "0.log", cwd=tmp_path, PAGER="sed s/^/paged:/")
     lines = shown.replace(b"\r\n", b"\n").splitlines()
     assert lines[0] == b"paged:Dumping 0.log"
     assert all(line.startswith(b"paged:") for line in lines)
