@@ -8,9 +8,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-KAFKA_VERSION: Final = "4.3.1"
-"""The release whose recovery and producer state are modelled."""
-
 _ERRORS: Final = "org.apache.kafka.common.errors."
 _STORAGE: Final = "org.apache.kafka.storage.internals.log."
 
