@@ -11,7 +11,7 @@ from kdump.format.snapshot import parse_snapshot
 from kdump.kafka import rows
 from kdump.log.names import Kind
 from kdump.log.source import read_whole
-from kdump.scan.printing import Emit, Printer
+from kdump.scan.printing import Emit, Printer, TextBytes
 from kdump.scan.redacted import RedactingPrinter
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
@@ -94,7 +94,7 @@ class RowDump(FileRun):
             transactions = None
             if options.shows_txn_state and source.size is not None:
                 transactions = self.transactions.of(target.path)
-            printer: Printer = RowPrinter(lines, options.table, transactions)
+            printer: Printer[str, TextBytes] = RowPrinter(lines, options.table, transactions)
             if options.secret is not None:
                 printer = RedactingPrinter(printer, options.secret)
             view = LogView(

@@ -31,12 +31,12 @@ from kdump.checks.siblings import (
 from kdump.checks.summary import SegmentSummary
 from kdump.checks.table import first_offset, row_at, row_dtype
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.format.index import OffsetEntry, parse_offset_index, used_entries
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
 from kdump.log.lock import is_held
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory, sibling
+from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import segment_files, segments_behind
 from kdump.log.source import STDIN, Source, open_source, read_whole, reads_once
 
@@ -158,7 +158,7 @@ class Verification:
         is_live = not behind and path != STDIN and is_held(log_directory)
         rows = _Rows()
         holes: list[tuple[int, int]] = []
-        found_behind = Behind(_index_entries(path, base_offset), _base_offset(behind[0]) if behind else None)
+        found_behind = Behind(rising_entries(path, base_offset), _base_offset(behind[0]) if behind else None)
         recovery = None
         with self._open(path) as source:
             for finding in check_segment(
@@ -304,22 +304,6 @@ def _behind(path: str) -> list[str]:
     """The segments behind a single file, where it lies among others."""
     name = None if path == STDIN else parse_file_name(path)
     return segments_behind(path) if name is not None and not name.state else []
-
-
-def _index_entries(path: str, base_offset: int | None) -> list[OffsetEntry]:
-    """The used entries of the .index beside a log, as far as their positions rise."""
-    if base_offset is None:
-        return []
-    try:
-        entries = parse_offset_index(read_whole(sibling(path, Kind.INDEX)), base_offset)
-    except KdumpError:
-        return []
-    rising: list[OffsetEntry] = []
-    for _, entry in used_entries(entries, base_offset):
-        if rising and entry.position <= rising[-1].position:
-            break
-        rising.append(entry)
-    return rising
 
 
 def _snapshot_at(path: str) -> list[ProducerEntry]:

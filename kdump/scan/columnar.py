@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,23 +17,23 @@ from kdump.fast.recordvalues import record_offsets
 from kdump.format.batch import CONTROL
 from kdump.log.walk import Chunk
 from kdump.scan import masks
-from kdump.scan.printing import BlockPrinter, Emit, OffsetObserver
+from kdump.scan.printing import BlockPrinter, OffsetObserver, RowsT
 from kdump.scan.selection import RowBudget
 from kdump.scan.view import ViewOptions
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnarView:
+class ColumnarView(Generic[RowsT]):
     """Shows chunks; what ``fast`` refuses goes to ``scalar``, in its place.
 
     ``scalar`` shows entries first to last (exclusive) of a chunk one by one; ``on_damage`` is called when a batch with
     a wrong CRC was shown.
     """
 
-    printer: BlockPrinter
+    printer: BlockPrinter[RowsT]
     options: ViewOptions
     budget: RowBudget
-    emit: Emit
+    emit: Callable[[RowsT], None]
     observer: OffsetObserver | None
     scalar: Callable[[Chunk, int, int], None]
     on_damage: Callable[[], None]
@@ -83,12 +84,12 @@ class ColumnarView:
             return
         offsets = record_offsets(block.headers, records) if self.observer else None
         for run in self.printer.records(block):
-            if run.text is None:
+            if run.rows is None:
                 for number in block.numbers[run.first : run.last].tolist():
                     self.scalar(chunk, number, number + 1)
                 continue
             self._note(block.is_valid[run.first : run.last])
-            self.emit(run.text)
+            self.emit(run.rows)
             if self.observer is not None and offsets is not None:
                 first_row = records.first_row[run.first]
                 self.observer.see_column(offsets[first_row : first_row + records.row_count[run.first : run.last].sum()])

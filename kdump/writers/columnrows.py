@@ -20,7 +20,7 @@ from kdump.fast.records import RecordColumns
 from kdump.fast.sequences import record_sequences
 from kdump.fast.text import Bytes, Column, Integer, Literal, RaggedText, assemble
 from kdump.format.batch import CONTROL, LOG_APPEND_TIME
-from kdump.scan.printing import Run
+from kdump.scan.printing import Run, TextBytes
 from kdump.tables import BATCH, RECORD
 from kdump.writers.batchcolumns import BatchColumns
 from kdump.writers.columnsyntax import Output, syntax_of
@@ -55,7 +55,7 @@ def record_runs(
     output: Output,
     *,
     txn_state: NDArray[np.int8] | None = None,
-) -> Iterator[Run]:
+) -> Iterator[Run[TextBytes]]:
     """The rows of the block's records, in order; a run without text is left to the scalar path.
 
     Args:

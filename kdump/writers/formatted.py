@@ -18,7 +18,7 @@ from kdump.tables import RECORD, Table
 from kdump.writers.context import FileContext
 
 if TYPE_CHECKING:
-    from kdump.scan.printing import BlockPrinter
+    from kdump.scan.printing import BlockPrinter, TextBytes
     from kdump.scan.transactions import Transactions
 
 _TOKEN: Final = re.compile(r"%(.)|\\(x[0-9a-fA-F]{2}|.)|([^%\\]+)|(.)", re.DOTALL)
@@ -76,7 +76,7 @@ class FormatLines:
         """Nothing: findings go to standard error."""
         return ""
 
-    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter | None:
+    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter[TextBytes] | None:
         """None: a format string is filled in row by row."""
         return None
 

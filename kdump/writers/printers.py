@@ -10,7 +10,7 @@ from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka import rows
-from kdump.scan.printing import BlockPrinter, Run
+from kdump.scan.printing import BlockPrinter, Run, TextBytes, TextRows
 from kdump.scan.transactions import Transactions
 from kdump.tables import FINDING, Table
 from kdump.writers.context import FileContext
@@ -37,7 +37,7 @@ class Lines(Protocol):
     def finish(self) -> str:
         """What was held back."""
 
-    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter | None:
+    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter[TextBytes] | None:
         """The same way for columns, None when there is none."""
 
 
@@ -83,12 +83,12 @@ class RowLines:
         """Nothing is held back."""
         return ""
 
-    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter:
+    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter[TextBytes]:
         """See Lines."""
         return _RowColumns(self, table, transactions)
 
 
-class RowPrinter:
+class RowPrinter(TextRows):
     """Prints batches (table BATCH) or, with a table of records, records only."""
 
     def __init__(self, lines: Lines, table: Table, transactions: Transactions | None) -> None:
@@ -118,7 +118,7 @@ class RowPrinter:
         """See Printer."""
         return self._lines.line(self._table, rows.legacy_record_row(entry, position, is_valid, record))
 
-    def columns(self) -> BlockPrinter | None:
+    def columns(self) -> BlockPrinter[TextBytes] | None:
         """See Printer."""
         return self._lines.block_printer(self._table, self._transactions)
 
@@ -129,13 +129,13 @@ class _RowColumns:
         self._fields = table.names if lines.fields is None else lines.fields
         self._transactions = transactions
 
-    def batches(self, block: BatchBlock) -> memoryview:
+    def batches(self, block: BatchBlock) -> TextBytes:
         """See BlockPrinter."""
         from kdump.writers.columnrows import batch_rows
 
         return batch_rows(block, self._fields, self._lines.context, self._lines.syntax)
 
-    def records(self, block: BatchBlock) -> Iterator[Run]:
+    def records(self, block: BatchBlock) -> Iterator[Run[TextBytes]]:
         """See BlockPrinter."""
         from kdump.writers.columnrows import record_runs
 

@@ -17,7 +17,7 @@ from kdump.writers.rows import plain
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from kdump.scan.printing import BlockPrinter
+    from kdump.scan.printing import BlockPrinter, TextBytes
     from kdump.scan.transactions import Transactions
 
 _PAGE_ROWS: Final = 200
@@ -84,7 +84,7 @@ class TableLines:
         """Nothing: findings go to standard error."""
         return ""
 
-    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter | None:
+    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter[TextBytes] | None:
         """None: a table is made of single rows."""
         return None
 

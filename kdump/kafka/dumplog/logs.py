@@ -14,7 +14,7 @@ from kdump.kafka.dumplog.options import MAX_BYTES, DumpOptions
 from kdump.kafka.dumplog.printer import TextPrinter
 from kdump.log.source import Source
 from kdump.log.walk import Chunk
-from kdump.scan.printing import Emit, Printer
+from kdump.scan.printing import Emit, Printer, TextBytes
 from kdump.scan.redacted import RedactingPrinter
 from kdump.scan.run import Reporter
 from kdump.scan.selection import RowBudget
@@ -54,7 +54,7 @@ class LogDump:
         self._emit = emit
         self._heading = heading
         self.continuity = OffsetContinuity()
-        printer: Printer = TextPrinter(options)
+        printer: Printer[str, TextBytes] = TextPrinter(options)
         if options.secret is not None:
             printer = RedactingPrinter(printer, options.secret)
         self._view = LogView(

@@ -10,13 +10,13 @@ from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka.dumplog import lines
 from kdump.kafka.dumplog.options import DumpOptions
-from kdump.scan.printing import BlockPrinter, Run
+from kdump.scan.printing import BlockPrinter, Run, TextBytes, TextRows
 
 if TYPE_CHECKING:
     from kdump.fast.blocks import BatchBlock
 
 
-class TextPrinter:
+class TextPrinter(TextRows):
     """Lines of DumpLogSegments: a line a batch and, in a view of records, below it a line a record."""
 
     def __init__(self, options: DumpOptions) -> None:
@@ -38,7 +38,7 @@ class TextPrinter:
         """See Printer."""
         return lines.legacy_record_line(entry, record, is_valid, self._options)
 
-    def columns(self) -> BlockPrinter | None:
+    def columns(self) -> BlockPrinter[TextBytes] | None:
         """None where a decoder class is to be called for every key or value."""
         return _TextColumns(self._options) if self._options.prints_text else None
 
@@ -49,13 +49,13 @@ class _TextColumns:
 
         self._options = RecordTextOptions(metadata=not options.skip_record_metadata, contents=options.print_data_log)
 
-    def batches(self, block: BatchBlock) -> memoryview:
+    def batches(self, block: BatchBlock) -> TextBytes:
         """See BlockPrinter."""
         from kdump.kafka.dumplog.columnlines import batch_text
 
         return batch_text(block.headers, block.position, block.is_valid).data.data
 
-    def records(self, block: BatchBlock) -> Iterator[Run]:
+    def records(self, block: BatchBlock) -> Iterator[Run[TextBytes]]:
         """See BlockPrinter."""
         from kdump.kafka.dumplog.columnlines import batch_text, dump_runs
 
