@@ -15,6 +15,7 @@ from kdump.fast.headers import native_column
 from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import record_offsets
 from kdump.format.batch import CONTROL
+from kdump.log.resync import CheckedChunk
 from kdump.log.walk import Chunk
 from kdump.scan import masks
 from kdump.scan.printing import BlockPrinter, OffsetObserver, RowsT
@@ -43,7 +44,8 @@ class ColumnarView(Generic[RowsT]):
         """Show all entries of a chunk; DamageError as the scalar path raises it."""
         bounds = [*chunk.starts, chunk.end]
         wanted = None if self.options.selection.is_everything else self._wanted
-        for part in self.reader.read(chunk.data, bounds, chunk.position, wanted):
+        damaged = chunk.damaged if isinstance(chunk, CheckedChunk) else None
+        for part in self.reader.read(chunk.data, bounds, chunk.position, wanted, damaged):
             if isinstance(part, Stretch):
                 self.scalar(chunk, part.first, part.last)
             elif part.records is None:

@@ -17,7 +17,6 @@ from kdump.format import legacy
 from kdump.format import record as v2
 from kdump.format.batch import CRC_START, HEADER_SIZE, MAGIC_OFFSET, BatchHeader, parse_header
 from kdump.format.legacy import Message
-from kdump.log.extents import Extent
 from kdump.log.gaps import Gap
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
@@ -29,6 +28,7 @@ from kdump.wire.checksum import crc32c
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
+    from kdump.log.extents import Extent
     from kdump.scan.columnar import ColumnarView
 
 _BATCHES_CHUNK = 1 << 20

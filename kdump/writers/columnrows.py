@@ -22,8 +22,9 @@ from kdump.fast.text import Bytes, Column, Integer, Literal, RaggedText, assembl
 from kdump.format.batch import CONTROL, LOG_APPEND_TIME
 from kdump.scan.printing import Run, TextBytes
 from kdump.tables import BATCH, RECORD
-from kdump.writers.batchcolumns import BatchColumns
-from kdump.writers.columnsyntax import Output, syntax_of
+from kdump.writers.batchcolumns import text_columns
+from kdump.writers.batchvalues import BatchValues
+from kdump.writers.columnsyntax import Output, Syntax, syntax_of
 from kdump.writers.context import FileContext
 
 _BLOCK_ROWS: Final = 4096
@@ -41,10 +42,10 @@ def batch_rows(block: BatchBlock, fields: Sequence[str], context: FileContext, o
     count = block.headers.size
     if not count:
         return memoryview(b"")
-    batches = BatchColumns(block, None, BATCH.type, context, syntax)
+    batches = BatchValues(block, None, BATCH.type, context)
     columns: list[Column] = []
     for number, name in enumerate(syntax.columns(fields)):
-        columns += [Literal(syntax.before(name, is_first=not number)), *batches.value(name)]
+        columns += [Literal(syntax.before(name, is_first=not number)), *text_columns(batches.value(name), syntax)]
     return assemble([*columns, Literal(syntax.end)], count).data.data
 
 
@@ -78,8 +79,8 @@ def record_runs(
     left_out = ~records.accepted | is_control
     if is_control.any():
         records = records.select(~is_control[records.batch], np.ones(is_control.size, np.bool_))
-    batches = BatchColumns(block, txn_state, RECORD.type, context, syntax)
-    rows = _RecordRows(block.arena, records, fields, batches)
+    batches = BatchValues(block, txn_state, RECORD.type, context)
+    rows = _RecordRows(block.arena, records, fields, batches, syntax)
     row_bounds = np.append(records.first_row, records.batch.size)
     cuts = np.flatnonzero(np.diff(left_out)) + 1
     first_batch = 0
@@ -116,12 +117,17 @@ class _RecordRows:
     """Assembles ranges of rows of a block that has batches."""
 
     def __init__(
-        self, arena: NDArray[np.uint8], records: RecordColumns, fields: Sequence[str], batches: BatchColumns
+        self,
+        arena: NDArray[np.uint8],
+        records: RecordColumns,
+        fields: Sequence[str],
+        batches: BatchValues,
+        syntax: Syntax,
     ) -> None:
         count = records.accepted.size
         self._arena = arena
         self._records = records
-        self._syntax = syntax = batches.syntax
+        self._syntax = syntax
         self._base_offset = batches.header("base_offset")
         self._base_timestamp = batches.header("base_timestamp")
         self._max_timestamp = batches.header("max_timestamp")
@@ -138,7 +144,7 @@ class _RecordRows:
                 self._parts += [_merged(assemble(of_batch, count)), name]
                 of_batch = []
             else:
-                of_batch += batches.value(name)
+                of_batch += text_columns(batches.value(name), syntax)
         self._parts.append(_merged(assemble([*of_batch, Literal(syntax.end)], count)))
 
     def text(self, first: int, last: int) -> RaggedText:
