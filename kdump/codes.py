@@ -707,6 +707,10 @@ class KdumpError(Exception):
         self.path = path
         self.position = position
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Workers send it to their driver.
+        return _error, (type(self), self.code, self.message, self.path, self.position)
+
     def located(self, path: str | None = None, position: int | None = None) -> KdumpError:
         """Fill in what the raising code did not know; what is known stays. Returns self."""
         if self.path is None:
@@ -719,6 +723,10 @@ class KdumpError(Exception):
         where = "" if self.path is None else f"{self.path}: "
         at = "" if self.position is None else f"at {self.position}: "
         return f"{where}{at}{self.message}"
+
+
+def _error(kind: type[KdumpError], code: Codes, message: str, path: str | None, position: int | None) -> KdumpError:
+    return kind(code, message, path=path, position=position)
 
 
 class DamageError(KdumpError):

@@ -123,7 +123,7 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> l
     """
     found: list[LogFile] = []
     for given in paths:
-        for path in _expanded(given, on_error):
+        for path in expanded(given, on_error):
             if os.path.isdir(path):
                 found += _logs_of(segment_files(path, on_error), on_error)
                 continue
@@ -136,7 +136,8 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> l
     return _without_twins(found)
 
 
-def _expanded(path: str, on_error: Callable[[KdumpError], None]) -> list[str]:
+def expanded(path: str, on_error: Callable[[KdumpError], None]) -> list[str]:
+    """The files and directories that fit a path, which may be a pattern."""
     if os.path.lexists(path) or not glob.has_magic(path):
         return [path]
     paths = sorted(glob.glob(path))

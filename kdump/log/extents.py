@@ -10,7 +10,7 @@ Where no such place follows, the range before goes on to the end of the log: no 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -30,7 +30,7 @@ _PROOF_CHUNK: Final = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """File positions: ``start`` begins an entry, ``end`` too, or is the end of the log as it was looked at."""
+    """File positions: ``start`` begins a sound entry, ``end`` too, or is the end of the log; 0 begins any log."""
 
     start: int
     end: int
@@ -96,22 +96,20 @@ def _cut(source: Source, position: int, leads: _Leads) -> int:
 
 
 def _follow(source: Source, start: int, least: int) -> tuple[int, bool]:
-    """Where the first entry at ``least`` or behind starts (or the log ends), if all from ``start`` up to it are sound.
+    """Where the first entry at ``least`` or behind starts (or the log ends), if it and all from ``start`` on are sound.
 
     Else where they cease to be, and False.
     """
-    end = start
     for item in ResyncWalk(source, start=start, chunk_size=_PROOF_CHUNK).items():
         if isinstance(item, Gap):
-            return end, False
-        sound = item.starts[: item.damaged[0] + 1] if item.damaged else [*item.starts, item.end]
-        for place in sound:
-            end = item.position + place
-            if end >= least:
-                return end, True
+            return item.position, False
+        first_damaged = item.damaged[0] if item.damaged else len(item.starts)
+        number = bisect_left(item.starts, least - item.position, hi=first_damaged)
+        if number < first_damaged:
+            return item.position + item.starts[number], True
         if item.damaged:
-            return end, False
-    return end, end == source.size
+            return item.position + item.starts[first_damaged], False
+    return source.size or 0, True
 
 
 class _Leads(ABC):

@@ -32,6 +32,7 @@ _KNOWN: Final = (
     "mode",
     "minPartitions",
     "splitBytes",
+    "deep",
 )
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)b?", re.IGNORECASE)
 _FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -49,6 +50,8 @@ class SourceOptions:
     mode: Mode = Mode.PERMISSIVE
     min_partitions: int = 1
     split_bytes: int = SPLIT_BYTES
+    deep: bool = True
+    """Of findings: decode every record."""
 
 
 def parse_options(given: Mapping[str, str]) -> SourceOptions:
@@ -76,6 +79,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         mode=_mode(options),
         min_partitions=max(1, _integer(options, "minPartitions") or 1),
         split_bytes=_size(options, "splitBytes", SPLIT_BYTES),
+        deep=_boolean(options, "deep", default=True),
     )
 
 

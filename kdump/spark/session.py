@@ -22,10 +22,11 @@ _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 def why_not() -> str | None:
     """What is missing for Spark, and how to get it; None where nothing is."""
     try:
+        import pandas  # noqa: F401  (PySpark's mapInArrow asks for it)
         import pyarrow  # noqa: F401
         import pyspark
-    except ImportError:
-        return "Spark needs pyspark and pyarrow: pip install 'kdump[spark]'"
+    except ImportError as error:
+        return f"Spark needs {error.name}: pip install 'kdump[spark]'"
     version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
     if version < (4, 1):
         return f"Spark needs pyspark 4.1 or later, there is {pyspark.__version__}: pip install -U 'kdump[spark]'"

@@ -10,12 +10,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from kdump.checks.segment import CheckOptions
 from kdump.codes import KdumpError
-from kdump.engine.arrowread import ArrowOptions, read_splits
+from kdump.engine.arrowread import ArrowOptions, Mode, read_splits
+from kdump.engine.findingread import FindingTask, plan_findings, read_findings
 from kdump.engine.splits import LogFile, Split, find_logs, plan
 from kdump.spark.filters import Pushed, intersection
 from kdump.spark.options import SourceOptions, parse_options
-from kdump.tables import BATCH, RECORD, Table
+from kdump.tables import BATCH, FINDING, RECORD, Table
 from kdump.writers.arrow import arrow_schema
 
 if TYPE_CHECKING:
@@ -129,6 +131,49 @@ class FilteringBatchSource(BatchSource):
     reader_class = FilteringLogReader
 
 
+class FindingPartition(InputPartition):
+    """What one task checks."""
+
+    def __init__(self, task: FindingTask) -> None:
+        super().__init__(task)
+        self.task = task
+
+
+class FindingReader(DataSourceReader):
+    """What ``verify`` finds, a partition in one task."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema: pa.Schema = _checked(schema, FINDING)
+
+    def partitions(self) -> list[InputPartition]:
+        """See DataSourceReader. KdumpError for a path that cannot be looked at."""
+        tasks = plan_findings(self._options.paths, self._options.wanted, self._options.split_bytes)
+        return [FindingPartition(task) for task in tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """See DataSourceReader."""
+        if not isinstance(partition, FindingPartition):
+            return iter(())
+        options = CheckOptions(deep=self._options.deep)
+        return read_findings(partition.task, self._schema, options, fails_fast=self._options.mode is Mode.FAILFAST)
+
+
+class FindingSource(RecordSource):
+    """What ``verify`` finds."""
+
+    table = FINDING
+
+    @classmethod
+    def name(cls) -> str:
+        """See DataSource."""
+        return "kafka-segment-findings"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """See DataSource."""
+        return FindingReader(parse_options(self.options), schema)
+
+
 def register(spark: SparkSession) -> None:
     """Make ``kafka-segment``, ``kafka-segment-batches`` and ``kafka-segment-findings`` known to a session.
 
@@ -139,6 +184,7 @@ def register(spark: SparkSession) -> None:
     sources: tuple[type[DataSource], ...] = (
         FilteringRecordSource if is_filtering else RecordSource,
         FilteringBatchSource if is_filtering else BatchSource,
+        FindingSource,
     )
     for source in sources:
         spark.dataSource.register(source)
