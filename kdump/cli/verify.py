@@ -12,6 +12,7 @@ from kdump.cli.common import common_options
 from kdump.cli.console import Console
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.engine.verify import Verification
+from kdump.log.files import enter
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
 from kdump.wire.compression import DEFAULT_LIMIT
@@ -54,7 +55,7 @@ Examples:
 )
 @common_options
 def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int:
-    """Check segments, partition directories, whole log directories and pipes, past every damaged place.
+    """Check segments, partition directories, whole log directories, URIs of them and pipes, past every damaged place.
 
     Exit status 1 when there is an error (with --strict: or a warning).
     """
@@ -79,7 +80,7 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
         on_error=fail,
     )
     overview = TerminalSummary(width=console.width, color=console.color)
-    for path in paths:
+    for path in map(enter, paths):
         try:
             for item in verification.path(path):
                 if isinstance(item, Finding):

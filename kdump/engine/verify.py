@@ -30,6 +30,7 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
+from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory, sibling
 from kdump.log.offsetindex import rising_entries
@@ -71,19 +72,19 @@ class Verification:
             KdumpError: MISSING, UNREADABLE, NO_SEGMENTS or NOT_A_SEGMENT_FILE.
         """
         self._failed.clear()
-        if os.path.isdir(path):
+        if files.is_directory(path):
             yield from self._directory(path)
             return
         is_stream = path == STDIN or reads_once(path)
         name = None if is_stream else parse_file_name(path)
         if name is None and not is_stream:
-            code = Codes.NOT_A_SEGMENT_FILE if os.path.lexists(path) else Codes.MISSING
+            code = Codes.NOT_A_SEGMENT_FILE if files.exists(path) else Codes.MISSING
             raise KdumpError(code, code.value.title, path=path)
         if name is not None and name.kind not in (Kind.LOG, Kind.CHECKPOINT):
             # A sibling is checked with its log; opened here, so that its own absence is not taken for the log's.
             open_source(path).close()
             log = sibling(path, Kind.LOG)
-            if name.kind is Kind.SNAPSHOT or not os.path.exists(log):
+            if name.kind is Kind.SNAPSHOT or not files.exists(log):
                 yield from self._alone(path, name.kind)
                 return
             path = log
@@ -123,7 +124,7 @@ class Verification:
 
     def _segments(self, segments: list[str], folder: str | None) -> Generator[Item, None, PartitionExtent | None]:
         """Segments of one partition in order; ``folder``: all of its directory. Returns what they cover."""
-        directory = os.path.dirname(os.path.abspath(segments[0]))
+        directory = files.directory_of(segments[0])
         topic, _ = parse_partition_directory(os.path.basename(directory)) or ("", 0)
         ordered = OrderedChecks(producers=_snapshot_at(segments[0]) or (), is_coordinator=topic in _COORDINATOR_TOPICS)
         seen = _Partition()
@@ -150,7 +151,7 @@ class Verification:
     def _segment(self, path: str, behind: list[str], ordered: OrderedChecks, seen: _Partition) -> Iterator[Item]:
         counts = dict.fromkeys(Severity, 0)
         base_offset = _base_offset(path)
-        log_directory = os.path.dirname(os.path.dirname(os.path.abspath(path)))
+        log_directory = os.path.dirname(files.directory_of(path))
         is_live = not behind and path != STDIN and is_held(log_directory)
         rows = BatchTable()
         holes: list[tuple[int, int]] = []
@@ -247,12 +248,12 @@ def verify(path: str, *, deep: bool = True) -> Iterator[Finding]:
     """What is wrong with a segment file, a partition directory or a log directory.
 
     Args:
-        path: the file or directory; ``-`` is standard input.
+        path: the file or directory, or a URI of one; ``-`` is standard input.
         deep: decode every record; False: framing and checksums only.
 
     Raises:
         KdumpError: the path cannot be looked at.
     """
-    for item in Verification(CheckOptions(deep=deep)).path(os.fspath(path)):
+    for item in Verification(CheckOptions(deep=deep)).path(files.enter(os.fspath(path))):
         if isinstance(item, Finding):
             yield item

@@ -87,6 +87,8 @@ class Window:
         try:
             return self._source.read(position, max(0, min(size, (self._last or 0) - position)))
         except KdumpError:
+            if not self._source.can_skip_errors:
+                raise
             return b""
 
     def checksum(self, first: int, last: int, checksum: Checksum) -> int:
@@ -102,7 +104,7 @@ class Window:
         try:
             self._append(position, until)
         except KdumpError as error:
-            if error.code is not Codes.UNREADABLE or not self._is_file:
+            if error.code is not Codes.UNREADABLE or not self._is_file or not self._source.can_skip_errors:
                 raise
             self.end = max(position, min(until, position if error.position is None else error.position))
             try:

@@ -1,0 +1,172 @@
+"""What lies behind a URI: object stores, HDFS and whatever else pyarrow has a file system for.
+
+A request to an object store costs tens of milliseconds, whatever it asks for: a directory is asked for once, and bytes
+come in large ranges (``objects``). pyarrow is imported when the first URI is looked at.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from kdump.codes import Codes, KdumpError
+from kdump.log.files import Entry
+from kdump.log.names import parse_file_name
+from kdump.log.objects import ObjectSource
+from kdump.log.uris import Uri, parse_uri
+
+_NEEDS: Final = "a path with a scheme needs pyarrow: pip install 'kdump[spark]'"
+
+
+class Store:
+    """Everything behind one root (``s3://bucket``), reached when it is first asked for something.
+
+    Args:
+        given: a URI of it, with credentials and options.
+    """
+
+    def __init__(self, given: Uri) -> None:
+        self.given = given
+        self._system: Any = None
+        self._prefix = ""
+        self._listings: dict[str, dict[str, Entry]] = {}
+
+    def forget_listings(self) -> None:
+        """What was known of directories may have changed."""
+        self._listings.clear()
+
+    def known(self, path: str) -> bool | None:
+        """Whether something has this name, by the listing of its directory; None: that was not listed."""
+        directory, _, name = path.rpartition("/")
+        entries = self._listings.get(directory)
+        return None if entries is None else name in entries
+
+    def info(self, path: str) -> Any:
+        """The FileInfo of ``path``, asked for now. KdumpError when it cannot be told."""
+        try:
+            system, name = self._place(path)
+            return system.get_file_info(name)
+        except (OSError, ValueError) as error:
+            raise self.failure(path, error) from self._cause(error)
+
+    def listing(self, directory: str) -> list[Entry]:
+        """See ``files.listing``."""
+        try:
+            system, name = self._place(directory)
+            infos = system.get_file_info(_pyarrow_fs().FileSelector(name))
+        except (OSError, ValueError) as error:
+            raise self.failure(directory, error) from self._cause(error)
+        entries = {}
+        for info in infos:
+            name = quote(info.base_name)
+            is_directory = _is_directory(info)
+            entries[name] = Entry(name, f"{directory}/{name}", is_directory, None if is_directory else info.size)
+        self._listings[directory] = entries
+        return list(entries.values())
+
+    def open(self, path: str) -> ObjectSource:
+        """A file, to be read in ranges. Raises as ``source.open_source``."""
+        if self.known(path) is False:
+            raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
+        try:
+            system, name = self._place(path)
+            file = system.open_input_file(name)
+            return ObjectSource(path, file, file.size(), lambda error, position: self._broken(path, error, position))
+        except (OSError, ValueError) as error:
+            # To an object store a directory is no more than the beginning of other names.
+            if self._system is not None and parse_file_name(path) is None and _is_directory(self.info(path)):
+                raise KdumpError(Codes.UNREADABLE, "is a directory", path=path) from None
+            raise self.failure(path, error) from self._cause(error)
+
+    def failure(self, path: str, error: OSError | ValueError, position: int | None = None) -> KdumpError:
+        """What went wrong, in one line that gives no credentials away."""
+        if isinstance(error, FileNotFoundError):
+            return KdumpError(Codes.MISSING, "no such file or directory", path=path, position=position)
+        lines = self.given.scrubbed(str(error)).splitlines()
+        return KdumpError(Codes.UNREADABLE, lines[0] if lines else "cannot be read", path=path, position=position)
+
+    def _broken(self, path: str, error: OSError | ValueError, position: int) -> KdumpError | None:
+        """Why an open file cannot be read at ``position`` any more; None: it has become so short that it ends there."""
+        info = self.info(path)
+        if info.type == _pyarrow_fs().FileType.NotFound:
+            return KdumpError(Codes.MISSING, "vanished while it was read", path=path, position=position)
+        if info.size is not None and info.size <= position:
+            return None
+        return self.failure(path, error, position)
+
+    def _cause(self, error: Exception) -> Exception | None:
+        """``error`` as the cause to be shown with a traceback, unless it gives credentials away."""
+        return error if self.given.scrubbed(str(error)) == str(error) else None
+
+    def _place(self, path: str) -> tuple[Any, str]:
+        """The file system, and ``path`` as it calls it. Raises what pyarrow raises."""
+        place = unquote(path.removeprefix(self.given.root)[1:])
+        if self._system is None:
+            uri = self.given.of_store(path.removeprefix(self.given.root))
+            system, name = _pyarrow_fs(path).FileSystem.from_uri(uri)
+            prefix = name.removesuffix(place)
+            self._prefix = prefix if prefix.endswith("/") or not prefix else f"{prefix}/"
+            self._system = system
+        return self._system, (self._prefix + place).rstrip("/") or "/"
+
+
+_stores: Final[dict[str, Store]] = {}
+"""By their roots, for as long as the process lives: a connection is made once."""
+
+
+def enter(path: str) -> str:
+    """See ``files.enter``."""
+    _store_of(path).forget_listings()
+    return parse_uri(path).clean
+
+
+def is_directory(path: str) -> bool:
+    """See ``files.is_directory``. A segment file's name is taken for one, without a request."""
+    return parse_file_name(path) is None and _is_directory(_store_of(path).info(path))
+
+
+def exists(path: str) -> bool:
+    """See ``files.exists``."""
+    store = _store_of(path)
+    known = store.known(path)
+    return store.info(path).type != _pyarrow_fs().FileType.NotFound if known is None else known
+
+
+def size(path: str) -> int | None:
+    """See ``files.size``."""
+    try:
+        found: int | None = _store_of(path).info(path).size
+    except KdumpError:
+        return None
+    return found
+
+
+def listing(directory: str) -> list[Entry]:
+    """See ``files.listing``."""
+    return _store_of(directory).listing(directory)
+
+
+def open_object(path: str) -> ObjectSource:
+    """See ``source.open_source``."""
+    return _store_of(path).open(parse_uri(path).clean)
+
+
+def _store_of(path: str) -> Store:
+    uri = parse_uri(path)
+    store = _stores.get(uri.root)
+    if store is None or (uri.has_options and uri.options != store.given.options):
+        store = _stores[uri.root] = Store(uri)
+    return store
+
+
+def _is_directory(info: Any) -> bool:
+    return bool(info.type == _pyarrow_fs().FileType.Directory)
+
+
+def _pyarrow_fs(path: str | None = None) -> ModuleType:
+    try:
+        return importlib.import_module("pyarrow.fs")
+    except ImportError:
+        raise KdumpError(Codes.UNREADABLE, _NEEDS, path=path) from None

@@ -1,0 +1,90 @@
+"""A URI taken apart: what names a store and a place in it, and what is nobody else's business."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, unquote
+
+_PATTERN: Final = (
+    r"(?P<scheme>[^:]+)://(?:(?P<user>{user})@)?(?P<host>[^/?#@]*)(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#.*)?"
+)
+# A secret key often holds a slash. What looks like a port is none only for S3, which has buckets for hosts.
+_PARTS: Final = re.compile(_PATTERN.format(user=r"[^/?#@:]*(?::(?!\d+/)[^?#@]*)?"), re.DOTALL)
+_S3_PARTS: Final = re.compile(_PATTERN.format(user=r"[^/?#@:]*(?::[^?#@]*)?"), re.DOTALL)
+_SPELLINGS: Final = {"s3a": "s3", "s3n": "s3"}
+"""Schemes that Hadoop has for what pyarrow knows by another."""
+_S3: Final = frozenset({"s3", *_SPELLINGS})
+_NAMED_BY_USER: Final = frozenset({"hdfs", "viewfs", "abfs", "abfss"})
+"""Schemes where a user without a password is a part of the name, not a key."""
+_PUBLIC: Final = frozenset({"region", "scheme", "endpoint_override"})
+"""Parameters of a query whose values may be shown."""
+_LEGAL: Final = "/%:@!$&'()*+,;=-._~"
+_SHORTEST_SECRET: Final = 3
+_HIDDEN: Final = "***"
+
+
+@dataclass(frozen=True, slots=True)
+class Uri:
+    """``scheme://user@host/path?query``.
+
+    ``root`` names the store: scheme and host, without credentials. ``path`` is percent-encoded, '' or a slash and no
+    slash at its end.
+    """
+
+    scheme: str
+    user: str
+    host: str
+    path: str
+    query: str
+
+    @property
+    def root(self) -> str:
+        """What all URIs of the store begin with, credentials aside."""
+        is_name = self.user and ":" not in self.user and self.scheme in _NAMED_BY_USER
+        return f"{self.scheme}://{self.user}@{self.host}" if is_name else f"{self.scheme}://{self.host}"
+
+    @property
+    def clean(self) -> str:
+        """The URI without credentials and query."""
+        return self.root + self.path
+
+    @property
+    def options(self) -> tuple[str, str]:
+        """Everything that does not name the store."""
+        return self.user, self.query
+
+    @property
+    def has_options(self) -> bool:
+        """It says more than ``clean`` does: credentials or a query."""
+        return bool(self.query) or (bool(self.user) and f"//{self.user}@" not in self.root)
+
+    def of_store(self, path: str) -> str:
+        """The URI of another path in the same store, with everything that was given, as pyarrow takes it."""
+        scheme = _SPELLINGS.get(self.scheme, self.scheme)
+        user = quote(self.user, safe="%:") + "@" if self.user else ""
+        return f"{scheme}://{user}{self.host}{path}" + (f"?{self.query}" if self.query else "")
+
+    def scrubbed(self, text: str) -> str:
+        """``text`` with nothing in it that the URI keeps secret."""
+        text = text.replace(self.of_store(self.path), self.clean)
+        secrets = {self.user, *self.user.split(":")} if self.has_options else set()
+        secrets |= {value for name, _, value in self._parameters() if name not in _PUBLIC}
+        spellings = {spelling for secret in secrets for spelling in (secret, quote(secret, safe="%"), unquote(secret))}
+        for secret in sorted(spellings, key=len, reverse=True):
+            if len(secret) >= _SHORTEST_SECRET:
+                text = text.replace(secret, _HIDDEN)
+        return text
+
+    def _parameters(self) -> list[tuple[str, str, str]]:
+        return [parameter.partition("=") for parameter in self.query.split("&")]
+
+
+def parse_uri(text: str) -> Uri:
+    """Any text with ``://`` behind a scheme can be taken apart; what is wrong with it the store will say."""
+    scheme = text.partition("://")[0].lower()
+    match = (_S3_PARTS if scheme in _S3 else _PARTS).fullmatch(text)
+    assert match is not None
+    path = quote(match["path"], safe=_LEGAL).rstrip("/")
+    return Uri(scheme, match["user"] or "", match["host"], path, match["query"] or "")
