@@ -70,7 +70,9 @@ def size(path: str) -> int | None:
 
 
 def listing(directory: str) -> list[Entry]:
-    """What lies in a directory, in no order: of a store one request (a thousand names at a time) for all of it.
+    """What lies in a directory, in no order.
+
+    A directory of a store is asked for once (a request for each thousand names), until the next ``enter``.
 
     Raises:
         KdumpError: UNREADABLE, for whatever reason.

@@ -49,7 +49,7 @@ class ObjectSource(Source):
         while filled < len(view):
             at = position + filled
             if at >= self._here.end or at < self._here.start:
-                self._move(at, len(view) - filled)
+                self._move(at, len(view) - filled, is_first=not filled)
             count = self._here.copy(view[filled:], at)
             if count == 0:
                 break
@@ -62,8 +62,12 @@ class ObjectSource(Source):
             self._thread.shutdown()
         self._file.close()
 
-    def _move(self, position: int, wanted: int) -> None:
-        """Go to the range that begins at ``position`` or covers it; ``wanted`` bytes are asked for."""
+    def _move(self, position: int, wanted: int, *, is_first: bool) -> None:
+        """Go to the range that begins at ``position`` or covers it.
+
+        ``wanted`` bytes are asked for; ``is_first``: none of the same read are at hand. One long read is no sign yet
+        that reading goes on.
+        """
         here, fetching = self._here, self._fetching
         goes_on = here.start < here.end <= position <= here.end + self._in_a_row
         if not goes_on:
@@ -76,18 +80,17 @@ class ObjectSource(Source):
                 if error is not None:
                     raise error
                 self._here, self._ahead = self._ahead, here
+                self._in_a_row += self._here.end - self._here.start
                 self._go_ahead()
                 return
-        self._fetch(here, position, max(_SMALLEST, self._in_a_row, wanted))
-        if goes_on:
+        self._fetch(here, position, max(_SMALLEST, wanted, self._in_a_row if is_first else 0))
+        self._in_a_row += here.end - here.start
+        if goes_on and is_first:
             self._go_ahead()
-        else:
-            self._in_a_row = here.end - here.start
 
     def _go_ahead(self) -> None:
         """Begin to fetch what lies behind ``here``."""
         here = self._here
-        self._in_a_row += here.end - here.start
         if here.end == here.start + here.asked < self._length:
             self._thread = self._thread or ThreadPoolExecutor(1)
             self._fetching = self._thread.submit(self._fetch, self._ahead, here.end, self._in_a_row)

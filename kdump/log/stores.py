@@ -53,6 +53,8 @@ class Store:
 
     def listing(self, directory: str) -> list[Entry]:
         """See ``files.listing``."""
+        if directory in self._listings:
+            return list(self._listings[directory].values())
         try:
             system, name = self._place(directory)
             infos = system.get_file_info(_pyarrow_fs().FileSelector(name))
