@@ -39,7 +39,7 @@ class ObjectSource(Source):
         self._on_error = on_error
         self._here = _Range()
         self._ahead = _Range()
-        self._in_a_row = 0
+        self._row_start = 0
         self._fetching: Future[None] | None = None
         self._thread: ThreadPoolExecutor | None = None
 
@@ -69,9 +69,10 @@ class ObjectSource(Source):
         that reading goes on.
         """
         here, fetching = self._here, self._fetching
-        goes_on = here.start < here.end <= position <= here.end + self._in_a_row
+        goes_on = here.start < here.end <= position <= 2 * here.end - self._row_start
         if not goes_on:
-            self._in_a_row = 0
+            self._row_start = position
+        in_a_row = position - self._row_start
         if fetching is not None:
             # Waited for in any case: the file has one position.
             self._fetching = None
@@ -80,20 +81,18 @@ class ObjectSource(Source):
                 if error is not None:
                     raise error
                 self._here, self._ahead = self._ahead, here
-                self._in_a_row += self._here.end - self._here.start
-                self._go_ahead()
+                self._go_ahead(in_a_row)
                 return
-        self._fetch(here, position, max(_SMALLEST, wanted, self._in_a_row if is_first else 0))
-        self._in_a_row += here.end - here.start
+        self._fetch(here, position, max(_SMALLEST, wanted, in_a_row if is_first else 0))
         if goes_on and is_first:
-            self._go_ahead()
+            self._go_ahead(in_a_row)
 
-    def _go_ahead(self) -> None:
-        """Begin to fetch what lies behind ``here``."""
+    def _go_ahead(self, size: int) -> None:
+        """Begin to fetch the bytes behind ``here``."""
         here = self._here
         if here.end == here.start + here.asked < self._length:
             self._thread = self._thread or ThreadPoolExecutor(1)
-            self._fetching = self._thread.submit(self._fetch, self._ahead, here.end, self._in_a_row)
+            self._fetching = self._thread.submit(self._fetch, self._ahead, here.end, size)
 
     def _fetch(self, into: _Range, position: int, size: int) -> None:
         """One request: at most ``_LARGEST`` bytes, fewer only where the file ends."""
@@ -106,7 +105,7 @@ class ObjectSource(Source):
         except (OSError, ValueError) as error:
             failure = self._on_error(error, position)
             if failure is not None:
-                raise failure from error.__cause__
+                raise failure from None
 
 
 class _Range:

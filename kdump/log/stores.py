@@ -111,7 +111,7 @@ class Store:
             prefix = name.removesuffix(place)
             self._prefix = prefix if prefix.endswith("/") or not prefix else f"{prefix}/"
             self._system = system
-        return self._system, (self._prefix + place).rstrip("/") or "/"
+        return self._system, (self._prefix + place).rstrip("/") or self._prefix
 
 
 _stores: Final[dict[str, Store]] = {}
@@ -120,18 +120,18 @@ _stores: Final[dict[str, Store]] = {}
 
 def enter(path: str) -> str:
     """See ``files.enter``."""
-    _store_of(path).forget_listings()
+    store_of(path).forget_listings()
     return parse_uri(path).clean
 
 
 def is_directory(path: str) -> bool:
     """See ``files.is_directory``. A segment file's name is taken for one, without a request."""
-    return parse_file_name(path) is None and _is_directory(_store_of(path).info(path))
+    return parse_file_name(path) is None and _is_directory(store_of(path).info(path))
 
 
 def exists(path: str) -> bool:
     """See ``files.exists``."""
-    store = _store_of(path)
+    store = store_of(path)
     known = store.known(path)
     return store.info(path).type != _pyarrow_fs().FileType.NotFound if known is None else known
 
@@ -139,7 +139,7 @@ def exists(path: str) -> bool:
 def size(path: str) -> int | None:
     """See ``files.size``."""
     try:
-        found: int | None = _store_of(path).info(path).size
+        found: int | None = store_of(path).info(path).size
     except KdumpError:
         return None
     return found
@@ -147,15 +147,16 @@ def size(path: str) -> int | None:
 
 def listing(directory: str) -> list[Entry]:
     """See ``files.listing``."""
-    return _store_of(directory).listing(directory)
+    return store_of(directory).listing(directory)
 
 
 def open_object(path: str) -> ObjectSource:
     """See ``source.open_source``."""
-    return _store_of(path).open(parse_uri(path).clean)
+    return store_of(path).open(parse_uri(path).clean)
 
 
-def _store_of(path: str) -> Store:
+def store_of(path: str) -> Store:
+    """The store that a URI is of; credentials or options that are new make it a new one."""
     uri = parse_uri(path)
     store = _stores.get(uri.root)
     if store is None or (uri.has_options and uri.options != store.given.options):
