@@ -6,11 +6,11 @@ more of them than it has read in a row so far: little is fetched in vain, and so
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from kdump.codes import KdumpError
 from kdump.log.source import Source
@@ -21,30 +21,33 @@ _LARGEST: Final = 8 << 20
 _AT_ONCE: Final = 3
 """Ranges on their way: a store serves several requests as fast as one."""
 
-OnError = Callable[[OSError | ValueError, int], KdumpError | None]
+
+class Origin(Protocol):
+    """Where a file comes from."""
+
+    def open(self) -> Any:
+        """A pyarrow file at the beginning of it. OSError or ValueError when that fails."""
+
+    def size(self) -> int:
+        """Its size in bytes now. Raises KdumpError."""
+
+    def failure(self, error: OSError | ValueError, position: int) -> KdumpError | None:
+        """What is to be raised for an error at a position; None: the file has become so short that it ends there."""
 
 
 class ObjectSource(Source):
-    """An open file of a pyarrow file system.
-
-    Args:
-        path: its URI.
-        file: the pyarrow file; closed with this source.
-        size: its size in bytes.
-        on_error: takes what pyarrow raises and a position; gives the error to raise, or None: the file ends there.
-    """
+    """An open file of a pyarrow file system. Raises what ``Origin.open`` raises."""
 
     can_skip_errors = False
 
-    def __init__(self, path: str, file: Any, size: int, on_error: OnError) -> None:
-        super().__init__(path, size)
-        self._length = size
-        self._file = file
-        self._on_error = on_error
-        self._start = 0
-        self._data = b""
+    def __init__(self, path: str, origin: Origin) -> None:
+        self._origin = origin
+        self._here = _Range(origin)
+        self._length = self._here.open().size()
+        super().__init__(path, self._length)
         self._row_start = 0
         self._ahead: deque[_Ahead] = deque()
+        self._idle: list[_Range] = []
         self._threads: ThreadPoolExecutor | None = None
 
     def read_into(self, view: memoryview, position: int) -> int:
@@ -52,25 +55,20 @@ class ObjectSource(Source):
         filled = 0
         while filled < len(view):
             at = position + filled
-            if not self._start <= at < self._end:
+            if not self._here.start <= at < self._here.end:
                 self._move(at, len(view) - filled, is_first=not filled)
-            part = memoryview(self._data)[at - self._start :][: len(view) - filled]
-            if not part:
+            count = self._here.copy(view[filled:], at)
+            if count == 0:
                 break
-            view[filled : filled + len(part)] = part
-            filled += len(part)
+            filled += count
         return filled
 
     def close(self) -> None:
         """See Source; waits for ranges that are on their way."""
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
-        self._file.close()
-
-    @property
-    def _end(self) -> int:
-        """Behind the range at hand."""
-        return self._start + len(self._data)
+        for part in (self._here, *self._idle, *(ahead.part for ahead in self._ahead)):
+            part.close()
 
     def _move(self, position: int, wanted: int, *, is_first: bool) -> None:
         """Go to the range that begins at ``position`` or covers it.
@@ -78,50 +76,111 @@ class ObjectSource(Source):
         ``wanted`` bytes are asked for; ``is_first``: none of the same read are at hand. One long read is no sign yet
         that reading goes on.
         """
-        goes_on = self._data and self._end <= position <= 2 * self._end - self._row_start
+        here = self._here
+        goes_on = here.start < here.end <= position <= 2 * here.end - self._row_start
         if not goes_on:
             self._row_start = position
         in_a_row = position - self._row_start
         while self._ahead and not self._ahead[0].start <= position < self._ahead[0].end:
-            self._ahead.popleft().data.cancel()
+            self._idle.append(self._ahead.popleft().dropped())
         if self._ahead:
             is_first = True
-            ahead = self._ahead.popleft()
-            self._start, self._data = ahead.start, ahead.data.result()
+            self._idle.append(here)
+            self._here = self._ahead.popleft().arrived()
         else:
-            size = max(_SMALLEST, wanted, in_a_row if is_first else 0)
-            self._start, self._data = position, self._fetch(position, size)
+            self._fetch(here, position, max(_SMALLEST, wanted, in_a_row if is_first else 0))
         if goes_on and is_first:
-            self._look_ahead(in_a_row)
+            self._look_ahead(max(_SMALLEST, in_a_row))
 
     def _look_ahead(self, room: int) -> None:
         """Begin to fetch what lies behind the range at hand, ``room`` bytes at most."""
-        end = self._ahead[-1].end if self._ahead else self._end
-        size = min(max(_SMALLEST, room), _LARGEST)
-        while len(self._ahead) < _AT_ONCE and end < self._length and end + size <= self._end + max(_SMALLEST, room):
+        start = self._ahead[-1].end if self._ahead else self._here.end
+        size = min(room, _LARGEST)
+        while len(self._ahead) < _AT_ONCE and start < self._length and start + size <= self._here.end + room:
             self._threads = self._threads or ThreadPoolExecutor(_AT_ONCE)
-            self._ahead.append(_Ahead(end, end + size, self._threads.submit(self._fetch, end, size)))
-            end += size
+            part = self._idle.pop() if self._idle else _Range(self._origin)
+            self._ahead.append(_Ahead(part, start, start + size, self._threads.submit(self._fetch, part, start, size)))
+            start += size
 
-    def _fetch(self, position: int, size: int) -> bytes:
-        """One request: ``size`` bytes if that is not too much at a time, fewer where the file ends."""
-        count = min(size, _LARGEST, self._length - position)
-        if count <= 0:
-            return b""
-        try:
-            data: bytes = self._file.read_at(count, position)
-        except (OSError, ValueError) as error:
-            failure = self._on_error(error, position)
-            if failure is not None:
-                raise failure from None
-            return b""
-        return data
+    def _fetch(self, into: _Range, position: int, size: int) -> None:
+        into.fetch(position, max(0, min(size, _LARGEST, self._length - position)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Ahead:
-    """A range on its way, file positions ``start`` to ``end`` (exclusive)."""
+    """A range on its way: file positions ``start`` to ``end`` (exclusive), ``part`` when it is done."""
 
+    part: _Range
     start: int
     end: int
-    data: Future[bytes]
+    fetching: Future[None]
+
+    def arrived(self) -> _Range:
+        """Wait for it. Raises what fetching it raised."""
+        self.fetching.result()
+        return self.part
+
+    def dropped(self) -> _Range:
+        """It is not wanted any more: an empty range, to be used for another."""
+        if not self.fetching.cancel():
+            self.fetching.exception()
+        return self.part
+
+
+class _Range:
+    """File positions ``start`` to ``end`` (exclusive) in a buffer that is used again, and a file handle for it alone.
+
+    A handle has one position: no two threads may read through the same one.
+    """
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+        self._file: Any = None
+        self._data = bytearray()
+        self.start = self.end = 0
+
+    def open(self) -> Any:
+        """The handle, opened now if it is not open yet. Raises what ``Origin.open`` raises."""
+        if self._file is None:
+            self._file = self._origin.open()
+        return self._file
+
+    def fetch(self, start: int, count: int) -> None:
+        """One request: the ``count`` bytes from ``start`` on, fewer where the file ends. Raises KdumpError."""
+        self.start = self.end = start
+        if len(self._data) < count:
+            self._data = bytearray(count)
+        view = memoryview(self._data)[:count]
+        # pyarrow's S3 files claim that all bytes came, also when the object has become shorter: the tail tells.
+        mark = os.urandom(min(count, _MARK))
+        view[count - len(mark) :] = mark
+        try:
+            file = self.open()
+            file.seek(start)
+            came = file.readinto(view) if count else 0
+        except (OSError, ValueError) as error:
+            failure = self._origin.failure(error, start)
+            if failure is not None:
+                raise failure from None
+            return
+        if count and view[count - len(mark) :] == mark:
+            came = min(came, max(0, self._origin.size() - start))
+        self.end = start + came
+
+    def copy(self, view: memoryview, position: int) -> int:
+        """Fill ``view`` with what is here from ``position`` on; returns the count of bytes."""
+        if not self.start <= position < self.end:
+            return 0
+        count = min(len(view), self.end - position)
+        first = position - self.start
+        view[:count] = memoryview(self._data)[first : first + count]
+        return count
+
+    def close(self) -> None:
+        """Give the handle back."""
+        if self._file is not None:
+            self._file.close()
+
+
+_MARK: Final = 16
+"""Bytes at the end of a buffer by which it is seen whether they were written."""

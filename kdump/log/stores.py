@@ -7,6 +7,7 @@ come in large ranges (``objects``). pyarrow is imported when the first URI is lo
 from __future__ import annotations
 
 import importlib
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -73,14 +74,17 @@ class Store:
         if self.known(path) is False:
             raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
         try:
-            system, name = self._place(path)
-            file = system.open_input_file(name)
-            return ObjectSource(path, file, file.size(), lambda error, position: self._broken(path, error, position))
+            return ObjectSource(path, _Origin(self, path))
         except (OSError, ValueError) as error:
             # To an object store a directory is no more than the beginning of other names.
             if self._system is not None and parse_file_name(path) is None and _is_directory(self.info(path)):
                 raise KdumpError(Codes.UNREADABLE, "is a directory", path=path) from None
             raise self.failure(path, error) from self._cause(error)
+
+    def open_file(self, path: str) -> Any:
+        """A pyarrow file. Raises what pyarrow raises."""
+        system, name = self._place(path)
+        return system.open_input_file(name)
 
     def failure(self, path: str, error: OSError | ValueError, position: int | None = None) -> KdumpError:
         """What went wrong, in one line that gives no credentials away."""
@@ -88,15 +92,6 @@ class Store:
             return KdumpError(Codes.MISSING, "no such file or directory", path=path, position=position)
         lines = self.given.scrubbed(str(error)).splitlines()
         return KdumpError(Codes.UNREADABLE, lines[0] if lines else "cannot be read", path=path, position=position)
-
-    def _broken(self, path: str, error: OSError | ValueError, position: int) -> KdumpError | None:
-        """Why an open file cannot be read at ``position`` any more; None: it has become so short that it ends there."""
-        info = self.info(path)
-        if info.type == _pyarrow_fs().FileType.NotFound:
-            return KdumpError(Codes.MISSING, "vanished while it was read", path=path, position=position)
-        if info.size is not None and info.size <= position:
-            return None
-        return self.failure(path, error, position)
 
     def _cause(self, error: Exception) -> Exception | None:
         """``error`` as the cause to be shown with a traceback, unless it gives credentials away."""
@@ -112,6 +107,32 @@ class Store:
             self._prefix = prefix if prefix.endswith("/") or not prefix else f"{prefix}/"
             self._system = system
         return self._system, (self._prefix + place).rstrip("/") or self._prefix
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """See ``objects.Origin``."""
+
+    store: Store
+    path: str
+
+    def open(self) -> Any:
+        return self.store.open_file(self.path)
+
+    def size(self) -> int:
+        size: int | None = self.store.info(self.path).size
+        return size or 0
+
+    def failure(self, error: OSError | ValueError, position: int) -> KdumpError | None:
+        try:
+            info = self.store.info(self.path)
+        except KdumpError:
+            return self.store.failure(self.path, error, position)
+        if info.type == _pyarrow_fs().FileType.NotFound:
+            return KdumpError(Codes.MISSING, "vanished while it was read", path=self.path, position=position)
+        if info.size is not None and info.size <= position:
+            return None
+        return self.store.failure(self.path, error, position)
 
 
 _stores: Final[dict[str, Store]] = {}
