@@ -25,6 +25,10 @@ BUCKET = "tiered"
 _LINE = re.compile(r"\| +(\d{3}) \| .* \| (GET|HEAD|PUT|POST|DELETE) \| (\S+) \| ", re.ASCII)
 
 
+class ServerMissingError(Exception):
+    """The server's program is not installed."""
+
+
 class S3Server:
     """A running server; ``root`` is the folder of bucket ``tiered``."""
 
@@ -54,11 +58,11 @@ def running(folder: Path) -> Iterator[S3Server]:
     """Run a server over ``folder``.
 
     Raises:
-        FileNotFoundError: the program is not there.
+        ServerMissingError: the program is not there.
     """
     program = os.environ.get("VERSITYGW") or shutil.which("versitygw")
     if program is None:
-        raise FileNotFoundError("versitygw is not there (see tests/harness/s3server.py)")
+        raise ServerMissingError("no versitygw here (tests/harness/s3server.py says how it is installed)")
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     server = S3Server(folder, port)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,15 +21,6 @@ pytest.importorskip("pyarrow.fs", reason="paths with a scheme need pyarrow")
 
 SEGMENTS = FIXTURES / "segments"
 TIERED = "00000000000000000000-qCJLz5ZmQjmVAr1bYQ5wSg"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3server.S3Server]:
-    try:
-        with s3server.running(tmp_path_factory.mktemp("s3")) as server:
-            yield server
-    except FileNotFoundError as missing:
-        pytest.skip(str(missing))
 
 
 @dataclass(frozen=True)
@@ -49,7 +40,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     """An empty folder behind ``file://``, or of the S3 server."""
     if request.param == "file":
         return Place(tmp_path, lambda path: f"file://{tmp_path}/{path}", f"file://{tmp_path}")
-    server: s3server.S3Server = request.getfixturevalue("server")
+    server: s3server.S3Server = request.getfixturevalue("s3_server")
     for name, value in server.environment().items():
         monkeypatch.setenv(name, value)
     folder = server.root / tmp_path.name
@@ -170,14 +161,14 @@ def test_a_local_run_does_not_import_pyarrow(tmp_path: Path) -> None:
     "command", [["dump", "-v"], ["dump", "--output", "jsonl"], ["verify", "-v"], ["verify", "--output", "junit"]]
 )
 @pytest.mark.parametrize("secret", [s3server.SECRET_KEY, "a/wrong+secret"])
-def test_keys_in_a_uri_work_and_are_never_shown(server: s3server.S3Server, command: list[str], secret: str) -> None:
-    folder = server.root / "keys-0"
+def test_keys_in_a_uri_work_and_are_never_shown(s3_server: s3server.S3Server, command: list[str], secret: str) -> None:
+    folder = s3_server.root / "keys-0"
     folder.mkdir(exist_ok=True)
     (folder / NAME).write_bytes(DAMAGED_BATCH)
     keys = f"{s3server.ACCESS_KEY}:{secret}"
-    paths = [server.uri(path, keys=keys) for path in ("keys-0", f"keys-0/{NAME}", "nowhere-0")]
+    paths = [s3_server.uri(path, keys=keys) for path in ("keys-0", f"keys-0/{NAME}", "nowhere-0")]
     paths += [f"{paths[0]}&access_key=hidden", f"unknown://{keys}@host/x", f"file://{keys}@host/x"]
-    run = kdump(*command, "--traceback", *paths, cwd=server.root)
+    run = kdump(*command, "--traceback", *paths, cwd=s3_server.root)
     shown = (run.stdout + run.stderr).decode()
     assert f"s3://{s3server.BUCKET}/keys-0" in shown
     is_read = any(word in run.stdout for word in (b"isvalid: false", b'"isValid":false', b"KD108"))
@@ -187,30 +178,32 @@ def test_keys_in_a_uri_work_and_are_never_shown(server: s3server.S3Server, comma
     assert run.returncode == UNREADABLE
 
 
-def test_requests_of_a_range(server: s3server.S3Server) -> None:
+def test_requests_of_a_range(s3_server: s3server.S3Server) -> None:
     """With an index a range costs two opens and two reads; without the keys nothing but a refusal."""
-    shutil.copytree(SEGMENTS / "v2-txn-0", server.root / "range-0")
-    before = len(server.requests())
-    uri = server.uri(f"range-0/{NAME}", keys=f"{s3server.ACCESS_KEY}:{s3server.SECRET_KEY}")
-    run = kdump("dump", "--offset", "20:22", uri, cwd=server.root)
+    shutil.copytree(SEGMENTS / "v2-txn-0", s3_server.root / "range-0")
+    before = len(s3_server.requests())
+    uri = s3_server.uri(f"range-0/{NAME}", keys=f"{s3server.ACCESS_KEY}:{s3server.SECRET_KEY}")
+    run = kdump("dump", "--offset", "20:22", uri, cwd=s3_server.root)
     assert run.returncode == CLEAN
     path = f"/{s3server.BUCKET}/range-0/{NAME}"
     index = path.replace(".log", ".index")
-    assert server.requests()[before:] == [
+    assert s3_server.requests()[before:] == [
         (200, "HEAD", path),
         (200, "HEAD", index),
         (206, "GET", index),
         (206, "GET", path),
     ]
-    assert kdump("dump", server.uri(f"range-0/{NAME}", keys="other:key"), cwd=server.root).returncode == UNREADABLE
+    assert (
+        kdump("dump", s3_server.uri(f"range-0/{NAME}", keys="other:key"), cwd=s3_server.root).returncode == UNREADABLE
+    )
 
 
 @pytest.mark.parametrize("then", ["cut", "gone"])
-def test_objects_that_change_while_they_are_read(server: s3server.S3Server, then: str) -> None:
-    path = server.root / f"{then}.log"
+def test_objects_that_change_while_they_are_read(s3_server: s3server.S3Server, then: str) -> None:
+    path = s3_server.root / f"{then}.log"
     data = BATCH * (6_000_000 // len(BATCH))
     path.write_bytes(data)
-    uri = files.enter(server.uri(path.name, keys=f"{s3server.ACCESS_KEY}:{s3server.SECRET_KEY}"))
+    uri = files.enter(s3_server.uri(path.name, keys=f"{s3server.ACCESS_KEY}:{s3server.SECRET_KEY}"))
     with open_source(uri) as source:
         assert source.read(0, 1_000_000) == data[:1_000_000]
         if then == "cut":
