@@ -7,14 +7,13 @@ system. Nothing is ever written. Bytes come from ``source.open_source`` and ``so
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.names import is_uri
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A file or directory in a listing; ``size`` in bytes, None where the listing does not tell it."""
 
     name: str
@@ -75,7 +74,7 @@ def listing(directory: str) -> list[Entry]:
     A directory of a store is asked for once (a request for each thousand names), until the next ``enter``.
 
     Raises:
-        KdumpError: UNREADABLE, for whatever reason.
+        KdumpError: it cannot be listed: UNREADABLE, of a store also MISSING.
     """
     if is_uri(directory):
         from kdump.log import stores

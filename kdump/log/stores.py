@@ -10,13 +10,13 @@ import importlib
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.files import Entry
 from kdump.log.names import parse_file_name
 from kdump.log.objects import ObjectSource
-from kdump.log.uris import Uri, parse_uri
+from kdump.log.uris import Uri, encoded, parse_uri
 
 _NEEDS: Final = "a path with a scheme needs pyarrow: pip install 'kdump[spark]'"
 
@@ -63,7 +63,7 @@ class Store:
             raise self.failure(directory, error) from self._cause(error)
         entries = {}
         for info in infos:
-            name = quote(info.base_name)
+            name = encoded(info.base_name)
             is_directory = _is_directory(info)
             entries[name] = Entry(name, f"{directory}/{name}", is_directory, None if is_directory else info.size)
         self._listings[directory] = entries

@@ -20,7 +20,8 @@ _NAMED_BY_USER: Final = frozenset({"hdfs", "viewfs", "abfs", "abfss"})
 """Schemes where a user without a password is a part of the name, not a key."""
 _PUBLIC: Final = frozenset({"region", "scheme", "endpoint_override"})
 """Parameters of a query whose values may be shown."""
-_LEGAL: Final = "/%:@!$&'()*+,;=-._~"
+_LEGAL: Final = ":@!$&'()*+,;=-._~"
+"""Characters of a path that are not encoded, letters and digits aside."""
 _SHORTEST_SECRET: Final = 3
 _HIDDEN: Final = "***"
 
@@ -81,10 +82,15 @@ class Uri:
         return [parameter.partition("=") for parameter in self.query.split("&")]
 
 
+def encoded(name: str) -> str:
+    """A file's name as a part of a URI's path."""
+    return quote(name, safe=_LEGAL)
+
+
 def parse_uri(text: str) -> Uri:
     """Any text with ``://`` behind a scheme can be taken apart; what is wrong with it the store will say."""
     scheme = text.partition("://")[0].lower()
     match = (_S3_PARTS if scheme in _S3 else _PARTS).fullmatch(text)
     assert match is not None
-    path = quote(match["path"], safe=_LEGAL).rstrip("/")
+    path = quote(match["path"], safe=f"/%{_LEGAL}").rstrip("/")
     return Uri(scheme, match["user"] or "", match["host"], path, match["query"] or "")
