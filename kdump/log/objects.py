@@ -15,6 +15,9 @@ from typing import Any, Final, Protocol
 from kdump.codes import KdumpError
 from kdump.log.source import Source
 
+FAILURES: Final = (OSError, ValueError, NotImplementedError)
+"""What pyarrow raises where a store cannot be asked, does not answer or refuses."""
+
 _SMALLEST: Final = 1 << 16
 _LARGEST: Final = 8 << 20
 """Bytes of a range: at 30 ms a request and 100 MB/s the largest takes 110 ms."""
@@ -26,12 +29,12 @@ class Origin(Protocol):
     """Where a file comes from."""
 
     def open(self) -> Any:
-        """A pyarrow file at the beginning of it. OSError or ValueError when that fails."""
+        """A pyarrow file at the beginning of it. Raises FAILURES."""
 
     def size(self) -> int:
         """Its size in bytes now. Raises KdumpError."""
 
-    def failure(self, error: OSError | ValueError, position: int) -> KdumpError | None:
+    def failure(self, error: Exception, position: int) -> KdumpError | None:
         """What is to be raised for an error at a position; None: the file has become so short that it ends there."""
 
 
@@ -158,7 +161,7 @@ class _Range:
             file = self.open()
             file.seek(start)
             came = file.readinto(view) if count else 0
-        except (OSError, ValueError) as error:
+        except FAILURES as error:
             failure = self._origin.failure(error, start)
             if failure is not None:
                 raise failure from None

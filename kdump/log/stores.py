@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from kdump.codes import Codes, KdumpError
 from kdump.log.files import Entry
 from kdump.log.names import parse_file_name
-from kdump.log.objects import ObjectSource
+from kdump.log.objects import FAILURES, ObjectSource
 from kdump.log.uris import Uri, encoded, parse_uri
 
 _NEEDS: Final = "a path with a scheme needs pyarrow: pip install 'kdump[spark]'"
@@ -49,7 +49,7 @@ class Store:
         try:
             system, name = self._place(path)
             return system.get_file_info(name)
-        except (OSError, ValueError) as error:
+        except FAILURES as error:
             raise self.failure(path, error) from self._cause(error)
 
     def listing(self, directory: str) -> list[Entry]:
@@ -59,7 +59,7 @@ class Store:
         try:
             system, name = self._place(directory)
             infos = system.get_file_info(_pyarrow_fs().FileSelector(name))
-        except (OSError, ValueError) as error:
+        except FAILURES as error:
             raise self.failure(directory, error) from self._cause(error)
         entries = {}
         for info in infos:
@@ -75,7 +75,7 @@ class Store:
             raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
         try:
             return ObjectSource(path, _Origin(self, path))
-        except (OSError, ValueError) as error:
+        except FAILURES as error:
             # To an object store a directory is no more than the beginning of other names.
             if self._system is not None and parse_file_name(path) is None and _is_directory(self.info(path)):
                 raise KdumpError(Codes.UNREADABLE, "is a directory", path=path) from None
@@ -86,7 +86,7 @@ class Store:
         system, name = self._place(path)
         return system.open_input_file(name)
 
-    def failure(self, path: str, error: OSError | ValueError, position: int | None = None) -> KdumpError:
+    def failure(self, path: str, error: Exception, position: int | None = None) -> KdumpError:
         """What went wrong, in one line that gives no credentials away."""
         if isinstance(error, FileNotFoundError):
             return KdumpError(Codes.MISSING, "no such file or directory", path=path, position=position)
@@ -123,7 +123,7 @@ class _Origin:
         size: int | None = self.store.info(self.path).size
         return size or 0
 
-    def failure(self, error: OSError | ValueError, position: int) -> KdumpError | None:
+    def failure(self, error: Exception, position: int) -> KdumpError | None:
         try:
             info = self.store.info(self.path)
         except KdumpError:

@@ -17,7 +17,7 @@ _SPELLINGS: Final = {"s3a": "s3", "s3n": "s3"}
 """Schemes that Hadoop has for what pyarrow knows by another."""
 _S3: Final = frozenset({"s3", *_SPELLINGS})
 _NAMED_BY_USER: Final = frozenset({"hdfs", "viewfs", "abfs", "abfss"})
-"""Schemes where a user without a password is a part of the name, not a key."""
+"""Schemes where the user (of Azure: the container or the account) is a part of the name, not a key."""
 _PUBLIC: Final = frozenset({"region", "scheme", "endpoint_override"})
 """Parameters of a query whose values may be shown."""
 _LEGAL: Final = ":@!$&'()*+,;=-._~"
@@ -43,8 +43,8 @@ class Uri:
     @property
     def root(self) -> str:
         """What all URIs of the store begin with, credentials aside."""
-        is_name = self.user and ":" not in self.user and self.scheme in _NAMED_BY_USER
-        return f"{self.scheme}://{self.user}@{self.host}" if is_name else f"{self.scheme}://{self.host}"
+        name = self._naming_user
+        return f"{self.scheme}://{name}@{self.host}" if name else f"{self.scheme}://{self.host}"
 
     @property
     def clean(self) -> str:
@@ -59,20 +59,25 @@ class Uri:
     @property
     def has_options(self) -> bool:
         """It says more than ``clean`` does: credentials or a query."""
-        return bool(self.query) or (bool(self.user) and f"//{self.user}@" not in self.root)
+        return self.options != (self._naming_user, "")
+
+    @property
+    def _naming_user(self) -> str:
+        """The part of ``user`` that is no key, but a part of the store's name."""
+        return self.user.partition(":")[0] if self.scheme in _NAMED_BY_USER else ""
 
     def of_store(self, path: str) -> str:
         """The URI of another path in the same store, with everything that was given, as pyarrow takes it."""
         scheme = _SPELLINGS.get(self.scheme, self.scheme)
-        user = quote(self.user, safe="%:") + "@" if self.user else ""
+        user = _quoted(self.user, "%:") + "@" if self.user else ""
         return f"{scheme}://{user}{self.host}{path}" + (f"?{self.query}" if self.query else "")
 
     def scrubbed(self, text: str) -> str:
         """``text`` with nothing in it that the URI keeps secret."""
         text = text.replace(self.of_store(self.path), self.clean)
-        secrets = {self.user, *self.user.split(":")} if self.has_options else set()
+        secrets = {self.user, *self.user.split(":")} - {self._naming_user}
         secrets |= {value for name, _, value in self._parameters() if name not in _PUBLIC}
-        spellings = {spelling for secret in secrets for spelling in (secret, quote(secret, safe="%"), unquote(secret))}
+        spellings = {spelling for secret in secrets for spelling in (secret, _quoted(secret, "%"), unquote(secret))}
         for secret in sorted(spellings, key=len, reverse=True):
             if len(secret) >= _SHORTEST_SECRET:
                 text = text.replace(secret, _HIDDEN)
@@ -84,7 +89,12 @@ class Uri:
 
 def encoded(name: str) -> str:
     """A file's name as a part of a URI's path."""
-    return quote(name, safe=_LEGAL)
+    return _quoted(name, _LEGAL)
+
+
+def _quoted(text: str, safe: str) -> str:
+    """Percent-encoded; bytes that are no UTF-8 (of a command line) too."""
+    return quote(text, safe=safe, errors="surrogateescape")
 
 
 def parse_uri(text: str) -> Uri:
@@ -92,5 +102,5 @@ def parse_uri(text: str) -> Uri:
     scheme = text.partition("://")[0].lower()
     match = (_S3_PARTS if scheme in _S3 else _PARTS).fullmatch(text)
     assert match is not None
-    path = quote(match["path"], safe=f"/%{_LEGAL}").rstrip("/")
+    path = _quoted(match["path"], f"/%{_LEGAL}").rstrip("/")
     return Uri(scheme, match["user"] or "", match["host"], path, match["query"] or "")
