@@ -15,9 +15,6 @@ from typing import Any, Final, Protocol
 from kdump.codes import KdumpError
 from kdump.log.source import Source
 
-FAILURES: Final = (OSError, ValueError, NotImplementedError)
-"""What pyarrow raises where a store cannot be asked, does not answer or refuses."""
-
 _SMALLEST: Final = 1 << 16
 _LARGEST: Final = 8 << 20
 """Bytes of a range: at 30 ms a request and 100 MB/s the largest takes 110 ms."""
@@ -29,7 +26,7 @@ class Origin(Protocol):
     """Where a file comes from."""
 
     def open(self) -> Any:
-        """A pyarrow file at the beginning of it. Raises FAILURES."""
+        """A pyarrow file at the beginning of it. Raises whatever pyarrow raises."""
 
     def size(self) -> int:
         """Its size in bytes now. Raises KdumpError."""
@@ -161,7 +158,7 @@ class _Range:
             file = self.open()
             file.seek(start)
             came = file.readinto(view) if count else 0
-        except FAILURES as error:
+        except Exception as error:
             failure = self._origin.failure(error, start)
             if failure is not None:
                 raise failure from None

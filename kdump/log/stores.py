@@ -7,6 +7,8 @@ come in large ranges (``objects``). pyarrow is imported when the first URI is lo
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
@@ -15,7 +17,7 @@ from urllib.parse import unquote
 from kdump.codes import Codes, KdumpError
 from kdump.log.files import Entry
 from kdump.log.names import parse_file_name
-from kdump.log.objects import FAILURES, ObjectSource
+from kdump.log.objects import ObjectSource
 from kdump.log.uris import Uri, encoded, parse_uri
 
 _NEEDS: Final = "a path with a scheme needs pyarrow: pip install 'kdump[spark]'"
@@ -46,21 +48,17 @@ class Store:
 
     def info(self, path: str) -> Any:
         """The FileInfo of ``path``, asked for now. KdumpError when it cannot be told."""
-        try:
+        with self._errors(path):
             system, name = self._place(path)
             return system.get_file_info(name)
-        except FAILURES as error:
-            raise self.failure(path, error) from self._cause(error)
 
     def listing(self, directory: str) -> list[Entry]:
         """See ``files.listing``."""
         if directory in self._listings:
             return list(self._listings[directory].values())
-        try:
+        with self._errors(directory):
             system, name = self._place(directory)
             infos = system.get_file_info(_pyarrow_fs().FileSelector(name))
-        except FAILURES as error:
-            raise self.failure(directory, error) from self._cause(error)
         entries = {}
         for info in infos:
             name = encoded(info.base_name)
@@ -71,15 +69,14 @@ class Store:
 
     def open(self, path: str) -> ObjectSource:
         """A file, to be read in ranges. Raises as ``source.open_source``."""
-        if self.known(path) is False:
+        known = self.known(path)
+        if known is False:
             raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
-        try:
+        # To an object store a directory is no more than the beginning of other names.
+        if known is None and is_directory(path):
+            raise KdumpError(Codes.UNREADABLE, "is a directory", path=path)
+        with self._errors(path):
             return ObjectSource(path, _Origin(self, path))
-        except FAILURES as error:
-            # To an object store a directory is no more than the beginning of other names.
-            if self._system is not None and parse_file_name(path) is None and _is_directory(self.info(path)):
-                raise KdumpError(Codes.UNREADABLE, "is a directory", path=path) from None
-            raise self.failure(path, error) from self._cause(error)
 
     def open_file(self, path: str) -> Any:
         """A pyarrow file. Raises what pyarrow raises."""
@@ -93,9 +90,17 @@ class Store:
         lines = self.given.scrubbed(str(error)).splitlines()
         return KdumpError(Codes.UNREADABLE, lines[0] if lines else "cannot be read", path=path, position=position)
 
-    def _cause(self, error: Exception) -> Exception | None:
-        """``error`` as the cause to be shown with a traceback, unless it gives credentials away."""
-        return error if self.given.scrubbed(str(error)) == str(error) else None
+    @contextmanager
+    def _errors(self, path: str) -> Iterator[None]:
+        """Whatever pyarrow raises (also exceptions of its own, without a common root) is the failure of ``path``."""
+        try:
+            yield
+        except KdumpError:
+            raise
+        except Exception as error:
+            # Shown as the cause with a traceback, unless it gives credentials away.
+            is_clean = self.given.scrubbed(str(error)) == str(error)
+            raise self.failure(path, error) from (error if is_clean else None)
 
     def _place(self, path: str) -> tuple[Any, str]:
         """The file system, and ``path`` as it calls it. Raises what pyarrow raises."""
