@@ -260,8 +260,10 @@ def _read_and_check(path: str, check: Callable[[bytes], Iterator[Finding]]) -> I
 
 
 def _grew(log_path: str, log: LogView) -> bool:
-    size = files.size(log_path)
-    return size is not None and size > log.size
+    try:
+        return files.size(log_path) > log.size
+    except KdumpError:
+        return False
 
 
 class _TextCheck(Protocol):

@@ -6,6 +6,7 @@ system. Nothing is ever written. Bytes come from ``source.open_source`` and ``so
 
 from __future__ import annotations
 
+import glob
 import os
 from typing import NamedTuple
 
@@ -56,16 +57,21 @@ def exists(path: str) -> bool:
     return stores.exists(path)
 
 
-def size(path: str) -> int | None:
-    """Bytes of a file now; None when there is none, or it cannot be told."""
-    if not is_uri(path):
-        try:
-            return os.stat(path).st_size
-        except OSError:
-            return None
-    from kdump.log import stores
+def size(path: str) -> int:
+    """Bytes of a file now; in a directory of a store that was listed before, as they were then.
 
-    return stores.size(path)
+    Raises:
+        KdumpError: MISSING or UNREADABLE.
+    """
+    if is_uri(path):
+        from kdump.log import stores
+
+        return stores.size(path)
+    try:
+        return os.stat(path).st_size
+    except OSError as error:
+        code = Codes.MISSING if isinstance(error, FileNotFoundError) else Codes.UNREADABLE
+        raise KdumpError(code, error.strerror or str(error), path=path) from error
 
 
 def listing(directory: str) -> list[Entry]:
@@ -86,9 +92,35 @@ def listing(directory: str) -> list[Entry]:
         raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
 
 
+def expanded(path: str) -> list[str]:
+    """The path itself, or if it is a pattern (``*``, ``?``, ``[...]`` within a name) and no name, what fits it, sorted.
+
+    In a URI a ``?`` begins the query. KdumpError UNREADABLE when a store cannot be asked.
+    """
+    if is_uri(path):
+        from kdump.log import stores
+
+        return stores.expanded(path)
+    return sorted(glob.glob(path)) if glob.has_magic(path) and not os.path.lexists(path) else [path]
+
+
+def absolute(path: str) -> str:
+    """The path as it is called from anywhere; a URI always is."""
+    return path if is_uri(path) else os.path.abspath(path)
+
+
 def directory_of(path: str) -> str:
     """The directory that a file lies in, as a whole path."""
-    return os.path.dirname(path if is_uri(path) else os.path.abspath(path))
+    return os.path.dirname(absolute(path))
+
+
+def handed_over(path: str) -> str:
+    """A path for another process to open or ``enter``: a URI has its credentials again, so it must not be shown."""
+    if not is_uri(path):
+        return path
+    from kdump.log import stores
+
+    return stores.handed_over(path)
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:

@@ -10,6 +10,8 @@ import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from glob import has_magic
 from types import ModuleType
 from typing import Any, Final
 from urllib.parse import unquote
@@ -40,11 +42,14 @@ class Store:
         """What was known of directories may have changed."""
         self._listings.clear()
 
+    def entry(self, path: str) -> Entry | None:
+        """What has this name by the listing of its directory; None also where that was not listed."""
+        directory, _, name = path.rpartition("/")
+        return self._listings.get(directory, {}).get(name)
+
     def known(self, path: str) -> bool | None:
         """Whether something has this name, by the listing of its directory; None: that was not listed."""
-        directory, _, name = path.rpartition("/")
-        entries = self._listings.get(directory)
-        return None if entries is None else name in entries
+        return self.entry(path) is not None if path.rpartition("/")[0] in self._listings else None
 
     def info(self, path: str) -> Any:
         """The FileInfo of ``path``, asked for now. KdumpError when it cannot be told."""
@@ -106,7 +111,7 @@ class Store:
         """The file system, and ``path`` as it calls it. Raises what pyarrow raises."""
         place = unquote(path.removeprefix(self.given.root)[1:])
         if self._system is None:
-            uri = self.given.of_store(path.removeprefix(self.given.root))
+            uri = self.given.for_pyarrow(path.removeprefix(self.given.root))
             system, name = _pyarrow_fs(path).FileSystem.from_uri(uri)
             prefix = name.removesuffix(place)
             self._prefix = prefix if prefix.endswith("/") or not prefix else f"{prefix}/"
@@ -162,13 +167,49 @@ def exists(path: str) -> bool:
     return store.info(path).type != _pyarrow_fs().FileType.NotFound if known is None else known
 
 
-def size(path: str) -> int | None:
+def size(path: str) -> int:
     """See ``files.size``."""
-    try:
-        found: int | None = store_of(path).info(path).size
-    except KdumpError:
-        return None
+    store = store_of(path)
+    listed = store.entry(path)
+    found: int | None = store.info(path).size if listed is None else listed.size
+    if found is None:
+        raise KdumpError(Codes.MISSING, "no such file", path=path)
     return found
+
+
+def expanded(path: str) -> list[str]:
+    """See ``files.expanded``."""
+    uri = parse_uri(path)
+    if not has_magic(unquote(uri.path)) or exists(path):
+        return [path]
+    found = [uri.root]
+    for name in uri.path.split("/")[1:]:
+        wanted = unquote(name)
+        if has_magic(wanted):
+            found = [entry.path for folder in found for entry in _listed(folder) if _fits(unquote(entry.name), wanted)]
+        else:
+            found = [f"{folder}/{name}" for folder in found]
+    return sorted(filter(exists, found))
+
+
+def _listed(folder: str) -> list[Entry]:
+    """Nothing where there is no such directory."""
+    try:
+        return listing(folder)
+    except KdumpError as error:
+        if error.code is Codes.MISSING:
+            return []
+        raise
+
+
+def _fits(name: str, wanted: str) -> bool:
+    """As glob has it: hidden files are not meant unless they are asked for."""
+    return fnmatchcase(name, wanted) and (wanted.startswith(".") or not name.startswith("."))
+
+
+def handed_over(path: str) -> str:
+    """See ``files.handed_over``."""
+    return store_of(path).given.with_path(parse_uri(path).path)
 
 
 def listing(directory: str) -> list[Entry]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -66,15 +66,19 @@ class Uri:
         """The part of ``user`` that is no key, but a part of the store's name."""
         return self.user.partition(":")[0] if self.scheme in _NAMED_BY_USER else ""
 
-    def of_store(self, path: str) -> str:
-        """The URI of another path in the same store, with everything that was given, as pyarrow takes it."""
-        scheme = _SPELLINGS.get(self.scheme, self.scheme)
+    def with_path(self, path: str) -> str:
+        """The URI of another path in the same store, with everything that was given."""
         user = _quoted(self.user, "%:") + "@" if self.user else ""
-        return f"{scheme}://{user}{self.host}{path}" + (f"?{self.query}" if self.query else "")
+        return f"{self.scheme}://{user}{self.host}{path}" + (f"?{self.query}" if self.query else "")
+
+    def for_pyarrow(self, path: str) -> str:
+        """The same by the scheme that pyarrow knows."""
+        return replace(self, scheme=_SPELLINGS.get(self.scheme, self.scheme)).with_path(path)
 
     def scrubbed(self, text: str) -> str:
         """``text`` with nothing in it that the URI keeps secret."""
-        text = text.replace(self.of_store(self.path), self.clean)
+        for whole in (self.with_path(self.path), self.for_pyarrow(self.path)):
+            text = text.replace(whole, self.clean)
         secrets = {self.user, *self.user.split(":")} - {self._naming_user}
         secrets |= {value for name, _, value in self._parameters() if name not in _PUBLIC}
         spellings = {spelling for secret in secrets for spelling in (secret, _quoted(secret, "%"), unquote(secret))}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -105,7 +106,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CountingStore:
     handler = CountingStore(tmp_path)
 
     def from_uri(uri: str) -> tuple[Any, str]:
-        return fs.PyFileSystem(handler), uri.partition("://")[2].partition("/")[2]
+        return fs.PyFileSystem(handler), unquote(uri.partition("://")[2].partition("/")[2])
 
     module = SimpleNamespace(
         FileSystem=SimpleNamespace(from_uri=from_uri), FileSelector=fs.FileSelector, FileType=fs.FileType

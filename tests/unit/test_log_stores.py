@@ -6,6 +6,7 @@ import importlib
 import os
 import random
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from cli_runs import BATCH, DAMAGED_BATCH, NAME
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from store_runs import BUCKET, CountingStore, store
 
 from kdump.codes import Codes, KdumpError
+from kdump.engine.splits import Split, find_logs
 from kdump.engine.verify import verify
 from kdump.log import files, stores
 from kdump.log.partition import segment_files
@@ -225,7 +227,9 @@ def test_entering_forgets_what_was_listed(store: CountingStore, folder: Path) ->
     entry = files.Entry(NAME, URI, is_directory=False, size=(folder / NAME).stat().st_size)
     assert files.listing(directory) == [entry]
     assert files.size(URI) == entry.size
-    assert files.size(f"{BUCKET}/nowhere") is None
+    with pytest.raises(KdumpError) as caught:
+        files.size(f"{BUCKET}/nowhere")
+    assert caught.value.code is Codes.MISSING
 
 
 def test_requests_of_a_verified_partition(store: CountingStore, folder: Path) -> None:
@@ -254,3 +258,60 @@ def test_newer_credentials_replace_older_ones(monkeypatch: pytest.MonkeyPatch) -
     assert files.enter("s3://key:first@bucket/a") == files.enter("s3://key:second@bucket/a") == "s3://bucket/a"
     assert stores.store_of("s3://bucket/b").given.user == "key:second"
     assert stores.store_of("s3://other/b").given.user == ""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("*-0", ["a-0", "b-0"]),
+        ("[a]*", ["a-0", "a-1"]),
+        ("b-*/*.log", [f"b-0/{NAME}"]),
+        (f"*/{NAME}", [f"a-1/{NAME}", f"b-0/{NAME}"]),
+        (".*", [".hidden-0"]),
+        ("x*", []),
+        ("a-0", ["a-0"]),
+        ("nowhere", ["nowhere"]),
+        # A name, although it looks like a pattern.
+        ("odd[0]", ["odd%5B0%5D"]),
+    ],
+)
+def test_patterns(store: CountingStore, pattern: str, names: list[str]) -> None:
+    for name in ("a-0", "a-1", "b-0", ".hidden-0", "odd[0]", "odd0"):
+        (store.root / name).mkdir()
+    for name in ("a-1", "b-0"):
+        (store.root / name / NAME).write_bytes(BATCH)
+    assert files.expanded(files.enter(f"{BUCKET}/{pattern}")) == [f"{BUCKET}/{name}" for name in names]
+    assert files.expanded(f"{store.root}/{pattern}") == [f"{store.root}/{unquote(name)}" for name in names]
+
+
+def test_what_another_process_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "_stores", {})
+    given = "s3a://key:a%2Fb@bucket/logs?region=eu"
+    path = files.enter(given)
+    handed_over = files.handed_over(f"{path}/x-0")
+    assert handed_over == "s3a://key:a%2Fb@bucket/logs/x-0?region=eu"
+    monkeypatch.setattr(stores, "_stores", {})
+    assert files.enter(handed_over) == f"{path}/x-0"
+    assert files.handed_over(path) == given
+    assert files.handed_over("/logs/x-0") == "/logs/x-0"
+
+
+def test_splits_of_a_log_directory(store: CountingStore) -> None:
+    for number in range(3):
+        folder = store.root / f"orders-{number}"
+        folder.mkdir()
+        fill(folder, 3000)
+    (store.root / "orders-0" / "note.txt").touch()
+    errors: list[KdumpError] = []
+    logs = find_logs([BUCKET, f"{BUCKET}/orders-0/*", f"{BUCKET}/nowhere-*", f"{BUCKET}/nowhere-0"], errors.append)
+    logs.sort(key=lambda log: log.path)
+    assert [log.path for log in logs] == [f"{BUCKET}/orders-{number}/{NAME}" for number in range(3)]
+    assert [error.path for error in errors] == [
+        f"{BUCKET}/orders-0/note.txt",
+        f"{BUCKET}/nowhere-*",
+        f"{BUCKET}/nowhere-0",
+    ]
+    local = find_logs([str(store.root)], errors.append)
+    assert [(log.size, log.base_offset) for log in logs] == [(log.size, log.base_offset) for log in local]
+    with Split(logs[0], 0, logs[0].size).open() as source:
+        assert source.path == logs[0].path
