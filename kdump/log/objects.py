@@ -56,7 +56,7 @@ class ObjectSource(Source):
         while filled < len(view):
             at = position + filled
             if not self._here.start <= at < self._here.end:
-                self._move(at, len(view) - filled, is_first=not filled)
+                self._move(at, len(view) - filled)
             count = self._here.copy(view[filled:], at)
             if count == 0:
                 break
@@ -70,12 +70,8 @@ class ObjectSource(Source):
         for part in (self._here, *self._idle, *(ahead.part for ahead in self._ahead)):
             part.close()
 
-    def _move(self, position: int, wanted: int, *, is_first: bool) -> None:
-        """Go to the range that begins at ``position`` or covers it.
-
-        ``wanted`` bytes are asked for; ``is_first``: none of the same read are at hand. One long read is no sign yet
-        that reading goes on.
-        """
+    def _move(self, position: int, wanted: int) -> None:
+        """Go to the range that begins at ``position`` or covers it; ``wanted`` bytes are asked for."""
         here = self._here
         goes_on = here.start < here.end <= position <= 2 * here.end - self._row_start
         if not goes_on:
@@ -84,12 +80,11 @@ class ObjectSource(Source):
         while self._ahead and not self._ahead[0].start <= position < self._ahead[0].end:
             self._idle.append(self._ahead.popleft().dropped())
         if self._ahead:
-            is_first = True
             self._idle.append(here)
             self._here = self._ahead.popleft().arrived()
         else:
-            self._fetch(here, position, max(_SMALLEST, wanted, in_a_row if is_first else 0))
-        if goes_on and is_first:
+            self._fetch(here, position, max(_SMALLEST, wanted, in_a_row))
+        if goes_on:
             self._look_ahead(max(_SMALLEST, in_a_row))
 
     def _look_ahead(self, room: int) -> None:

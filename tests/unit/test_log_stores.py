@@ -96,6 +96,16 @@ def test_places_far_apart(store: CountingStore, folder: Path) -> None:
     assert store.ranges == [(position, 1 << 16) for position in (15 << 20, 0, 10 << 20, 5 << 20)]
 
 
+def test_small_reads_that_go_on(store: CountingStore, folder: Path) -> None:
+    """As those of the batches of a time index: they end inside ranges."""
+    fill(folder, 20 << 20)
+    with open_source(URI) as source:
+        for position in range(0, 20 << 20, 17_000):
+            source.read(position, 17_000)
+    assert store.bytes_read <= 20 << 20
+    assert len(store.ranges) < 20
+
+
 def test_small_files_come_whole(store: CountingStore, folder: Path) -> None:
     fill(folder, 3000)
     assert len(read_whole(URI)) == (folder / NAME).stat().st_size
