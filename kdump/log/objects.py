@@ -43,7 +43,7 @@ class ObjectSource(Source):
     def __init__(self, path: str, origin: Origin) -> None:
         self._origin = origin
         self._here = _Range(origin)
-        self._length = self._here.open().size()
+        self._length: int = self._here.open().size()
         super().__init__(path, self._length)
         self._row_start = 0
         self._ahead: deque[_Ahead] = deque()
@@ -80,10 +80,12 @@ class ObjectSource(Source):
         while self._ahead and not self._ahead[0].start <= position < self._ahead[0].end:
             self._idle.append(self._ahead.popleft().dropped())
         if self._ahead:
+            ahead = self._ahead.popleft()
             self._idle.append(here)
-            self._here = self._ahead.popleft().arrived()
+            self._here = ahead.part
+            ahead.fetching.result()
         else:
-            self._fetch(here, position, max(_SMALLEST, wanted, in_a_row))
+            self._fetch(here, position, max(_SMALLEST, wanted, min(in_a_row, self._stop - position)))
         if goes_on:
             self._look_ahead(max(_SMALLEST, in_a_row))
 
@@ -91,11 +93,17 @@ class ObjectSource(Source):
         """Begin to fetch what lies behind the range at hand, ``room`` bytes at most."""
         start = self._ahead[-1].end if self._ahead else self._here.end
         size = min(room, _LARGEST)
-        while len(self._ahead) < _AT_ONCE and start < self._length and start + size <= self._here.end + room:
+        while len(self._ahead) < _AT_ONCE and start < self._stop and start + size <= self._here.end + room:
             self._threads = self._threads or ThreadPoolExecutor(_AT_ONCE)
             part = self._idle.pop() if self._idle else _Range(self._origin)
+            size = min(size, self._stop - start)
             self._ahead.append(_Ahead(part, start, start + size, self._threads.submit(self._fetch, part, start, size)))
             start += size
+
+    @property
+    def _stop(self) -> int:
+        """Where a reader that goes on means to stop."""
+        return self._length if self.stop is None else min(self.stop, self._length)
 
     def _fetch(self, into: _Range, position: int, size: int) -> None:
         into.fetch(position, max(0, min(size, _LARGEST, self._length - position)))
@@ -103,17 +111,12 @@ class ObjectSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class _Ahead:
-    """A range on its way: file positions ``start`` to ``end`` (exclusive), ``part`` when it is done."""
+    """A range on its way: file positions ``start`` to ``end`` (exclusive), in ``part`` when it has been fetched."""
 
     part: _Range
     start: int
     end: int
     fetching: Future[None]
-
-    def arrived(self) -> _Range:
-        """Wait for it. Raises what fetching it raised."""
-        self.fetching.result()
-        return self.part
 
     def dropped(self) -> _Range:
         """It is not wanted any more: an empty range, to be used for another."""

@@ -33,6 +33,9 @@ class Source(ABC):
     can_skip_errors = True
     """What cannot be read at one position (a bad block) says nothing about the others."""
 
+    stop: int | None = None
+    """Where its reader means to stop; None: at the end. Nothing that lies behind is fetched ahead of the reader."""
+
     def __init__(self, path: str, size: int | None) -> None:
         self.path = path
         self.size = size

@@ -81,6 +81,7 @@ class Walk:
 
     def chunks(self) -> Iterator[Chunk]:
         """Chunks in file order. Raises KdumpError when the source cannot be read."""
+        self._source.stop = self._limit
         size = self._source.size
         wanted = self._chunk_size if size is None else min(self._chunk_size, max(size - self.position, 0) + 1)
         if self._limit is not None:

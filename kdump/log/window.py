@@ -30,6 +30,7 @@ class Window:
 
     def __init__(self, source: Source, start: int, limit: int | None, chunk_size: int) -> None:
         self._source = source
+        source.stop = limit
         self._chunk_size = max(chunk_size, _SMALLEST_BUFFER)
         self._is_file = source.size is not None
         bounds = [bound for bound in (source.size, limit) if bound is not None]

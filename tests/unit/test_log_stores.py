@@ -18,6 +18,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.engine.splits import Split, find_logs
 from kdump.engine.verify import verify
 from kdump.log import files, stores
+from kdump.log.extents import Extent
 from kdump.log.partition import segment_files
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import open_source, read_whole
@@ -94,6 +95,21 @@ def test_places_far_apart(store: CountingStore, folder: Path) -> None:
         for position in (15 << 20, 0, 10 << 20, 5 << 20):
             source.read(position, 61)
     assert store.ranges == [(position, 1 << 16) for position in (15 << 20, 0, 10 << 20, 5 << 20)]
+
+
+def test_nothing_is_fetched_ahead_behind_the_end_of_what_is_wanted(store: CountingStore, folder: Path) -> None:
+    fill(folder, 60 << 20)
+    with open_source(URI) as source:
+        for _ in Walk(source, limit=21 << 20).chunks():
+            pass
+    # A chunk at a time.
+    assert store.bytes_read <= 22 << 20
+    store.ranges.clear()
+    with open_source(URI) as source:
+        end = 30 << 20
+        for _ in Extent(0, end - end % len(BATCH)).items(source):
+            pass
+    assert store.bytes_read <= (31 << 20) + (1 << 17)
 
 
 def test_small_reads_that_go_on(store: CountingStore, folder: Path) -> None:
