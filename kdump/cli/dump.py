@@ -17,6 +17,7 @@ from kdump.kafka.dumplog.options import MAX_BYTES, MAX_MESSAGE_SIZE, DumpOptions
 from kdump.kafka.dumplog.targets import target_by_java_name
 from kdump.kafka.dumplog.tool import DumpTool
 from kdump.kafka.java import split_commas
+from kdump.log.files import enter, exists, is_directory
 from kdump.log.names import SIBLING_TEXT_FILES
 from kdump.log.partition import segment_files
 from kdump.log.source import open_source
@@ -70,7 +71,8 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
     """Print Kafka segment files as DumpLogSegments 4.3.1 does, byte for byte.
 
     A PATH is a segment file (.log .index .timeindex .txnindex .snapshot .checkpoint, also with .deleted, .swap or
-    .cleaned behind it), a partition directory, a log directory, or - for standard input.
+    .cleaned behind it), a partition directory, a log directory, a URI of one (s3://bucket/orders-0),
+    or - for standard input.
     """
     refuse_missing_decoders(given)
     if given["fields"] == "help":
@@ -117,7 +119,7 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         budget = RowBudget(max(0, counted.seen - given["tail"]), given["tail"])
     if files is not None:
         for word in paths:
-            console.note(f"{word}: ignored, as DumpLogSegments ignores it beside --files")
+            console.note(f"{enter(word)}: ignored, as DumpLogSegments ignores it beside --files")
     reporter = console.reporter(verbose=given["verbose"])
     run = execute(console.out.write, reporter, budget, follow=given["follow"])
     console.out.flush()
@@ -136,7 +138,7 @@ def _explain(paths: tuple[str, ...], given: Mapping[str, Any]) -> int:
 
     console = Console(color=given["color"], escapes=False, pager=given["pager"], show_traceback=given["traceback"])
     try:
-        with open_source(paths[0]) as source:
+        with open_source(enter(paths[0])) as source:
             found = report(
                 source,
                 given["explain"],
@@ -233,22 +235,24 @@ def _dump_names(run: FileRun, files: str) -> None:
 
 
 def _dump_paths(run: FileRun, paths: tuple[str, ...], all_files: bool) -> None:
-    for path in paths:
-        if os.path.isdir(path):
-            for name in segment_files(path, run.fail, all_files=all_files):
-                target = target_by_path(name)
-                if target is not None:
-                    run.dump(target)
-            continue
-        target = target_by_path(path)
-        if target is not None:
+    for path in map(enter, paths):
+        try:
+            if is_directory(path):
+                for name in segment_files(path, run.fail, all_files=all_files):
+                    target = target_by_path(name)
+                    if target is not None:
+                        run.dump(target)
+                continue
+            target = target_by_path(path)
+            if target is None:
+                raise _no_segment_file(path)
             run.dump(target)
-        else:
-            run.fail(_no_segment_file(path))
+        except KdumpError as error:
+            run.fail(error)
 
 
 def _no_segment_file(path: str) -> KdumpError:
-    if not os.path.lexists(path):
+    if not exists(path):
         return KdumpError(Codes.MISSING, "no such file or directory", path=path)
     if os.path.basename(path) in SIBLING_TEXT_FILES:
         return KdumpError(Codes.NOT_A_SEGMENT_FILE, "a text file, nothing to dump", path=path)

@@ -14,6 +14,7 @@ from kdump.cli.console import Console
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.engine.partitioncheck import Item, PartitionCheck
 from kdump.engine.verify import Judge, Verification
+from kdump.log.files import enter
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
 from kdump.scan.run import Reporter
@@ -58,7 +59,7 @@ Examples:
 @engine_options.engine_options
 @common_options
 def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int:
-    """Check segments, partition directories, whole log directories and pipes, past every damaged place.
+    """Check segments, partition directories, whole log directories, URIs of them and pipes, past every damaged place.
 
     Exit status 1 when there is an error (with --strict: or a warning).
     """
@@ -83,7 +84,7 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
         console.show_error(error)
         return exit_status.UNREADABLE
     overview = TerminalSummary(width=console.width, color=console.color)
-    for path in paths:
+    for path in map(enter, paths):
         try:
             for item in verification.path(path):
                 if isinstance(item, Finding):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
+from kdump.log.names import is_uri
 from kdump.log.source import reads_once
 from kdump.scan.selection import Range, Selection
 from kdump.tables import BATCH, RECORD, RECORD_METADATA, Table
@@ -103,6 +104,8 @@ def check_together(given: Mapping[str, Any], paths: Sequence[str]) -> None:
     if given["follow"]:
         if len(paths) != 1 or given["resync"] or given["isolation"] == "read_committed":
             raise click.UsageError("--follow takes one PATH, and neither --resync nor --isolation read_committed")
+        if is_uri(paths[0]):
+            raise click.UsageError("--follow takes a PATH of this machine, what lies behind a URI is not followed")
         if given["output"] == "table":
             raise click.UsageError("--follow shows rows as they come, a table is made of pages")
     if given["tail"] is not None:

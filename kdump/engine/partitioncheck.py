@@ -22,6 +22,7 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
+from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory, sibling
 from kdump.log.offsetindex import rising_entries
@@ -66,7 +67,7 @@ class PartitionCheck:
 
         Returns what they cover. A segment that cannot be read is an error among the items.
         """
-        directory = os.path.dirname(os.path.abspath(segments[0]))
+        directory = files.directory_of(segments[0])
         topic, _ = parse_partition_directory(os.path.basename(directory)) or ("", 0)
         ordered = OrderedChecks(producers=_snapshot_at(segments[0]), is_coordinator=topic in _COORDINATOR_TOPICS)
         seen = _Partition()
@@ -91,7 +92,7 @@ class PartitionCheck:
     def _segment(self, path: str, behind: list[str], ordered: OrderedChecks, seen: _Partition) -> Iterator[Item]:
         counts = dict.fromkeys(Severity, 0)
         base_offset = base_offset_of(path)
-        log_directory = os.path.dirname(os.path.dirname(os.path.abspath(path)))
+        log_directory = os.path.dirname(files.directory_of(path))
         is_live = not behind and path != STDIN and is_held(log_directory)
         rows = BatchTable()
         holes: list[tuple[int, int]] = []

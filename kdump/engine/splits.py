@@ -6,7 +6,6 @@ the driver of a cluster must not read what its workers will read.
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kdump.codes import Codes, KdumpError
+from kdump.log import files
 from kdump.log.extents import Extent, extent_of
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.offsetindex import rising_entries
@@ -31,8 +31,8 @@ OPEN_COST: Final = 4 << 20
 class LogFile:
     """A log as the plan saw it.
 
-    ``path`` opens it from anywhere, ``context`` is what its rows say. ``offsets``: those that it can hold by its name
-    and that of the next one.
+    ``path`` names it from anywhere, ``given`` opens it in any process (a URI with its credentials), ``context`` is what
+    its rows say. ``offsets``: those that it can hold by its name and that of the next one.
     """
 
     path: str
@@ -40,6 +40,7 @@ class LogFile:
     base_offset: int | None
     size: int
     offsets: Range = field(default_factory=Range)
+    given: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Split:
         Raises:
             KdumpError: MISSING, UNREADABLE, also where the file has become shorter.
         """
-        source = open_source(self.log.path)
+        source = open_source(self.log.given or self.log.path)
         if source.size is None or source.size < self.log.size:
             source.close()
             what = f"has {source.size} bytes, it had {self.log.size} when the job was planned"
@@ -122,28 +123,36 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> l
         on_error: takes what cannot be found or looked at, and files that are no logs by their names.
     """
     found: list[LogFile] = []
-    for given in paths:
+    for given in map(files.enter, paths):
         for path in expanded(given, on_error):
-            if os.path.isdir(path):
-                found += _logs_of(segment_files(path, on_error), on_error)
-                continue
-            name = parse_file_name(path)
-            if name is None or name.kind not in (Kind.LOG, Kind.CHECKPOINT):
-                code = Codes.NOT_A_SEGMENT_FILE if os.path.lexists(path) else Codes.MISSING
-                on_error(KdumpError(code, code.value.title, path=path))
-                continue
-            found += _logs_of([path], on_error)
+            try:
+                found += _logs_of(_segments_of(path, on_error), on_error)
+            except KdumpError as error:
+                on_error(error)
     return _without_twins(found)
 
 
 def expanded(path: str, on_error: Callable[[KdumpError], None]) -> list[str]:
     """The files and directories that fit a path, which may be a pattern."""
-    if os.path.lexists(path) or not glob.has_magic(path):
-        return [path]
-    paths = sorted(glob.glob(path))
+    try:
+        paths = files.expanded(path)
+    except KdumpError as error:
+        on_error(error)
+        return []
     if not paths:
         on_error(KdumpError(Codes.MISSING, "no file or directory fits", path=path))
     return paths
+
+
+def _segments_of(path: str, on_error: Callable[[KdumpError], None]) -> Iterable[str]:
+    """A file, or what lies in a directory. KdumpError for a file that is no log by its name."""
+    if files.is_directory(path):
+        return segment_files(path, on_error)
+    name = parse_file_name(path)
+    if name is None or name.kind not in (Kind.LOG, Kind.CHECKPOINT):
+        code = Codes.NOT_A_SEGMENT_FILE if files.exists(path) else Codes.MISSING
+        raise KdumpError(code, code.value.title, path=path)
+    return [path]
 
 
 def _logs_of(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> Iterator[LogFile]:
@@ -151,13 +160,14 @@ def _logs_of(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> It
     previous: LogFile | None = None
     for path in paths:
         try:
-            size = os.stat(path).st_size
-        except OSError as error:
-            on_error(KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=path))
+            size = files.size(path)
+        except KdumpError as error:
+            on_error(error)
             continue
         name = parse_file_name(path)
         base_offset = None if name is None else name.base_offset
-        log = LogFile(os.path.abspath(path), FileContext.of(path), base_offset, size)
+        whole = files.absolute(path)
+        log = LogFile(whole, FileContext.of(path), base_offset, size, given=files.handed_over(whole))
         if previous is not None:
             is_next = os.path.dirname(previous.path) == os.path.dirname(log.path)
             yield replace(previous, offsets=Range(None, base_offset)) if is_next else previous

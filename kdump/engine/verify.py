@@ -21,6 +21,7 @@ from kdump.checks.siblings import (
 from kdump.checks.summary import SegmentSummary
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.engine.partitioncheck import Item, PartitionCheck, base_offset_of, counted
+from kdump.log import files
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory, sibling
 from kdump.log.partition import segment_files
 from kdump.log.source import STDIN, open_source, read_whole, reads_once
@@ -48,19 +49,19 @@ class Verification:
             KdumpError: MISSING, UNREADABLE, NO_SEGMENTS or NOT_A_SEGMENT_FILE.
         """
         self._failed.clear()
-        if os.path.isdir(path):
+        if files.is_directory(path):
             yield from self._directory(path)
             return
         is_stream = path == STDIN or reads_once(path)
         name = None if is_stream else parse_file_name(path)
         if name is None and not is_stream:
-            code = Codes.NOT_A_SEGMENT_FILE if os.path.lexists(path) else Codes.MISSING
+            code = Codes.NOT_A_SEGMENT_FILE if files.exists(path) else Codes.MISSING
             raise KdumpError(code, code.value.title, path=path)
         if name is not None and name.kind not in (Kind.LOG, Kind.CHECKPOINT):
             # A sibling is checked with its log; opened here, so that its own absence is not taken for the log's.
             open_source(path).close()
             log = sibling(path, Kind.LOG)
-            if name.kind is Kind.SNAPSHOT or not os.path.exists(log):
+            if name.kind is Kind.SNAPSHOT or not files.exists(log):
                 yield from self._alone(path, name.kind)
                 return
             path = log
@@ -131,12 +132,12 @@ def verify(path: str, *, deep: bool = True) -> Iterator[Finding]:
     """What is wrong with a segment file, a partition directory or a log directory.
 
     Args:
-        path: the file or directory; ``-`` is standard input.
+        path: the file or directory, or a URI of one; ``-`` is standard input.
         deep: decode every record; False: framing and checksums only.
 
     Raises:
         KdumpError: the path cannot be looked at.
     """
-    for item in Verification(PartitionCheck(CheckOptions(deep=deep)).segments).path(os.fspath(path)):
+    for item in Verification(PartitionCheck(CheckOptions(deep=deep)).segments).path(files.enter(os.fspath(path))):
         if isinstance(item, Finding):
             yield item

@@ -39,7 +39,9 @@ class Extent:
         """What ``ResyncWalk.items`` gives of the entries and gaps that start here; those may end behind ``end``."""
         if self.start >= self.end:
             return
-        for item in ResyncWalk(source, start=self.start, chunk_size=chunk_size).items():
+        walk = ResyncWalk(source, start=self.start, chunk_size=chunk_size)
+        source.stop = self.end
+        for item in walk.items():
             if isinstance(item, Gap):
                 if item.position >= self.end:
                     return

@@ -11,13 +11,17 @@ import os
 import struct
 from typing import Final
 
+from kdump.log.names import is_uri
+
 LOCK_FILE: Final = ".lock"
 # struct flock of Linux: type, whence, start, length, process id.
 _FLOCK: Final = struct.Struct("hhqqi4x")
 
 
 def is_held(log_directory: str) -> bool:
-    """A process holds the lock of the log directory: a broker runs on it."""
+    """A process holds the lock of the log directory: a broker runs on it. False for a URI: stores have no locks."""
+    if is_uri(log_directory):
+        return False
     try:
         descriptor = os.open(os.path.join(log_directory, LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

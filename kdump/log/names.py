@@ -31,6 +31,7 @@ SIBLING_TEXT_FILES: Final = frozenset({"leader-epoch-checkpoint", "partition.met
 
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _TIERED: Final = re.compile(r"(\d{20})-[0-9A-Za-z_-]{22}")
 _LEADING_OFFSET: Final = re.compile(r"[+-]?\d+")
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[0-9A-Za-z_-]+-(?:delete|future|stray))?")
@@ -48,6 +49,11 @@ class FileName:
     stem: str
     state: str
     base_offset: int | None
+
+
+def is_uri(path: str) -> bool:
+    """``path`` has a scheme (``s3://...``): it is no path of this machine's file system."""
+    return _URI.match(path) is not None
 
 
 def parse_file_name(path: str) -> FileName | None:

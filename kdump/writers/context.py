@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from kdump.log.files import directory_of
 from kdump.log.names import parse_partition_directory
 from kdump.log.source import STDIN
 
@@ -24,6 +25,6 @@ class FileContext:
     @classmethod
     def of(cls, path: str) -> FileContext:
         """Topic and partition are those of the directory the file lies in, None when it is no ``<topic>-<n>``."""
-        name = "" if path == STDIN else os.path.basename(os.path.dirname(os.path.abspath(path)))
+        name = "" if path == STDIN else os.path.basename(directory_of(path))
         topic, partition = parse_partition_directory(name) or (None, None)
         return cls(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), topic, partition)

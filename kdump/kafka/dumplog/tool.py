@@ -5,7 +5,6 @@ Source: shared/spec/dump-output.md sections 3, 8 and 10.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +18,8 @@ from kdump.kafka.dumplog.logs import LogDump
 from kdump.kafka.dumplog.options import DumpOptions
 from kdump.kafka.dumplog.reports import Reports
 from kdump.kafka.java import normalize_path, parse_int, parse_long
-from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, sibling
+from kdump.log import files
+from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, is_uri, sibling
 from kdump.log.source import Source, open_source, read_whole
 from kdump.scan.printing import Emit
 from kdump.scan.run import FileRun, Reporter
@@ -63,7 +63,7 @@ class DumpTool(FileRun):
         if self._budget.is_spent:
             return
         self._held = ""
-        self._heading(f"Dumping {normalize_path(target.path)}\n")
+        self._heading(f"Dumping {_displayed(target)}\n")
         with self.file(target.path):
             _KINDS[target.kind](self, target)
 
@@ -153,7 +153,7 @@ class DumpTool(FileRun):
         base_offset = _number(target)
         # Opened to tell a missing file from a missing log before anything is printed.
         with open_source(target.path), _open_sibling(target, Kind.LOG) as log:
-            yield IndexFile(target.path, normalize_path(target.path), base_offset, log)
+            yield IndexFile(target.path, _displayed(target), base_offset, log)
 
     def _dump_txn_index(self, target: Target) -> None:
         _number(target)
@@ -187,8 +187,13 @@ _KINDS: dict[Kind, Callable[[DumpTool, Target], None]] = {
 }
 
 
+def _displayed(target: Target) -> str:
+    """What a file is called on stdout."""
+    return target.path if is_uri(target.path) else normalize_path(target.path)
+
+
 def _number(target: Target) -> int:
-    if target.base_offset is None and not os.path.lexists(target.path):
+    if target.base_offset is None and not files.exists(target.path):
         raise KdumpError(Codes.MISSING, "no such file or directory")
     if target.base_offset is None:
         raise KdumpError(Codes.NAME, "the file name holds no offset (text before its first dot)")
