@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kdump.codes import Codes, KdumpError
+from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.partition import segment_files
 
@@ -105,7 +106,7 @@ def session(
 def _many_segments(paths: Sequence[str]) -> str | None:
     count = 0
     for path in paths:
-        if os.path.isdir(path):
+        if files.is_directory(path):
             count += sum(1 for _ in segment_files(path, lambda error: None))
         else:
             count += 1
@@ -114,5 +115,5 @@ def _many_segments(paths: Sequence[str]) -> str | None:
 
 def _is_live(path: str) -> bool:
     """A broker holds the log directory that ``path`` is, or is in."""
-    whole = os.path.abspath(path)
+    whole = files.absolute(path)
     return any(is_held(place) for place in (whole, os.path.dirname(whole), os.path.dirname(os.path.dirname(whole))))

@@ -65,6 +65,7 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
     """
     if not paths:
         raise click.UsageError("no PATH given (kdump verify --help)")
+    paths = tuple(map(enter, paths))
     console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
     failing = frozenset({Severity.ERROR, Severity.WARNING} if given["strict"] else {Severity.ERROR})
     report = JUnitReport(failing)
@@ -84,7 +85,7 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
         console.show_error(error)
         return exit_status.UNREADABLE
     overview = TerminalSummary(width=console.width, color=console.color)
-    for path in map(enter, paths):
+    for path in paths:
         try:
             for item in verification.path(path):
                 if isinstance(item, Finding):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from kdump.engine.partitioncheck import Item, PartitionCheck, base_offset_of
 from kdump.engine.splits import OPEN_COST, Wanted, expanded
 from kdump.engine.verify import Verification
 from kdump.kafka.rows import Row, finding_row
+from kdump.log import files
 from kdump.log.source import open_source, reads_once
 from kdump.tables import FINDING
 from kdump.writers.arrow import row_batch
@@ -31,8 +31,12 @@ _QUICK: Final = CheckOptions(deep=False)
 
 @dataclass(frozen=True, slots=True)
 class FindingTask:
-    """Partitions that are checked whole, and paths of which only names, checkpoints and the like are."""
+    """Partitions that are checked whole, and paths of which only names, checkpoints and the like are.
 
+    ``stores``: paths that are entered before, with their credentials.
+    """
+
+    stores: tuple[str, ...] = field(default=(), repr=False)
     groups: tuple[Group, ...] = ()
     paths: tuple[str, ...] = ()
 
@@ -85,6 +89,8 @@ def read_findings(
 
 
 def _items(task: FindingTask, options: CheckOptions) -> Iterator[Item | KdumpError]:
+    for store in task.stores:
+        files.enter(store)
     check = PartitionCheck(options)
     for group in task.groups:
         absolute = group.absolute()
@@ -133,32 +139,33 @@ def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list
     def fail(error: KdumpError) -> None:
         raise error
 
-    found = [path for given in paths for path in expanded(given, fail)]
+    found = [path for given in map(files.enter, paths) for path in expanded(given, fail)]
+    stores = tuple(map(files.handed_over, found))
     sized: list[tuple[int, Group]] = []
     for path in found:
         groups = groups_of(path)
-        if not groups and not os.path.isdir(path) and not os.path.lexists(path):
+        if not groups and not files.exists(path):
             raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
         sized += [(_size(group), group) for group in groups if wanted.accepts(FileContext.of(group.segments[0]))]
-    tasks = [FindingTask(paths=tuple(found))]
+    tasks = [FindingTask(stores, paths=tuple(found))]
     held: list[Group] = []
     room = 0
     for size, group in sorted(sized, key=lambda pair: -pair[0]):
         if held and size > room:
-            tasks.append(FindingTask(groups=tuple(held)))
+            tasks.append(FindingTask(stores, tuple(held)))
             held = []
         if not held:
             room = task_bytes
         held.append(group)
         room -= size
     if held:
-        tasks.append(FindingTask(groups=tuple(held)))
+        tasks.append(FindingTask(stores, tuple(held)))
     return tasks
 
 
 def _size(group: Group) -> int:
     size = 0
     for path in group.segments:
-        with suppress(OSError):
-            size += os.stat(path).st_size + OPEN_COST
+        with suppress(KdumpError):
+            size += files.size(path) + OPEN_COST
     return size

@@ -23,6 +23,7 @@ from kdump.checks.table import row_dtype
 from kdump.codes import Finding, KdumpError
 from kdump.engine.partitioncheck import Item, PartitionCheck, behind_of
 from kdump.engine.splits import SPLIT_BYTES, LogFile, Split, find_logs, plan
+from kdump.log import files
 from kdump.log.source import Source
 
 if TYPE_CHECKING:
@@ -42,15 +43,15 @@ class Group(NamedTuple):
 
     def absolute(self) -> Group:
         """The same for a process with another working directory."""
-        folder = None if self.folder is None else os.path.abspath(self.folder)
-        return Group(tuple(map(os.path.abspath, self.segments)), folder)
+        folder = None if self.folder is None else files.absolute(self.folder)
+        return Group(tuple(map(files.absolute, self.segments)), folder)
 
     def as_given(self, item: Item | KdumpError) -> Item | KdumpError:
         """What was said of ``absolute``, with the paths as they are here."""
         if item.path is None:
             return item
         given = os.path.dirname(self.segments[0])
-        absolute = os.path.abspath(given)
+        absolute = files.directory_of(self.segments[0])
         if given == absolute or os.path.dirname(item.path) != absolute:
             return item
         path = os.path.join(given, os.path.basename(item.path))

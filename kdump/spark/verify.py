@@ -15,6 +15,8 @@ from kdump.engine.findingread import groups_of
 from kdump.engine.looks import Group, Judgement, LookPiece, LookTask, judge, look_at, plan_looks
 from kdump.engine.partitioncheck import Item, PartitionCheck
 from kdump.engine.splits import SPLIT_BYTES
+from kdump.log import files
+from kdump.log.source import STDIN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,11 +35,21 @@ _ROWS_AT_A_TIME: Final = 64
 
 
 def judgements(
-    spark: SparkSession, groups: Sequence[Group], options: CheckOptions, *, split_bytes: int = SPLIT_BYTES
+    spark: SparkSession,
+    groups: Sequence[Group],
+    options: CheckOptions,
+    *,
+    split_bytes: int = SPLIT_BYTES,
+    stores: Sequence[str] = (),
 ) -> DataFrame | None:
     """What is to be said of groups of segments: ``group``, ``number`` and the pickled ``item``; None: nothing is there.
 
-    The paths of the groups must mean the same on every worker.
+    Args:
+        spark: the session.
+        groups: their paths must mean the same on every worker.
+        options: how deep.
+        split_bytes: of a task.
+        stores: paths that a worker enters first, with their credentials.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -47,7 +59,7 @@ def judgements(
     seen = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_looker(tasks, options), from_arrow_schema(_PIECES))
     judges = min(len(groups), len(tasks))
     gathered = seen.repartition(judges, "group").sortWithinPartitions("group", "segment", "place", "number")
-    return gathered.mapInArrow(_judge(groups, options), from_arrow_schema(_JUDGEMENTS))
+    return gathered.mapInArrow(_judge(groups, options, stores), from_arrow_schema(_JUDGEMENTS))
 
 
 class SparkJudge:
@@ -60,14 +72,15 @@ class SparkJudge:
     """
 
     def __init__(
-        self, spark: SparkSession, paths: Iterable[str], options: CheckOptions, *, split_bytes: int = SPLIT_BYTES
+        self, spark: SparkSession, paths: Sequence[str], options: CheckOptions, *, split_bytes: int = SPLIT_BYTES
     ) -> None:
         self._options = options
         found = [group for path in paths for group in groups_of(path)]
         self._judged: dict[Group, list[Judgement]] = {}
         # A worker has another working directory.
         groups = [group.absolute() for group in found]
-        frame = judgements(spark, groups, options, split_bytes=split_bytes)
+        stores = [files.handed_over(path) for path in paths if path != STDIN]
+        frame = judgements(spark, groups, options, split_bytes=split_bytes, stores=stores)
         if frame is not None:
             rows = frame.toArrow().sort_by([("group", "ascending"), ("number", "ascending")])
             for number, pickled in zip(rows["group"].to_pylist(), rows["item"].to_pylist(), strict=True):
@@ -100,8 +113,10 @@ def _looker(tasks: Sequence[Sequence[LookTask]], options: CheckOptions):  # type
     return look
 
 
-def _judge(groups: Sequence[Group], options: CheckOptions):  # type: ignore[no-untyped-def]
+def _judge(groups: Sequence[Group], options: CheckOptions, stores: Sequence[str]):  # type: ignore[no-untyped-def]
     def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for store in stores:
+            files.enter(store)
         pieces = (LookPiece(*row) for batch in batches for row in zip(*batch.to_pydict().values(), strict=True))
         rows = (
             (group, number, pickle.dumps(item, pickle.HIGHEST_PROTOCOL))
