@@ -51,24 +51,38 @@ class RowDump(FileRun):
         emit: takes whole lines.
         reporter: takes what goes to stderr.
         budget: how many rows are shown.
+        titled: the table whose title was written before.
     """
 
-    def __init__(self, options: RowOptions, emit: Emit, reporter: Reporter, *, budget: RowBudget | None = None) -> None:
+    def __init__(
+        self,
+        options: RowOptions,
+        emit: Emit,
+        reporter: Reporter,
+        *,
+        budget: RowBudget | None = None,
+        titled: Table | None = None,
+    ) -> None:
         super().__init__(reporter)
         self._options = options
         self._emit = emit
         self._budget = budget or RowBudget()
-        self._titled: Table | None = None
+        self._titled = titled
 
     def dump(self, target: Target) -> None:
         """See FileRun."""
+        for _ in self.steps(target):
+            pass
+
+    def steps(self, target: Target) -> Iterator[None]:
+        """The same, in steps of some megabytes."""
         if self._budget.is_spent:
             return
         lines = self._options.lines(FileContext.of(target.path))
         try:
             with self.file(target.path):
                 if target.kind in (Kind.LOG, Kind.CHECKPOINT):
-                    self._log(target, lines)
+                    yield from self._log(target, lines)
                 else:
                     table, found = _entries(target)
                     self._title(table, lines)
@@ -84,7 +98,7 @@ class RowDump(FileRun):
         """See FileRun: nothing."""
         return iter(())
 
-    def _log(self, target: Target, lines: Lines) -> None:
+    def _log(self, target: Target, lines: Lines) -> Iterator[None]:
         options = self._options
         self._title(options.table, lines)
         with target.open() as source:
@@ -107,7 +121,7 @@ class RowDump(FileRun):
                 on_finding=lambda finding: self._found(target.path, finding, lines),
             )
             try:
-                view.run()
+                yield from view.steps()
             except DamageError as error:
                 self.stop(error, source)
             finally:
