@@ -11,7 +11,7 @@ import click
 from kdump.cli import exit_status, view_options
 from kdump.cli.common import common_options
 from kdump.cli.console import Console
-from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once, refuse_missing_decoders
+from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once, topic_decoder
 from kdump.codes import Codes, KdumpError
 from kdump.kafka.dumplog.options import MAX_BYTES, MAX_MESSAGE_SIZE, DumpOptions
 from kdump.kafka.dumplog.targets import target_by_java_name
@@ -20,6 +20,7 @@ from kdump.kafka.java import split_commas
 from kdump.log.names import SIBLING_TEXT_FILES
 from kdump.log.partition import segment_files
 from kdump.log.source import open_source
+from kdump.payloads.choice import DecoderChoice
 from kdump.scan.printing import Emit
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
@@ -72,7 +73,6 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
     A PATH is a segment file (.log .index .timeindex .txnindex .snapshot .checkpoint, also with .deleted, .swap or
     .cleaned behind it), a partition directory, a log directory, or - for standard input.
     """
-    refuse_missing_decoders(given)
     if given["fields"] == "help":
         click.echo(view_options.list_fields())
         return exit_status.CLEAN
@@ -161,12 +161,14 @@ def _text_run(given: Mapping[str, Any]) -> _MakeRun:
         raise click.UsageError("--fields and --batches go with --output jsonl, csv or table")
     selection = view_options.selection(given)
     decoders = given["key_decoder_class"], given["value_decoder_class"]
+    decoding = DecoderChoice(internal=topic_decoder(given))
     options = DumpOptions(
         deep_iteration=given["deep_iteration"],
         print_data_log=given["print_data_log"]
         or given["view"] == "records"
         or selection.by_contents
-        or any(name is not None for name in decoders),
+        or any(name is not None for name in decoders)
+        or decoding.is_made,
         skip_record_metadata=given["skip_record_metadata"],
         verify_index_only=given["verify_index_only"],
         index_sanity_check=given["index_sanity_check"],
@@ -180,6 +182,7 @@ def _text_run(given: Mapping[str, Any]) -> _MakeRun:
         resync=given["resync"],
         seek=not given["no_index"],
         secret=view_options.secret(given),
+        decoding=decoding,
     )
     return lambda emit, reporter, budget: DumpTool(options, emit, reporter, budget=budget)
 

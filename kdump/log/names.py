@@ -5,6 +5,7 @@ Source: shared/spec/formats.md section 5 (KIP-405 for tiered-storage names).
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from enum import Enum
@@ -30,6 +31,9 @@ SIBLING_TEXT_FILES: Final = frozenset({"leader-epoch-checkpoint", "partition.met
 """Text files that belong in a partition directory and have no dump."""
 
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
+
+CLUSTER_METADATA: Final = "__cluster_metadata"
+"""The topic of KRaft's log and of its snapshots."""
 
 _TIERED: Final = re.compile(r"(\d{20})-[0-9A-Za-z_-]{22}")
 _LEADING_OFFSET: Final = re.compile(r"[+-]?\d+")
@@ -85,3 +89,8 @@ def parse_partition_directory(name: str) -> tuple[str, int] | None:
     """(topic, partition) of a ``<topic>-<n>`` directory name, its -delete, -future and -stray forms included."""
     match = _PARTITION.fullmatch(name)
     return (match["topic"], int(match["partition"])) if match else None
+
+
+def partition_of_file(path: str) -> tuple[str, int] | None:
+    """(topic, partition) of the directory that a file lies in; None when that is no ``<topic>-<n>``."""
+    return parse_partition_directory(os.path.basename(os.path.dirname(os.path.abspath(path))))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kdump.kafka.dumplog.options import DECODER_PACKAGE, DECODERS, DumpOptions
+from kdump.kafka.dumplog.options import DECODER_CLASSES, DECODER_PACKAGE, DumpOptions
+from kdump.payloads.choice import DecoderChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,9 @@ NUMBERS = FlagSet(
         "--value-decoder-class",
         f"{DECODER_PACKAGE}LongDecoder",
     ),
-    DumpOptions(print_data_log=True, key_decoder=DECODERS["IntegerDecoder"], value_decoder=DECODERS["LongDecoder"]),
+    DumpOptions(
+        print_data_log=True, key_decoder=DECODER_CLASSES["IntegerDecoder"], value_decoder=DECODER_CLASSES["LongDecoder"]
+    ),
 )
 
 
@@ -51,6 +54,31 @@ def max_message_size(size: int) -> FlagSet:
     """An index check that reads ``size`` bytes of the log at each entry."""
     return FlagSet(f"maxmessage{size}", ("--max-message-size", str(size)), DumpOptions(max_message_size=size))
 
+
+def decoder_flags(name: str, partition: str) -> FlagSet:
+    """``decoder`` or ``decoder-skipmeta``: with the decoder that the topic of a captured partition calls for."""
+    decoder = next(decoder for mark, decoder in _DECODERS.items() if mark in partition)
+    arguments, decoding = (f"--{decoder}-decoder",), DecoderChoice(internal=decoder)
+    if name == "decoder":
+        return FlagSet(name, arguments, DumpOptions(print_data_log=True, decoding=decoding))
+    options = DumpOptions(print_data_log=True, skip_record_metadata=True, decoding=decoding)
+    return FlagSet(name, (*arguments, "--skip-record-metadata"), options)
+
+
+_DECODERS = {
+    "__consumer_offsets-": "offsets",
+    "__transaction_state-": "transaction-log",
+    "__cluster_metadata-": "cluster-metadata",
+    "_bootstrap": "cluster-metadata",
+    "__remote_log_metadata-": "remote-log-metadata",
+    "__share_group_state-": "share-group-state",
+    "dec-offsets-": "offsets",
+    "dec-txn-": "transaction-log",
+    "dec-metadata-": "cluster-metadata",
+    "dec-remote-": "remote-log-metadata",
+    "dec-share-": "share-group-state",
+}
+"""By a part of the captured partition's name, or of the damaged case's."""
 
 BY_NAME = {flags.name: flags for flags in (DEFAULT, DEEP, PRINT, SKIP_METADATA, VERIFY, SANITY, max_bytes(1000))}
 """The flag sets that have goldens, decoder flags aside."""

@@ -14,13 +14,15 @@ from kdump.scan.printing import BlockPrinter, Run, TextBytes, TextRows
 
 if TYPE_CHECKING:
     from kdump.fast.blocks import BatchBlock
+    from kdump.kafka.dumplog.decoders import ContentsDecoder
 
 
 class TextPrinter(TextRows):
     """Lines of DumpLogSegments: a line a batch and, in a view of records, below it a line a record."""
 
-    def __init__(self, options: DumpOptions) -> None:
+    def __init__(self, options: DumpOptions, decoder: ContentsDecoder | None = None) -> None:
         self._options = options
+        self._decoder = decoder
 
     def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
         """See Printer."""
@@ -28,7 +30,7 @@ class TextPrinter(TextRows):
 
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
         """See Printer."""
-        return lines.record_line(header, record, self._options)
+        return lines.record_line(header, record, self._options, self._decoder)
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> str:
         """See Printer."""
@@ -36,11 +38,11 @@ class TextPrinter(TextRows):
 
     def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
         """See Printer."""
-        return lines.legacy_record_line(entry, record, is_valid, self._options)
+        return lines.legacy_record_line(entry, record, is_valid, self._options, self._decoder)
 
     def columns(self) -> BlockPrinter[TextBytes] | None:
         """None where a decoder class is to be called for every key or value."""
-        return _TextColumns(self._options) if self._options.prints_text else None
+        return _TextColumns(self._options) if self._options.prints_text and self._decoder is None else None
 
 
 class _TextColumns:
