@@ -215,12 +215,19 @@ class Layout:
     def of(cls, fields: tuple[Field, ...], version: int, is_flexible: bool, refused: int | None) -> Layout:
         """``refused``: the version that structs inside say they cannot read; None: they can."""
         members = tuple(_member(field, version, is_flexible, refused) for field in fields if version in field.versions)
+        # A tag that only other versions have is not unknown: it may not be there.
+        tagged = {
+            field.tag: _refusal(f"Tag {field.tag} is not valid for version {version}")
+            for field in fields
+            if field.tag is not None
+        }
+        tagged |= {member.tag: _step(member, is_flexible) for member in members if member.tag is not None}
         return cls(
             is_flexible,
             members,
             {field.name: field.default for field in fields},
             tuple(_steps((member for member in members if member.tag is None), is_flexible)),
-            {member.tag: _step(member, is_flexible) for member in members if member.tag is not None},
+            tagged,
         )
 
 
@@ -230,7 +237,7 @@ def _member(field: Field, version: int, is_flexible: bool, refused: int | None) 
     if field.fields:
         layout = Layout.of(field.fields, version, is_flexible, refused)
         if refused is not None:
-            layout = Layout(is_flexible, (), {}, (_refusal(refused, type_name),), {})
+            layout = Layout(is_flexible, (), {}, (_refusal(f"Can't read version {refused} of {type_name}"),), {})
     return Member(
         field.name,
         type_name,
@@ -299,9 +306,9 @@ def _step(member: Member, is_flexible: bool) -> _Step:
     return step
 
 
-def _refusal(version: int, name: str) -> _Step:
+def _refusal(cause: str) -> _Step:
     def step(cursor: Cursor, values: dict[str, Value]) -> None:
-        raise MessageError(cursor.code, f"Can't read version {version} of {name}")
+        raise MessageError(cursor.code, cause)
 
     return step
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kdump.kafka.dumplog.options import DECODER_CLASSES, DECODER_PACKAGE, DumpOptions
 from kdump.payloads.choice import DecoderChoice
@@ -55,14 +55,26 @@ def max_message_size(size: int) -> FlagSet:
     return FlagSet(f"maxmessage{size}", ("--max-message-size", str(size)), DumpOptions(max_message_size=size))
 
 
-def decoder_flags(name: str, partition: str) -> FlagSet:
-    """``decoder`` or ``decoder-skipmeta``: with the decoder that the topic of a captured partition calls for."""
+def topic_decoder_flags(decoder: str) -> tuple[FlagSet, FlagSet]:
+    """With the decoder of an internal topic: ``decoder`` and ``decoder-skipmeta``."""
+    argument, decoding = f"--{decoder}-decoder", DecoderChoice(internal=decoder)
+    options = DumpOptions(print_data_log=True, decoding=decoding)
+    return (
+        FlagSet("decoder", (argument,), options),
+        FlagSet(
+            "decoder-skipmeta",
+            (argument, "--skip-record-metadata"),
+            replace(options, skip_record_metadata=True),
+        ),
+    )
+
+
+def flags_of_golden(name: str, partition: str) -> FlagSet:
+    """The flag set of that name; the decoder is the one that the topic of a captured partition calls for."""
+    if name in BY_NAME:
+        return BY_NAME[name]
     decoder = next(decoder for mark, decoder in _DECODERS.items() if mark in partition)
-    arguments, decoding = (f"--{decoder}-decoder",), DecoderChoice(internal=decoder)
-    if name == "decoder":
-        return FlagSet(name, arguments, DumpOptions(print_data_log=True, decoding=decoding))
-    options = DumpOptions(print_data_log=True, skip_record_metadata=True, decoding=decoding)
-    return FlagSet(name, (*arguments, "--skip-record-metadata"), options)
+    return next(flags for flags in topic_decoder_flags(decoder) if flags.name == name)
 
 
 _DECODERS = {

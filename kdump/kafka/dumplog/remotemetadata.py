@@ -29,10 +29,10 @@ def remote_metadata_text(message: Message) -> str:
 
 
 def _segment(values: dict[str, Any]) -> str:
-    segment_id = _segment_id(values)
-    _check(values)
+    _check_range(values)
+    _check_epochs(values)
     return (
-        f"RemoteLogSegmentMetadata{{{segment_id}, startOffset={values['startOffset']}, "
+        f"RemoteLogSegmentMetadata{{{_segment_id(values)}, startOffset={values['startOffset']}, "
         f"endOffset={values['endOffset']}, brokerId={values['brokerId']}, "
         f"maxTimestampMs={values['maxTimestampMs']}, eventTimestampMs={values['eventTimestampMs']}, "
         f"{_epochs(values)}, segmentSizeInBytes={values['segmentSizeInBytes']}, "
@@ -59,11 +59,12 @@ def _delete(values: dict[str, Any]) -> str:
 
 
 def _snapshot(values: dict[str, Any]) -> str:
-    _check(values)
+    state = _segment_state(values)
+    _check_epochs(values)
     return (
         f"RemoteLogSegmentMetadataSnapshot{{segmentId={values['segmentId']}, startOffset={values['startOffset']}, "
         f"endOffset={values['endOffset']}, maxTimestampMs={values['maxTimestampMs']}, {_epochs(values)}, "
-        f"segmentSizeInBytes={values['segmentSizeInBytes']}, {_custom(values)}, {_segment_state(values)}, "
+        f"segmentSizeInBytes={values['segmentSizeInBytes']}, {_custom(values)}, {state}, "
         f"{_txn_index(values)}}}"
     )
 
@@ -76,9 +77,7 @@ _TEXTS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
 }
 
 
-def _check(values: dict[str, Any]) -> None:
-    """What the constructors look at, in their order."""
-    _segment_state(values)
+def _check_range(values: dict[str, Any]) -> None:
     start, end = values["startOffset"], values["endOffset"]
     if start < 0:
         raise RefusedError(f"Unexpected start offset = {start}. StartOffset for a remote segment cannot be negative")
@@ -86,6 +85,9 @@ def _check(values: dict[str, Any]) -> None:
         raise RefusedError(
             f"Unexpected end offset = {end}. EndOffset for a remote segment cannot be less than startOffset = {start}"
         )
+
+
+def _check_epochs(values: dict[str, Any]) -> None:
     if not values["segmentLeaderEpochs"]:
         raise RefusedError("segmentLeaderEpochs can not be null or empty")
 
