@@ -17,6 +17,9 @@ from kdump.writers.context import FileContext
 from kdump.writers.rows import csv_line, json_line
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from kdump.fast.blocks import BatchBlock
 
 Syntax = Literal["jsonl", "csv"]
@@ -134,6 +137,10 @@ class _RowColumns:
         from kdump.writers.columnrows import batch_rows
 
         return batch_rows(block, self._fields, self._lines.context, self._lines.syntax)
+
+    def leaves(self, block: BatchBlock) -> NDArray[np.bool_] | None:
+        """See BlockPrinter."""
+        return None
 
     def records(self, block: BatchBlock) -> Iterator[Run[TextBytes]]:
         """See BlockPrinter."""

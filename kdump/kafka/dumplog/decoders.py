@@ -38,6 +38,10 @@ Report = Callable[[int, PayloadError], None]
 class ContentsDecoder(Protocol):
     """Makes the contents of record lines."""
 
+    @property
+    def coordinator(self) -> CoordinatorDecoder | None:
+        """Given: records are those of a coordinator, which stops at one without key."""
+
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
         """Of one record. DamageError where the Java tool stops."""
 
@@ -55,7 +59,7 @@ class CoordinatorContents:
     """``--offsets-decoder``, ``--transaction-log-decoder`` and ``--share-group-state-decoder``."""
 
     def __init__(self, decoder: CoordinatorDecoder, report: Report) -> None:
-        self._decoder = decoder
+        self.coordinator = decoder
         self._report = report
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
@@ -66,11 +70,11 @@ class CoordinatorContents:
                 f"Failed to decode message at offset {offset} using the specified decoder (message had a missing key)",
             )
         try:
-            message = self._decoder.key(key)
+            message = self.coordinator.key(key)
             key_text = json_text(key_frame(message))
             if value is None:
                 return Contents(key_text, DELETED)
-            decoded = self._decoder.value(message, value)
+            decoded = self.coordinator.value(message, value)
         except PayloadError as error:
             self._report(offset, error)
             return Contents(_coordinator_error(error, offset), None)
@@ -80,6 +84,8 @@ class CoordinatorContents:
 
 class MetadataContents:
     """``--cluster-metadata-decoder``."""
+
+    coordinator = None
 
     def __init__(self, decoder: MetadataDecoder, report: Report) -> None:
         self._decoder = decoder
@@ -96,6 +102,8 @@ class MetadataContents:
 
 class RemoteMetadataContents:
     """``--remote-log-metadata-decoder``."""
+
+    coordinator = None
 
     def __init__(self, decoder: MetadataDecoder, report: Report) -> None:
         self._decoder = decoder

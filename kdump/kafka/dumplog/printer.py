@@ -13,6 +13,9 @@ from kdump.kafka.dumplog.options import DumpOptions
 from kdump.scan.printing import BlockPrinter, Run, TextBytes, TextRows
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from kdump.fast.blocks import BatchBlock
     from kdump.kafka.dumplog.decoders import ContentsDecoder
 
@@ -42,20 +45,26 @@ class TextPrinter(TextRows):
 
     def columns(self) -> BlockPrinter[TextBytes] | None:
         """None where a decoder class is to be called for every key or value."""
-        return _TextColumns(self._options) if self._options.prints_text and self._decoder is None else None
+        return _TextColumns(self._options, self._decoder) if self._options.prints_text else None
 
 
 class _TextColumns:
-    def __init__(self, options: DumpOptions) -> None:
+    def __init__(self, options: DumpOptions, decoder: ContentsDecoder | None) -> None:
         from kdump.kafka.dumplog.columnlines import RecordTextOptions
 
-        self._options = RecordTextOptions(metadata=not options.skip_record_metadata, contents=options.print_data_log)
+        self._options = RecordTextOptions(not options.skip_record_metadata, options.print_data_log, decoder)
 
     def batches(self, block: BatchBlock) -> TextBytes:
         """See BlockPrinter."""
         from kdump.kafka.dumplog.columnlines import batch_text
 
         return batch_text(block.headers, block.position, block.is_valid).data.data
+
+    def leaves(self, block: BatchBlock) -> NDArray[np.bool_]:
+        """See BlockPrinter."""
+        from kdump.kafka.dumplog.columnlines import left_to_scalar
+
+        return left_to_scalar(block.records, block.headers, self._options)
 
     def records(self, block: BatchBlock) -> Iterator[Run[TextBytes]]:
         """See BlockPrinter."""
