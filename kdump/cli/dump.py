@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import click
@@ -11,7 +11,8 @@ import click
 from kdump.cli import exit_status, view_options
 from kdump.cli.common import common_options
 from kdump.cli.console import Console
-from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once, topic_decoder
+from kdump.cli.coordinated import PartitionFinder, coordinated
+from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once
 from kdump.codes import Codes, KdumpError
 from kdump.kafka.dumplog.options import MAX_BYTES, MAX_MESSAGE_SIZE, DumpOptions
 from kdump.kafka.dumplog.targets import target_by_java_name
@@ -20,11 +21,10 @@ from kdump.kafka.java import split_commas
 from kdump.log.names import SIBLING_TEXT_FILES
 from kdump.log.partition import segment_files
 from kdump.log.source import open_source
-from kdump.payloads.choice import DecoderChoice
 from kdump.scan.printing import Emit
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
-from kdump.scan.target import target_by_path
+from kdump.scan.target import Target, target_by_path
 from kdump.wire.compression import DEFAULT_LIMIT
 
 _COUNT_ONLY = 1 << 62
@@ -89,27 +89,39 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         pager=given["pager"],
         show_traceback=given["traceback"],
     )
+    wanted = coordinated(given)
+    finder = None if wanted is None else PartitionFinder(wanted, given["partitions"])
     make_run = _text_run(given) if is_text else _row_run(given, console)
 
     def execute(emit: Emit, reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> FileRun:
         run = make_run(emit, reporter, budget)
+
+        def dump_one(target: Target) -> None:
+            before = budget.seen
+            run.dump(target)
+            if finder is not None:
+                finder.see(target, has_records=budget.seen > before)
+
         if files is not None:
-            _dump_names(run, files)
+            _dump_names(run, files, dump_one)
         elif follow:
             from kdump.engine.follow import followed
 
             try:
                 for target in followed(paths[0], console.out.flush):
-                    run.dump(target)
+                    dump_one(target)
                     if budget.is_spent:
                         break
             except KdumpError as error:
                 run.fail(error)
         else:
-            _dump_paths(run, paths, all_files)
+            for target in _targets(run, paths, all_files):
+                if finder is None or finder.wants(target, paths):
+                    dump_one(target)
         return run
 
-    budget = RowBudget(take=given["take"])
+    # Where the records of a group are is told by counting rows, which a budget without end does not do.
+    budget = RowBudget(take=given["take"] if finder is None or given["take"] is not None else _COUNT_ONLY)
     if given["tail"] is not None:
         # Rows are counted first: bounded memory whatever the rows and the format are.
         counted = RowBudget(skip=_COUNT_ONLY)
@@ -121,6 +133,8 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
     reporter = console.reporter(verbose=given["verbose"])
     run = execute(console.out.write, reporter, budget, follow=given["follow"])
     console.out.flush()
+    for line in () if finder is None else finder.notes():
+        reporter.note(line)
     for line in run.finish():
         console.errors.write(os.fsencode(line))
     console.close()
@@ -161,7 +175,7 @@ def _text_run(given: Mapping[str, Any]) -> _MakeRun:
         raise click.UsageError("--fields and --batches go with --output jsonl, csv or table")
     selection = view_options.selection(given)
     decoders = given["key_decoder_class"], given["value_decoder_class"]
-    decoding = DecoderChoice(internal=topic_decoder(given))
+    decoding = view_options.decoding(given)
     options = DumpOptions(
         deep_iteration=given["deep_iteration"],
         print_data_log=given["print_data_log"]
@@ -222,30 +236,29 @@ def _row_run(given: Mapping[str, Any], console: Console) -> _MakeRun:
         ),
         read_committed=given["isolation"] == "read_committed",
         secret=view_options.secret(given),
+        decoding=view_options.decoding(given),
     )
     return lambda emit, reporter, budget: RowDump(options, emit, reporter, budget=budget)
 
 
-def _dump_names(run: FileRun, files: str) -> None:
+def _dump_names(run: FileRun, files: str, dump_one: Callable[[Target], None]) -> None:
     for name in split_commas(files):
         target = target_by_java_name(name)
         if target is None:
             run.ignore(name)
         else:
-            run.dump(target)
+            dump_one(target)
 
 
-def _dump_paths(run: FileRun, paths: tuple[str, ...], all_files: bool) -> None:
+def _targets(run: FileRun, paths: tuple[str, ...], all_files: bool) -> Iterator[Target]:
     for path in paths:
         if os.path.isdir(path):
-            for name in segment_files(path, run.fail, all_files=all_files):
-                target = target_by_path(name)
-                if target is not None:
-                    run.dump(target)
+            names = segment_files(path, run.fail, all_files=all_files)
+            yield from (target for target in map(target_by_path, names) if target is not None)
             continue
         target = target_by_path(path)
         if target is not None:
-            run.dump(target)
+            yield target
         else:
             run.fail(_no_segment_file(path))
 

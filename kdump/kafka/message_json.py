@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from base64 import b64encode
-from typing import cast
+from typing import Any, cast
 
 from kdump.format.message import Schema, Value, shown
 from kdump.kafka.java import json_string
@@ -43,3 +43,17 @@ def json_text(value: Value) -> str:
             text = double_string(value)
             return text if math.isfinite(value) else f'"{text}"'
     return "null"
+
+
+def json_value(value: Any) -> Any:
+    """Any value of a message as ``json`` takes it: bytes and numbers that are no JSON in the words of ``json_text``."""
+    match value:
+        case bytes():
+            return b64encode(value).decode()
+        case float() if not math.isfinite(value):
+            return double_string(value)
+        case dict():
+            return {name: json_value(item) for name, item in value.items()}
+        case list():
+            return [json_value(item) for item in value]
+    return value

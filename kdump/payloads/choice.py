@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from kdump.payloads.decoded import RecordDecoder
     from kdump.payloads.internal import InternalDecoder
 
 INTERNAL_TOPICS: Final = {
@@ -45,6 +46,18 @@ class DecoderChoice:
         from kdump.payloads.internal import DECODERS
 
         return DECODERS[name]
+
+    def decoder(self, topic: str | None) -> RecordDecoder | None:
+        """The decoder of a file of ``topic``; None: nothing of it is decoded.
+
+        Raises as ``registry.plain_decoder``.
+        """
+        internal = self.internal_decoder(topic)
+        if internal is not None or (self.key is None and self.value is None):
+            return internal
+        from kdump.payloads.registry import PlainRecordDecoder
+
+        return PlainRecordDecoder.of(self.key, self.value)
 
 
 _NO_CHOICE = DecoderChoice()

@@ -28,9 +28,9 @@ from kdump.format.batch import (
     LOG_OVERHEAD,
     TRANSACTIONAL,
 )
+from kdump.kafka.decodedcolumns import contents_of, json_groups, merged
 from kdump.kafka.dumplog.decoders import DELETED, ContentsDecoder
 from kdump.kafka.dumplog.lines import contents_text
-from kdump.kafka.messagecolumns import Contents, json_groups, merged
 
 _BLOCK_ROWS: Final = 8192
 """Record lines assembled at a time."""
@@ -285,13 +285,7 @@ class _RecordLines:
 
     def _decoded(self, rows: slice, decoder: ContentsDecoder) -> list[Column]:
         records = self._records
-        contents = Contents(
-            self._arena,
-            records.key_start[rows],
-            records.key_size[rows],
-            records.value_start[rows],
-            records.value_size[rows],
-        )
+        contents = contents_of(self._arena, records, rows)
         parts: list[tuple[NDArray[np.intp], RaggedText]] = []
         is_left = np.ones(contents.key_size.size, np.bool_)
         for group in json_groups(decoder.coordinator, contents) if decoder.coordinator is not None else ():

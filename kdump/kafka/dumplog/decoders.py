@@ -6,20 +6,22 @@ Source: shared/spec/decoders.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from kdump.codes import Codes, DamageError
 from kdump.kafka.dumplog.remotemetadata import RefusedError, remote_metadata_text
+from kdump.kafka.javadouble import double_string
 from kdump.kafka.message_json import json_text
-from kdump.payloads.decoded import Part, PayloadError, Trouble
+from kdump.payloads.decoded import Part, PayloadError, RecordDecoder, Trouble
 from kdump.payloads.internal import (
     CoordinatorDecoder,
-    InternalDecoder,
     MetadataDecoder,
     key_frame,
     metadata_frame,
     with_member_messages,
 )
+from kdump.payloads.registry import NONE, PlainRecordDecoder
+from kdump.wire.utf8 import decode_utf8
 
 DELETED: Final = "<DELETE>"
 
@@ -42,21 +44,32 @@ class ContentsDecoder(Protocol):
     def coordinator(self) -> CoordinatorDecoder | None:
         """Given: records are those of a coordinator, which stops at one without key."""
 
+    @property
+    def in_columns(self) -> bool:
+        """What it makes is valid UTF-8, as lines that are made as columns must be."""
+
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
         """Of one record. DamageError where the Java tool stops."""
 
 
-def contents_decoder(decoder: InternalDecoder, report: Report) -> ContentsDecoder:
-    """How the tool prints the records that ``decoder`` reads."""
-    if isinstance(decoder, CoordinatorDecoder):
-        return CoordinatorContents(decoder, report)
-    if decoder.name == "remote-log-metadata":
-        return RemoteMetadataContents(decoder, report)
-    return MetadataContents(decoder, report)
+def contents_decoder(decoder: RecordDecoder, report: Report) -> ContentsDecoder:
+    """How the tool prints the records that ``decoder`` reads, or would if it knew that decoder."""
+    match decoder:
+        case CoordinatorDecoder():
+            return CoordinatorContents(decoder, report)
+        case MetadataDecoder(name="remote-log-metadata"):
+            return RemoteMetadataContents(decoder, report)
+        case MetadataDecoder():
+            return MetadataContents(decoder, report)
+        case PlainRecordDecoder():
+            return PlainContents(decoder, report)
+    raise TypeError(f"no text for {decoder!r}")
 
 
 class CoordinatorContents:
     """``--offsets-decoder``, ``--transaction-log-decoder`` and ``--share-group-state-decoder``."""
+
+    in_columns = True
 
     def __init__(self, decoder: CoordinatorDecoder, report: Report) -> None:
         self.coordinator = decoder
@@ -86,6 +99,7 @@ class MetadataContents:
     """``--cluster-metadata-decoder``."""
 
     coordinator = None
+    in_columns = True
 
     def __init__(self, decoder: MetadataDecoder, report: Report) -> None:
         self._decoder = decoder
@@ -104,6 +118,7 @@ class RemoteMetadataContents:
     """``--remote-log-metadata-decoder``."""
 
     coordinator = None
+    in_columns = True
 
     def __init__(self, decoder: MetadataDecoder, report: Report) -> None:
         self._decoder = decoder
@@ -121,6 +136,38 @@ class RemoteMetadataContents:
             text, problem = _metadata_error(error), error
         self._report(offset, problem)
         return Contents(None, f"Error at offset {offset}, skipping. {text}")
+
+
+class PlainContents:
+    """kdump's own ``--key-decoder`` and ``--value-decoder``: texts as they are, other values as JSON."""
+
+    coordinator = None
+    in_columns = False
+
+    def __init__(self, decoder: PlainRecordDecoder, report: Report) -> None:
+        self._decoder = decoder
+        self._report = report
+
+    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
+        """See ContentsDecoder; what does not decode is shown as it is without a decoder."""
+        decoded = self._decoder.decode(key, value)
+        for finding in decoded.findings:
+            self._report(offset, finding)
+        return Contents(
+            _plain_text(decoded.key, as_stored=self._decoder.key_name == NONE),
+            _plain_text(decoded.value, as_stored=self._decoder.value_name == NONE),
+        )
+
+
+def _plain_text(value: Any, *, as_stored: bool) -> str | None:
+    match value:
+        case None | str():
+            return value
+        case bytes():
+            return value.decode("utf-8", "surrogateescape") if as_stored else decode_utf8(value)
+        case float():
+            return double_string(value)
+    return json_text(value)
 
 
 def _coordinator_error(error: PayloadError, offset: int) -> str:

@@ -44,8 +44,11 @@ class TextPrinter(TextRows):
         return lines.legacy_record_line(entry, record, is_valid, self._options, self._decoder)
 
     def columns(self) -> BlockPrinter[TextBytes] | None:
-        """None where a decoder class is to be called for every key or value."""
-        return _TextColumns(self._options, self._decoder) if self._options.prints_text else None
+        """None where a decoder class, or one of kdump's own, is to be called for every key or value."""
+        if self._decoder is not None and not self._decoder.in_columns:
+            return None
+        # The decoder of an internal topic goes before the decoder classes.
+        return _TextColumns(self._options, self._decoder) if self._decoder or self._options.prints_text else None
 
 
 class _TextColumns:

@@ -147,7 +147,7 @@ class DumpTool(FileRun):
                 self._reports.non_consecutive(target.path, log.continuity.reported(target.base_offset))
 
     def _decoder(self, target: Target) -> ContentsDecoder | None:
-        decoder = self._options.decoding.internal_decoder(target.topic)
+        decoder = self._options.decoding.decoder(target.topic)
         if decoder is None:
             return None
         from kdump.kafka.dumplog.decoders import contents_decoder  # not needed by a plain dump

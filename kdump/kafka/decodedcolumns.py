@@ -1,21 +1,25 @@
-"""Records of coordinator topics as JSON, many at once; what has no columns is asked for one by one.
+"""Decoded keys and values as JSON, many at once: records of coordinators as columns, the others one by one.
 
 The text is that of ``kafka.message_json``. Source: shared/spec/decoders.md sections 2 and 3.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.fast.messages import FieldColumn, MessageColumns, is_flat, read_messages, uuid_texts
 from kdump.fast.ragged import windows
+from kdump.fast.records import RecordColumns
 from kdump.fast.text import Bytes, Choice, Column, Integer, Literal, RaggedText, assemble
 from kdump.format.message import Layout
+from kdump.kafka.message_json import json_value
+from kdump.payloads.decoded import RecordDecoder
 from kdump.payloads.internal import CoordinatorDecoder
 
 _NUMBER_BYTES: Final = 2
@@ -68,8 +72,17 @@ class Contents:
         )
 
 
+def contents_of(arena: NDArray[np.uint8], records: RecordColumns, rows: slice = slice(None)) -> Contents:
+    """Of the records of a block."""
+    return Contents(
+        arena, records.key_start[rows], records.key_size[rows], records.value_start[rows], records.value_size[rows]
+    )
+
+
 def json_groups(decoder: CoordinatorDecoder, records: Contents) -> Iterator[JsonGroup]:
     """The records that have columns, each in one group; the others are in none."""
+    if not records.key_size.size:
+        return
     types = _numbers(records.arena, records.key_start, records.key_size)
     versions = _numbers(records.arena, records.value_start, records.value_size)
     versions[records.value_size < 0] = _DELETED
@@ -173,11 +186,51 @@ def _value(arena: NDArray[np.uint8], field: FieldColumn) -> list[Column]:
     return [Integer(field.values)]
 
 
+@dataclass(frozen=True, slots=True)
+class DecodedJson:
+    """Decoded keys and values, a piece of text a record; the empty one stands for null."""
+
+    key: RaggedText
+    value: RaggedText
+    failed: NDArray[np.bool_]
+    """Shape (rows,): something of the record does not decode, and is null here."""
+
+
+def decoded_json(decoder: RecordDecoder, records: Contents) -> DecodedJson:
+    """The columns ``decodedKey`` and ``decodedValue``."""
+    count = records.key_size.size
+    failed = np.zeros(count, np.bool_)
+    is_left = np.ones(count, np.bool_)
+    keys: list[tuple[NDArray[np.intp], RaggedText]] = []
+    values: list[tuple[NDArray[np.intp], RaggedText]] = []
+    for group in json_groups(decoder, records) if isinstance(decoder, CoordinatorDecoder) else ():
+        is_left[group.rows] = False
+        keys.append((group.rows, assemble(group.key, group.rows.size)))
+        if group.value is not None:
+            values.append((group.rows, assemble(group.value, group.rows.size)))
+    left = np.flatnonzero(is_left)
+    if left.size:
+        pairs = [decoder.decode(*pair) for pair in zip(*records.part(left).pairs(), strict=True)]
+        failed[left] = [bool(decoded.findings) for decoded in pairs]
+        keys.append((left, RaggedText.join([_json(decoded.key) for decoded in pairs])))
+        values.append((left, RaggedText.join([_json(decoded.value) for decoded in pairs])))
+    return DecodedJson(merged(count, keys), merged(count, values), failed)
+
+
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def _json(value: Any) -> bytes:
+    return b"" if value is None or isinstance(value, bytes) else _encode(json_value(value)).encode()
+
+
 def merged(rows: int, parts: list[tuple[NDArray[np.intp], RaggedText]]) -> RaggedText:
     """One text a row out of texts for some of the rows each; a row that is in no part has an empty one."""
     if len(parts) == 1 and parts[0][0].size == rows:
         return parts[0][1]
-    data = np.concatenate([text.data for _, text in parts]) if parts else np.empty(0, np.uint8)
+    if not parts:
+        return RaggedText(np.empty(0, np.uint8), np.zeros(rows + 1, np.int64))
+    data = np.concatenate([text.data for _, text in parts])
     start, size = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
     before = 0
     for at, text in parts:
