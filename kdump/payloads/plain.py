@@ -15,6 +15,7 @@ from typing import Any, Final
 
 PlainDecoder = Callable[[bytes], Any]
 
+_DEEPEST: Final = 100
 _UUID_TEXT: Final = 36
 _UUID_BYTES: Final = 16
 
@@ -31,9 +32,34 @@ def _number(layout: str) -> PlainDecoder:
 
 
 def _json(data: bytes) -> Any:
-    value = json.loads(data.decode(), parse_float=_finite, parse_constant=_no_constant)
-    # Lone surrogates can be written as escapes, but are no text.
-    json.dumps(value, ensure_ascii=False).encode()
+    return json_like(json.loads(data.decode(), parse_float=_finite, parse_constant=_no_constant))
+
+
+def json_like(value: Any, depth: int = 0) -> Any:
+    """``value`` itself, if all outputs can hold it.
+
+    Raises:
+        ValueError: it is nested too deeply, or holds a lone surrogate, which JSON can write and UTF-8 cannot.
+        TypeError: it is none of JSON's kinds.
+    """
+    match value:
+        case str():
+            value.encode()
+        case list() | tuple() if depth < _DEEPEST:
+            for item in value:
+                json_like(item, depth + 1)
+        case dict() if depth < _DEEPEST:
+            for name, item in value.items():
+                if not isinstance(name, str):
+                    raise TypeError(f"a {type(name).__name__} is no name of a JSON object")
+                json_like(name)
+                json_like(item, depth + 1)
+        case list() | tuple() | dict():
+            raise ValueError(f"it is nested more than {_DEEPEST} deep")
+        case None | bool() | int() | float():
+            pass
+        case _:
+            raise TypeError(f"a {type(value).__name__} is no JSON value")
     return value
 
 

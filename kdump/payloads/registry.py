@@ -11,13 +11,12 @@ raises is a finding.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.codes import Codes, KdumpError
 from kdump.payloads.decoded import Decoded, Part, PayloadError, Trouble
-from kdump.payloads.plain import DECODERS, PlainDecoder
+from kdump.payloads.plain import DECODERS, PlainDecoder, json_like
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
@@ -65,12 +64,7 @@ def _loaded(entry: EntryPoint) -> PlainDecoder:
     if not callable(decode):
         raise KdumpError(Codes.DECODER, f"decoder '{entry.name}' ({entry.value}) cannot be called")
 
-    def checked(data: bytes) -> Any:
-        value = decode(data)
-        json.dumps(value, ensure_ascii=False).encode()
-        return value
-
-    return checked
+    return lambda data: json_like(decode(data))
 
 
 def _text(error: Exception) -> str:

@@ -29,8 +29,9 @@ from kdump.format.batch import (
     TRANSACTIONAL,
 )
 from kdump.kafka.decodedcolumns import contents_of, json_groups, merged
-from kdump.kafka.dumplog.decoders import DELETED, ContentsDecoder
+from kdump.kafka.dumplog.decoders import DELETED, ContentsDecoder, TextDecoding
 from kdump.kafka.dumplog.lines import contents_text
+from kdump.payloads.decoded import PayloadError
 
 _BLOCK_ROWS: Final = 8192
 """Record lines assembled at a time."""
@@ -46,7 +47,7 @@ class RecordTextOptions:
     """False: ``--skip-record-metadata``."""
     contents: bool = False
     """True: ``--print-data-log``, keys and payloads as UTF-8 text."""
-    decoder: ContentsDecoder | None = None
+    decoding: TextDecoding | None = None
     """Given: keys and payloads are what it makes of them."""
 
 
@@ -140,6 +141,7 @@ def dump_runs(
                 case 1:
                     yield TextRun(begin, end, batches.data[batches.bounds[begin] : batches.bounds[end]])
                 case _:
+                    lines.report(begin, end)
                     yield TextRun(begin, end, text.data[text.bounds[begin - first] : text.bounds[end - first]])
 
 
@@ -162,7 +164,7 @@ def left_to_scalar(
 ) -> NDArray[np.bool_]:
     """Batches with records that have no columns of text; shape (batches,)."""
     left: NDArray[np.bool_] = headers["attributes"] & CONTROL != 0
-    if columns is not None and options.decoder is not None and options.decoder.coordinator is not None:
+    if columns is not None and options.decoding is not None and options.decoding.decoder.coordinator is not None:
         left[columns.batch[columns.key_size < 0]] = True
     return left
 
@@ -191,6 +193,7 @@ class _RecordLines:
         self._arena = arena
         self._records = columns
         self._options = options
+        self._problems: list[tuple[int, int, PayloadError]] = []
         self._left_to_scalar = left_to_scalar(columns, headers, options)
         self._header_bounds = np.zeros(columns.batch.size + 1, np.int64)
         np.cumsum(columns.header_count, out=self._header_bounds[1:])
@@ -209,6 +212,7 @@ class _RecordLines:
         rows) comes its line from there.
         """
         records = self._records
+        self._problems.clear()
         first_row = records.first_row[first:last]
         first_record = int(first_row[0])
         row_bounds = np.append(
@@ -227,6 +231,12 @@ class _RecordLines:
         columns.append(Literal(b"\n"))
         lines = assemble(columns, count)
         return _as_java_prints(RaggedText(lines.data, lines.bounds[row_bounds]))
+
+    def report(self, first: int, last: int) -> None:
+        """Say what does not decode of batches ``first`` to ``last`` (exclusive), whose text is about to be written."""
+        for batch, offset, problem in self._problems:
+            if first <= batch < last and self._options.decoding is not None:
+                self._options.decoding.report(offset, problem)
 
     def _metadata(self, rows: slice) -> list[Column]:
         records = self._records
@@ -269,8 +279,8 @@ class _RecordLines:
     def _contents(self, rows: slice) -> list[Column]:
         if not self._options.contents:
             return []
-        if self._options.decoder is not None:
-            return self._decoded(rows, self._options.decoder)
+        if self._options.decoding is not None:
+            return self._decoded(rows, self._options.decoding.decoder)
         records = self._records
         key_size, value_size = records.key_size[rows], records.value_size[rows]
         # Without the metadata a line that shows something begins with the bar, one that shows nothing is empty.
@@ -295,15 +305,17 @@ class _RecordLines:
                 return [*self._bar(), *columns]
             parts.append((group.rows, assemble(columns, group.rows.size)))
             is_left[group.rows] = False
-        # What is printed one by one must not be complained of here too.
+        # What is printed one by one is complained of there.
         left = np.flatnonzero(is_left & ~self._left_to_scalar[records.batch[rows]])
         if left.size:
-            offset = self._base_offset.take(records.batch[rows][left]) + records.offset_delta[rows][left]
-            texts = (
-                contents_text(decoder.contents(*record)).encode()
-                for record in zip(offset.tolist(), *contents.part(left).pairs(), strict=True)
-            )
-            parts.append((left, RaggedText.join(list(texts))))
+            batch = records.batch[rows][left]
+            offset = self._base_offset.take(batch) + records.offset_delta[rows][left]
+            texts = []
+            for number, *record in zip(batch.tolist(), offset.tolist(), *contents.part(left).pairs(), strict=True):
+                made = decoder.contents(*record)
+                self._problems += [(number, record[0], problem) for problem in made.problems]
+                texts.append(contents_text(made).encode())
+            parts.append((left, RaggedText.join(texts)))
         text = merged(is_left.size, parts)
         return [*self._bar(), Bytes(text.data, text.bounds[:-1], np.diff(text.bounds))]
 

@@ -31,6 +31,8 @@ class Contents(NamedTuple):
 
     key: str | None
     payload: str | None
+    problems: tuple[PayloadError, ...] = ()
+    """What of it does not decode."""
 
 
 Report = Callable[[int, PayloadError], None]
@@ -52,17 +54,31 @@ class ContentsDecoder(Protocol):
         """Of one record. DamageError where the Java tool stops."""
 
 
-def contents_decoder(decoder: RecordDecoder, report: Report) -> ContentsDecoder:
+class TextDecoding(NamedTuple):
+    """How the contents of a log's records are made, and who is told of what does not decode."""
+
+    decoder: ContentsDecoder
+    report: Report
+
+    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
+        """Of the next record; its problems are reported."""
+        made = self.decoder.contents(offset, key, value)
+        for problem in made.problems:
+            self.report(offset, problem)
+        return made
+
+
+def contents_decoder(decoder: RecordDecoder) -> ContentsDecoder:
     """How the tool prints the records that ``decoder`` reads, or would if it knew that decoder."""
     match decoder:
         case CoordinatorDecoder():
-            return CoordinatorContents(decoder, report)
+            return CoordinatorContents(decoder)
         case MetadataDecoder(name="remote-log-metadata"):
-            return RemoteMetadataContents(decoder, report)
+            return RemoteMetadataContents(decoder)
         case MetadataDecoder():
-            return MetadataContents(decoder, report)
+            return MetadataContents(decoder)
         case PlainRecordDecoder():
-            return PlainContents(decoder, report)
+            return PlainContents(decoder)
     raise TypeError(f"no text for {decoder!r}")
 
 
@@ -71,9 +87,8 @@ class CoordinatorContents:
 
     in_columns = True
 
-    def __init__(self, decoder: CoordinatorDecoder, report: Report) -> None:
+    def __init__(self, decoder: CoordinatorDecoder) -> None:
         self.coordinator = decoder
-        self._report = report
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
         """See ContentsDecoder: the Java tool stops at a record without key."""
@@ -89,8 +104,7 @@ class CoordinatorContents:
                 return Contents(key_text, DELETED)
             decoded = self.coordinator.value(message, value)
         except PayloadError as error:
-            self._report(offset, error)
-            return Contents(_coordinator_error(error, offset), None)
+            return Contents(_coordinator_error(error, offset), None, (error,))
         data = with_member_messages(decoded, newest=False)
         return Contents(key_text, json_text({"version": str(decoded.version), "data": data}))
 
@@ -101,17 +115,15 @@ class MetadataContents:
     coordinator = None
     in_columns = True
 
-    def __init__(self, decoder: MetadataDecoder, report: Report) -> None:
+    def __init__(self, decoder: MetadataDecoder) -> None:
         self._decoder = decoder
-        self._report = report
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
         """See ContentsDecoder."""
         try:
             return Contents(None, json_text(metadata_frame(self._decoder.value(value))))
         except PayloadError as error:
-            self._report(offset, error)
-            return Contents(None, f"Error at {offset}, skipping. {_metadata_error(error)}")
+            return Contents(None, f"Error at {offset}, skipping. {_metadata_error(error)}", (error,))
 
 
 class RemoteMetadataContents:
@@ -120,9 +132,8 @@ class RemoteMetadataContents:
     coordinator = None
     in_columns = True
 
-    def __init__(self, decoder: MetadataDecoder, report: Report) -> None:
+    def __init__(self, decoder: MetadataDecoder) -> None:
         self._decoder = decoder
-        self._report = report
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
         """See ContentsDecoder."""
@@ -134,8 +145,7 @@ class RemoteMetadataContents:
             text, problem = str(error), PayloadError(Trouble.REFUSED, Part.VALUE, f"is refused by Kafka: {error}")
         except PayloadError as error:
             text, problem = _metadata_error(error), error
-        self._report(offset, problem)
-        return Contents(None, f"Error at offset {offset}, skipping. {text}")
+        return Contents(None, f"Error at offset {offset}, skipping. {text}", (problem,))
 
 
 class PlainContents:
@@ -144,18 +154,16 @@ class PlainContents:
     coordinator = None
     in_columns = False
 
-    def __init__(self, decoder: PlainRecordDecoder, report: Report) -> None:
+    def __init__(self, decoder: PlainRecordDecoder) -> None:
         self._decoder = decoder
-        self._report = report
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
         """See ContentsDecoder; what does not decode is shown as it is without a decoder."""
         decoded = self._decoder.decode(key, value)
-        for finding in decoded.findings:
-            self._report(offset, finding)
         return Contents(
             _plain_text(decoded.key, as_stored=self._decoder.key_name == NONE),
             _plain_text(decoded.value, as_stored=self._decoder.value_name == NONE),
+            decoded.findings,
         )
 
 

@@ -29,7 +29,7 @@ from kdump.kafka.message_json import known_version, message_json
 from kdump.wire.utf8 import decode_utf8
 
 if TYPE_CHECKING:
-    from kdump.kafka.dumplog.decoders import Contents, ContentsDecoder
+    from kdump.kafka.dumplog.decoders import Contents, TextDecoding
 
 _INT64 = 2**63
 _CREATE_TIME = "CreateTime"
@@ -86,26 +86,26 @@ def legacy_batch_line(entry: Message, position: int, is_valid: bool) -> str:
     )
 
 
-def record_line(header: BatchHeader, item: Record, options: DumpOptions, decoder: ContentsDecoder | None = None) -> str:
-    """A record of a v2 batch; ``decoder``: of the topic. DamageError where the Java tool stops."""
+def record_line(header: BatchHeader, item: Record, options: DumpOptions, decoding: TextDecoding | None = None) -> str:
+    """A record of a v2 batch; ``decoding``: of keys and values. DamageError where the Java tool stops."""
     line = "" if options.skip_record_metadata else _record_metadata(item, _timestamp_type(header))
     if not header.is_control:
         if options.print_data_log:
-            line = _with_contents(line, _contents(item.offset, item.key, item.value, options, decoder), options)
+            line = _with_contents(line, _contents(item.offset, item.key, item.value, options, decoding), options)
     elif not options.skip_record_metadata:
         line += control_text(item.key, item.value)
     return line + "\n"
 
 
 def legacy_record_line(
-    entry: Message, item: LegacyRecord, is_valid: bool, options: DumpOptions, decoder: ContentsDecoder | None = None
+    entry: Message, item: LegacyRecord, is_valid: bool, options: DumpOptions, decoding: TextDecoding | None = None
 ) -> str:
     """A record of a legacy entry; ``is_valid``: its own CRC holds. DamageError where the Java tool stops."""
     line = ""
     if not options.skip_record_metadata:
         line = _legacy_metadata(item, _legacy_timestamp_type(entry), is_valid)
     if options.print_data_log:
-        contents = _contents(item.offset, item.message.key(), item.message.value(), options, decoder)
+        contents = _contents(item.offset, item.message.key(), item.message.value(), options, decoding)
         line = _with_contents(line, contents, options)
     return line + "\n"
 
@@ -129,10 +129,10 @@ def _legacy_metadata(item: LegacyRecord, timestamp_type: str, is_valid: bool) ->
 
 
 def _contents(
-    offset: int, key: bytes | None, value: bytes | None, options: DumpOptions, decoder: ContentsDecoder | None
+    offset: int, key: bytes | None, value: bytes | None, options: DumpOptions, decoding: TextDecoding | None
 ) -> str:
-    if decoder is not None:
-        return contents_text(decoder.contents(offset, key, value))
+    if decoding is not None:
+        return contents_text(decoding.contents(offset, key, value))
     text = "" if key is None else f" key: {options.key_decoder(key)}"
     return text if value is None else f"{text} payload: {options.value_decoder(value)}"
 

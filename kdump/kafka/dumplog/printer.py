@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kdump.fast.blocks import BatchBlock
-    from kdump.kafka.dumplog.decoders import ContentsDecoder
+    from kdump.kafka.dumplog.decoders import TextDecoding
 
 
 class TextPrinter(TextRows):
     """Lines of DumpLogSegments: a line a batch and, in a view of records, below it a line a record."""
 
-    def __init__(self, options: DumpOptions, decoder: ContentsDecoder | None = None) -> None:
+    def __init__(self, options: DumpOptions, decoding: TextDecoding | None = None) -> None:
         self._options = options
-        self._decoder = decoder
+        self._decoding = decoding
 
     def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
         """See Printer."""
@@ -33,7 +33,7 @@ class TextPrinter(TextRows):
 
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
         """See Printer."""
-        return lines.record_line(header, record, self._options, self._decoder)
+        return lines.record_line(header, record, self._options, self._decoding)
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> str:
         """See Printer."""
@@ -41,21 +41,21 @@ class TextPrinter(TextRows):
 
     def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
         """See Printer."""
-        return lines.legacy_record_line(entry, record, is_valid, self._options, self._decoder)
+        return lines.legacy_record_line(entry, record, is_valid, self._options, self._decoding)
 
     def columns(self) -> BlockPrinter[TextBytes] | None:
         """None where a decoder class, or one of kdump's own, is to be called for every key or value."""
-        if self._decoder is not None and not self._decoder.in_columns:
+        if self._decoding is not None and not self._decoding.decoder.in_columns:
             return None
         # The decoder of an internal topic goes before the decoder classes.
-        return _TextColumns(self._options, self._decoder) if self._decoder or self._options.prints_text else None
+        return _TextColumns(self._options, self._decoding) if self._decoding or self._options.prints_text else None
 
 
 class _TextColumns:
-    def __init__(self, options: DumpOptions, decoder: ContentsDecoder | None) -> None:
+    def __init__(self, options: DumpOptions, decoding: TextDecoding | None) -> None:
         from kdump.kafka.dumplog.columnlines import RecordTextOptions
 
-        self._options = RecordTextOptions(not options.skip_record_metadata, options.print_data_log, decoder)
+        self._options = RecordTextOptions(not options.skip_record_metadata, options.print_data_log, decoding)
 
     def batches(self, block: BatchBlock) -> TextBytes:
         """See BlockPrinter."""

@@ -28,7 +28,7 @@ from kdump.scan.selection import RowBudget
 from kdump.scan.target import Target
 
 if TYPE_CHECKING:
-    from kdump.kafka.dumplog.decoders import ContentsDecoder
+    from kdump.kafka.dumplog.decoders import TextDecoding
 
 _LINES_AT_A_TIME = 4096
 _NAME_OFFSET_SIZE = 20
@@ -132,7 +132,7 @@ class DumpTool(FileRun):
                 budget=self._budget,
                 reporter=self.reporter,
                 on_finding=lambda finding: self.skip(target.path, finding),
-                decoder=self._decoder(target),
+                decoding=self._decoding(target),
             )
             try:
                 log.run()
@@ -146,13 +146,13 @@ class DumpTool(FileRun):
                 self.damaged |= log.damaged
                 self._reports.non_consecutive(target.path, log.continuity.reported(target.base_offset))
 
-    def _decoder(self, target: Target) -> ContentsDecoder | None:
+    def _decoding(self, target: Target) -> TextDecoding | None:
         decoder = self._options.decoding.decoder(target.topic)
         if decoder is None:
             return None
-        from kdump.kafka.dumplog.decoders import contents_decoder  # not needed by a plain dump
+        from kdump.kafka.dumplog.decoders import TextDecoding, contents_decoder  # not needed by a plain dump
 
-        return contents_decoder(decoder, self.note_undecoded)
+        return TextDecoding(contents_decoder(decoder), self.note_undecoded)
 
     def _dump_offset_index(self, target: Target) -> None:
         with self._index_file(target) as index:
