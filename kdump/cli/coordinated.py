@@ -72,11 +72,7 @@ class PartitionFinder:
         for partition in sorted(self._found):
             count = wanted.likely_partitions(partition, self._least)
             if partitions is None:
-                why = (
-                    "where its hash does not put it"
-                    if count is None
-                    else f"where its hash puts it of {count} partitions"
-                )
-                yield f"{what} is in {wanted.topic}-{partition}, {why}"
+                fits = "not put it" if count is None else f"put it if the topic has {count} partitions"
+                yield f"{what} is in {wanted.topic}-{partition}, where its hash would {fits}"
             elif partition != wanted.partition(partitions):
                 yield f"{what} has records in {wanted.topic}-{partition}"
