@@ -123,11 +123,11 @@ def test_a_table_shows_what_is_decoded(logs: Path) -> None:
         (["--decode", "maybe"], "'maybe' is not 'auto'"),
         (
             ["--offsets-decoder", "--key-decoder", "hex"],
-            "--offsets-decoder goes neither with --decode nor with --key-decoder",
+            "--offsets-decoder goes neither with --decode nor",
         ),
         (
             ["--offsets-decoder", "--decode", "auto"],
-            "--offsets-decoder goes neither with --decode nor with --key-decoder",
+            "--offsets-decoder goes neither with --decode nor",
         ),
         (["--key-decoder", "hex", "--key-decoder-class=LongDecoder"], "--key-decoder and --key-decoder-class exclude"),
         (["--decode", "auto", "--redact"], "--redact hides what a decoder would show"),
