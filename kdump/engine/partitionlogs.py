@@ -28,7 +28,9 @@ class PartitionLog:
     @property
     def context(self) -> FileContext:
         """Topic and partition."""
-        return FileContext.of(os.path.join(self.directory, ""))
+        return FileContext(
+            self.directory, *(parse_partition_directory(os.path.basename(self.directory)) or (None, None))
+        )
 
     @property
     def newest(self) -> int:

@@ -121,7 +121,8 @@ class Navigator:
         """The place in a log that has segments: the same while the bytes before it are; see the module."""
         number = log.number_of(place.segment)
         if number is not None and self._is_intact(log, number, place):
-            return self._followed(log, number, place)
+            self._check_next(log, number, place)
+            return place
         now = topic_id(log.directory)
         if None not in (place.topic_id, now) and place.topic_id != now:
             self._on_loss(f"{log.directory}: the topic was made anew, it was read up to offset {place.next}")
@@ -135,7 +136,11 @@ class Navigator:
             self._on_loss(f"{log.directory}: {what}")
             return cut
         found = replace(self.at_offset(log, place.next), first=place.first)
-        return found if number is not None else self._merged(log, place, found)
+        at = log.number_of(found.segment)
+        if number is None and at is not None:
+            # Gone: compacted into the segment before, or deleted.
+            self._check_next(log, at, replace(found, following=place.next))
+        return found
 
     def advanced(self, log: PartitionLog, place: Place, budget: Budget) -> Place:
         """The place behind the last batch within the budget, behind ``place``, which was ``located``.
@@ -253,17 +258,21 @@ class Navigator:
             return True
         with open_source(log.path(number)) as source:
             entry = entry_at(source, place.last)
-        return entry is not None and (entry.crc, entry.last_offset + 1) == (place.crc, place.next)
+        # The CRC is not over the epoch: the same records may have been written anew.
+        now = None if entry is None else (entry.crc, entry.epoch, entry.last_offset + 1)
+        return now == (place.crc, place.epoch, place.next)
 
-    def _followed(self, log: PartitionLog, number: int, place: Place) -> Place:
-        """Whether the next segment is the one that has to come, where the place is at the end of one."""
-        if number < log.newest:
-            expected = place.next if place.following is None else place.following
-            found = log.bases[number + 1]
-            is_known = place.following is not None or self.size(log, number) == place.position
-            if is_known and found > expected:
-                self._report(log, expected, found)
-        return place
+    def _check_next(self, log: PartitionLog, number: int, place: Place) -> None:
+        """Whether the segment that has to come behind the one of ``place`` does, or was compacted into this one."""
+        if number == log.newest:
+            return
+        expected = place.next if place.following is None else place.following
+        found = log.bases[number + 1]
+        if found <= expected or (place.following is None and self.size(log, number) > place.position):
+            return
+        entry = self._newest(log, number, place.position, Bounds())
+        if entry is None or entry.last_offset < expected:
+            self._report(log, expected, found)
 
     def _is_rewritten(self, log: PartitionLog, number: int | None, place: Place) -> bool:
         """The log was cut before the place; a segment that is not the newest one may as well be compacted."""
@@ -281,15 +290,6 @@ class Navigator:
                 if found.last is not None:
                     return found
         return start
-
-    def _merged(self, log: PartitionLog, place: Place, found: Place) -> Place:
-        """A segment that is gone was compacted into one before, which then has later offsets; else it is lost."""
-        number = log.number_of(found.segment)
-        assert number is not None, "it was found in the log"
-        is_hole = number < log.newest and log.bases[number + 1] > place.next
-        if is_hole and self._newest(log, number, found.position, Bounds()) is None:
-            self._report(log, place.next, log.bases[number + 1])
-        return found
 
     def _report(self, log: PartitionLog, first: int, end: int) -> None:
         self._on_loss(f"{log.directory}: offsets {first} to {end - 1} were deleted before they were read")
