@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,12 +19,13 @@ from kdump.codes import KdumpError
 from kdump.engine.arrowread import ArrowOptions, read_splits
 from kdump.engine.partitionlogs import PartitionLog, list_partitions
 from kdump.engine.places import UNLIMITED, Budget, DataLossError, Navigator, Place, shares
-from kdump.engine.splits import Wanted
+from kdump.engine.splits import Split, Wanted, find_logs, plan
 from kdump.engine.stretches import ChangedError, Stretch, stretches_between
 from kdump.log.source import FileSource
 from kdump.scan.selection import Range
 from kdump.tables import RECORD
 from kdump.writers.arrow import arrow_schema
+from tests.harness.captures import Captures
 from tests.harness.growing import append, batch, batches
 
 SCHEMA = pa.schema([arrow_schema(RECORD).field(name) for name in ("offset", "value")])
@@ -480,3 +481,34 @@ def test_which_partitions_are_listed(tmp_path: Path) -> None:
     for wrong in ("none", "recovery-point-offset-checkpoint"):
         with pytest.raises(KdumpError, match=wrong):
             listed(tmp_path / wrong)
+
+
+def test_captures_that_grow_give_the_rows_of_a_batch_read(captures: Captures, tmp_path: Path) -> None:
+    """Damage included: in torn writes, taken with and without limits, then rolled."""
+    schema = pa.schema([arrow_schema(RECORD).field(name) for name in ("position", "offset", "isValid", "value")])
+    options = ArrowOptions(RECORD, schema)
+
+    def rows(splits: Iterable[Split]) -> list[str]:
+        return sorted(
+            repr(row) for split in splits for part in read_splits([split], options) for row in part.to_pylist()
+        )
+
+    choices = random.Random(7)
+    logs = [path for path in captures.files(".log", 12_000) if path.stat().st_size]
+    for number, path in enumerate(logs):
+        partition = Partition(tmp_path / f"t-{number}")
+        reader = Reader(partition, fails=False)
+        base = int(path.name[:20])
+        data, at, got = path.read_bytes(), 0, []
+        while at <= len(data):
+            size = choices.randint(1, len(data) // 2 + 1)
+            partition.append(base, data[at : at + size])
+            at += size
+            end = reader.end(choices.choice([UNLIMITED, Budget(choices.randint(1, len(data))), Budget(None, 7)]))
+            got += rows(reader.stretches(end))
+            reader.place = end
+        partition.append(base + (1 << 30), b"")
+        end = reader.end()
+        got += rows(reader.stretches(end))
+        whole = [split for task in plan(find_logs([str(partition.path(base))], raised)) for split in task]
+        assert sorted(got) == rows(whole), path
