@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from kdump.codes import Codes, KdumpError
-from kdump.engine.splits import Wanted, expanded
+from kdump.engine.splits import Wanted
+from kdump.log import files
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory
 from kdump.writers.context import FileContext
 
@@ -56,6 +57,8 @@ def list_partitions(
 ) -> dict[str, PartitionLog]:
     """Partitions by absolute directory.
 
+    Raises KdumpError where a store cannot be asked.
+
     Args:
         paths: .log files, partition and log directories, globs of any of them.
         wanted: topics and partitions that are followed.
@@ -63,9 +66,9 @@ def list_partitions(
             NOT_A_SEGMENT_FILE for a file that is no log by its name. A glob may fit nothing yet, and other files.
     """
     found: dict[str, dict[int, str]] = {}
-    for given in paths:
-        for path in expanded(given, lambda error: None):
-            for directory, names in _partitions_at(os.path.abspath(path), path == given, on_error):
+    for given in map(files.enter, paths):
+        for path in files.expanded(given):
+            for directory, names in _partitions_at(files.absolute(path), path == given, on_error):
                 found.setdefault(directory, {}).update(names)
     logs = (
         PartitionLog(directory, tuple(sorted(names)), tuple(names[base] for base in sorted(names)))
@@ -80,7 +83,7 @@ def _partitions_at(
     """Directories and their logs by base offset, of one path that was named or came from a glob."""
     parent, name = os.path.split(path)
     base_offset = _base_offset(name)
-    if os.path.isdir(path):
+    if files.is_directory(path):
         is_partition = parse_partition_directory(name) is not None
         names, folders = _listed(path, on_error)
         if _is_in_place(name) or (is_named and is_partition) or (names and not is_partition):
@@ -89,9 +92,9 @@ def _partitions_at(
             directory = os.path.join(path, folder)
             yield directory, _listed(directory, on_error)[0]
     elif base_offset is not None:
-        yield parent, {base_offset: name} if os.path.lexists(path) else {}
+        yield parent, {base_offset: name} if files.exists(path) else {}
     elif is_named:
-        code = Codes.NOT_A_SEGMENT_FILE if os.path.lexists(path) else Codes.MISSING
+        code = Codes.NOT_A_SEGMENT_FILE if files.exists(path) else Codes.MISSING
         on_error(KdumpError(code, code.value.title, path=path))
 
 
@@ -100,19 +103,19 @@ def _listed(directory: str, on_error: Callable[[KdumpError], None]) -> tuple[dic
     names: dict[int, str] = {}
     folders: list[str] = []
     try:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                name = entry.name
-                base_offset = _base_offset(name)
-                if base_offset is not None:
-                    names[base_offset] = min(name, names.get(base_offset, name), key=lambda each: (len(each), each))
-                elif os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir(follow_symlinks=False):
-                    folders.append(name)
-    except FileNotFoundError:
-        # Gone since its name was seen.
-        pass
-    except OSError as error:
-        on_error(KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory))
+        entries = files.listing(directory)
+    except KdumpError as error:
+        # Gone since its name was seen: as if it had been before.
+        if files.is_directory(directory):
+            on_error(error)
+        return names, folders
+    for entry in entries:
+        name = entry.name
+        base_offset = _base_offset(name)
+        if base_offset is not None:
+            names[base_offset] = min(name, names.get(base_offset, name), key=lambda each: (len(each), each))
+        elif entry.is_directory:
+            folders.append(name)
     return names, folders
 
 

@@ -22,6 +22,8 @@ from typing import Any, Final
 from kdump.codes import Codes, KdumpError
 from kdump.engine.partitionlogs import PartitionLog
 from kdump.format.checkpoint import PARTITION_METADATA, parse_partition_metadata
+from kdump.log import files
+from kdump.log.names import is_uri
 from kdump.log.offsetindex import rising_entries
 from kdump.log.source import open_source, read_whole
 from kdump.log.tail import Bounds, Entry, entry_at, newest_entry
@@ -114,7 +116,7 @@ class Navigator:
     def size(self, log: PartitionLog, number: int) -> int:
         """Bytes of a segment."""
         path = log.path(number)
-        size = status(path).st_size
+        size = status(path).size
         return min(size, self._sizes.get(path, size))
 
     def located(self, log: PartitionLog, place: Place) -> Place:
@@ -240,7 +242,7 @@ class Navigator:
                 floor,
                 bounds,
                 rising_entries(path, log.bases[number]) if is_far else [],
-                is_settled=number < log.newest or is_settled(status(path)),
+                is_settled=number < log.newest or status(path).is_settled,
                 take_one=take_one,
             )
 
@@ -317,18 +319,27 @@ def _following(log: PartitionLog, number: int) -> int | None:
     return log.bases[number + 1] if number < log.newest else None
 
 
-def status(path: str) -> os.stat_result:
-    """Of a segment. KdumpError: MISSING, UNREADABLE."""
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What tells that a file has changed. ``is_settled``: it is not in the middle of a write."""
+
+    size: int
+    number: int = 0
+    modified: int = 0
+    is_settled: bool = True
+
+
+def status(path: str) -> Status:
+    """Of a segment; an object in a store is never written to. KdumpError: MISSING, UNREADABLE."""
+    if is_uri(path):
+        return Status(files.size(path))
     try:
-        return os.stat(path)
+        found = os.stat(path)
     except OSError as error:
         code = Codes.MISSING if isinstance(error, FileNotFoundError) else Codes.UNREADABLE
         raise KdumpError(code, error.strerror or str(error), path=path) from None
-
-
-def is_settled(file: os.stat_result) -> bool:
-    """A file with this status is not in the middle of a write."""
-    return time.time() - file.st_mtime > SETTLED_SECONDS
+    is_settled = time.time() - found.st_mtime > SETTLED_SECONDS
+    return Status(found.st_size, found.st_ino, found.st_mtime_ns, is_settled)
 
 
 def topic_id(directory: str) -> str | None:

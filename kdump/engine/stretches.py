@@ -9,6 +9,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.engine.partitionlogs import PartitionLog
 from kdump.engine.places import DataLossError, Navigator, Place
 from kdump.engine.splits import LogFile, Split
+from kdump.log import files
 from kdump.log.extents import Extent, extent_of
 from kdump.log.offsetindex import rising_entries
 from kdump.log.source import Source, open_source
@@ -42,7 +43,7 @@ class Stretch(Split):
             KdumpError: it cannot be read.
         """
         try:
-            source = open_source(self.log.path)
+            source = open_source(self.log.given or self.log.path)
         except KdumpError as error:
             if error.code is Codes.MISSING:
                 raise DataLossError(f"{self.log.path} was deleted before it was read") from None
@@ -86,6 +87,6 @@ def stretches_between(navigator: Navigator, log: PartitionLog, start: Place | No
         ends = end.position if number == last else navigator.size(log, number)
         if begins < ends:
             path = log.path(number)
-            file = LogFile(path, FileContext.of(path), log.bases[number], ends)
+            file = LogFile(path, FileContext.of(path), log.bases[number], ends, given=files.handed_over(path))
             rolled_size = navigator.size(log, number) if number < log.newest else None
             yield Stretch(file, begins, ends, start.first, rolled_size)

@@ -2,7 +2,8 @@
 
 An entry that is cut by the end of the file may be on its way in, and what follows its header is then its payload,
 which may hold whole batches itself (Kafka bytes stored in Kafka). So with sound entries behind it it is damage only
-where they go on with the offset behind its last one, or where nothing more is written (``is_settled``).
+where they go on with the offset behind its last one, or where nothing more is written (``is_settled``). The same holds
+for an entry with a wrong CRC as long as the one behind it is not whole.
 """
 
 from __future__ import annotations
@@ -154,9 +155,20 @@ def _is_blank(source: Source, position: int) -> bool:
 
 
 def _may_be_written(source: Source, gap: Gap) -> bool:
-    """The gap begins an entry that ends behind the file, and what was found behind it may be its payload."""
-    data = source.read(gap.position, HEADER_SIZE)
-    head = read_head(data, 0, len(data), gap.position)
-    if gap.overlaps or head is None or not head.is_plausible or head.end <= (source.size or 0):
+    """Whether the entry that begins the gap ends behind the file, or the one behind it does.
+
+    What was found in the gap may then be payload: that the CRC of an entry is wrong does not say that its length is.
+    """
+    if gap.overlaps:
         return False
-    return gap.continue_at != head.last_offset + 1
+    head = _head(source, gap.position)
+    if head is None or not head.is_plausible or gap.continue_at == head.last_offset + 1:
+        return False
+    size = source.size or 0
+    behind = _head(source, head.end)
+    return head.end > size or behind is None or (behind.is_plausible and behind.end > size)
+
+
+def _head(source: Source, position: int) -> Head | None:
+    data = source.read(position, HEADER_SIZE)
+    return read_head(data, 0, len(data), position)

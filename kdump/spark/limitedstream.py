@@ -51,4 +51,4 @@ class LimitedStreamReader(LogStreamReader, SupportsTriggerAvailableNow):
         """See SupportsTriggerAvailableNow: the newest segments, as long as they are now, are the end."""
         self._frozen = self.listed()
         newest = [log.path(log.newest) for log in self._frozen.values() if log.bases]
-        self._frozen_navigator = Navigator(self._on_loss, {path: status(path).st_size for path in newest})
+        self._frozen_navigator = Navigator(self._on_loss, {path: status(path).size for path in newest})

@@ -37,7 +37,7 @@ _KNOWN: Final = (
     "deep",
 )
 _STREAM_ONLY: Final = ("maxBytesPerTrigger", "maxOffsetsPerTrigger")
-_NO_STREAM: Final = ("endingOffsets", "endingTimestamp")
+_NO_STREAM: Final = ("endingOffsets", "endingTimestamp", "deep")
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)b?", re.IGNORECASE)
 _FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from kdump.codes import Codes, KdumpError
 from kdump.engine.arrowread import ArrowOptions, read_splits
 from kdump.engine.partitionlogs import PartitionLog, list_partitions
-from kdump.engine.places import UNLIMITED, Budget, DataLossError, Navigator, Place, is_settled, shares, status
+from kdump.engine.places import UNLIMITED, Budget, DataLossError, Navigator, Place, Status, shares, status
 from kdump.engine.splits import Wanted, packed, task_sizes
 from kdump.engine.stretches import Stretch, stretches_between
 from kdump.scan.selection import Range
@@ -27,7 +27,7 @@ from kdump.spark.options import EARLIEST, LATEST, StreamOptions
 from kdump.spark.schemas import checked
 from kdump.tables import Table
 
-_Seen: TypeAlias = tuple[tuple[int, ...], int, int, int, bool]
+_Seen: TypeAlias = tuple[tuple[int, ...], Status]
 """Of the files of a partition: while it is the same there is nothing new."""
 
 
@@ -210,8 +210,7 @@ def from_json(offset: Mapping[str, Any]) -> dict[str, Place]:
 
 
 def _look(log: PartitionLog) -> _Seen:
-    newest = status(log.path(log.newest))
-    return log.bases, newest.st_ino, newest.st_size, newest.st_mtime_ns, is_settled(newest)
+    return log.bases, status(log.path(log.newest))
 
 
 def _gone(directory: str) -> str:
