@@ -512,3 +512,13 @@ def test_captures_that_grow_give_the_rows_of_a_batch_read(captures: Captures, tm
         got += rows(reader.stretches(end))
         whole = [split for task in plan(find_logs([str(partition.path(base))], raised)) for split in task]
         assert sorted(got) == rows(whole), path
+
+
+def test_a_wrong_crc_before_a_batch_that_is_being_written(partition: Partition) -> None:
+    """Whether its length is right too, the batch behind it says when it is whole."""
+    outer = v2_batch([Row(0, 0, b"k", batches(100, 120))], base_offset=2, crc=1)
+    partition.append(0, batch(0) + outer + batch(3)[:-5])
+    reader = Reader(partition)
+    assert reader.take() == [0, 1]
+    partition.append(0, batch(3)[-5:])
+    assert reader.take() == [2, 3, 4]
