@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kdump.tables import Table
+from kdump.tables import RECORD, RECORD_DECODED, Table
 from kdump.writers.arrow import arrow_schema
 
 
@@ -20,3 +20,8 @@ def checked(schema: StructType, table: Table) -> pa.Schema:
             expected = known[each.name].simpleString()
             raise ValueError(f"column {each.name} is {expected}, not {each.dataType.simpleString()}")
     return to_arrow_schema(schema, timezone="UTC")
+
+
+def decoded(table: Table) -> Table:
+    """The table with the columns of decoded contents, where it has such."""
+    return RECORD_DECODED if table == RECORD else table
