@@ -101,7 +101,7 @@ def read_messages(
         limit: most bytes that one wrapper may decompress to.
 
     Returns:
-        Which entries were accepted, shape (entries,), and the records of those, a group an entry.
+        Which entries were accepted, shape (entries,), and a group an entry; that of a refused one is empty.
     """
     arena = np.frombuffer(view, np.uint8)
     entries = _Messages.read(arena, starts, ends)
@@ -135,11 +135,11 @@ def read_messages(
     )
     groups = RecordGroups(
         table,
-        np.append(0, np.cumsum(np.bincount(number, minlength=codec.size)[accepted])),
-        entries.magic[accepted],
-        codec[accepted],
-        ((entries.magic == 1) & (entries.attributes & LOG_APPEND_TIME != 0))[accepted],
-        entries.timestamp[accepted],
+        np.append(0, np.cumsum(np.bincount(number, minlength=codec.size))),
+        entries.magic,
+        codec,
+        (entries.magic == 1) & (entries.attributes & LOG_APPEND_TIME != 0),
+        entries.timestamp,
     )
     return accepted, groups
 

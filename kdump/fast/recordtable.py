@@ -61,10 +61,6 @@ class RecordTable:
             headers=headers,
         )
 
-    def without_headers(self) -> Self:
-        """The same records, their headers left out."""
-        return replace(self, header_count=np.zeros(self.rows, np.int32), headers=HeaderColumns.none())
-
     @classmethod
     def of(cls, records: Sequence[Record]) -> Self:
         """A table of single records."""
@@ -122,10 +118,6 @@ class RecordGroups:
         """Records of each group; shape (groups,)."""
         return np.diff(self.bounds)
 
-    def per_row(self, column: NDArray[np.generic]) -> NDArray[np.generic]:
-        """A column of groups, once for each of their records."""
-        return np.repeat(column, self.rows)
-
     def select(self, groups: NDArray[np.bool_]) -> Self:
         """Only some groups; a mask of the shape (groups,)."""
         if groups.all():
@@ -164,6 +156,10 @@ class RecordGroups:
         ends = np.append(0, np.cumsum(rows, dtype=np.int64))
         return replace(self, table=self.table.select(rows), bounds=ends[self.bounds])
 
+    def with_offsets(self, offset: NDArray[np.int64]) -> Self:
+        """With other offsets; shape (rows,)."""
+        return replace(self, table=replace(self.table, offset=offset))
+
     def regrouped(self, bounds: NDArray[np.int64]) -> Self:
         """Groups side by side put together: the new ones begin at the groups ``bounds[:-1]``, which speak for them."""
         first = bounds[:-1]
@@ -179,10 +175,10 @@ class RecordGroups:
 
     @classmethod
     def of_batches(cls, block: BatchBlock) -> Self:
-        """The batches of a block whose records were decoded; ValueError when one was refused, or none was asked for."""
+        """The batches of a block; those that were refused are empty. ValueError when records were not asked for."""
         records = block.records
-        if records is None or not records.accepted.all():
-            raise ValueError("a batch was not decoded")
+        if records is None:
+            raise ValueError("the records were not decoded")
         attributes = native_column(block.headers, "attributes")
         table = RecordTable(
             block.arena,
