@@ -700,8 +700,8 @@ class Codes(Enum):
         "KD701",
         "no-codec",
         "a codec that the message format does not have",
-        "Messages of magic 0 and 1 cannot be compressed with zstd. A broker refuses a fetch that would need it; convert "
-        "recompresses with another codec when it is named (--codec).",
+        "Messages of magic 0 and 1 cannot be compressed with zstd. A broker refuses a fetch that would need it; "
+        "convert recompresses with another codec when it is named (--codec).",
     )
     JSON_LINE = Code(
         "KD702",

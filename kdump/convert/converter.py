@@ -6,7 +6,7 @@ while it appends, and numbers anew; here offsets, timestamps, their types and th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum, auto
 from itertools import pairwise
 from typing import Final
@@ -65,13 +65,15 @@ class Converter:
     Args:
         reader: gives its entries.
         conversion: what is to be done; its ``renumber`` is the first offset of this log.
-        transactions: those that touch the log; None where they cannot be followed (a stream).
+        transactions: reads those that touch the log, when they matter; None where they cannot be followed (a stream).
 
     At the end ``records`` is the number of records written, ``losses`` what could not be kept, and ``left_out`` the
     number of records of aborted transactions that were not wanted.
     """
 
-    def __init__(self, reader: EntryReader, conversion: Conversion, transactions: Transactions | None) -> None:
+    def __init__(
+        self, reader: EntryReader, conversion: Conversion, transactions: Callable[[], Transactions] | None
+    ) -> None:
         self._reader = reader
         self._conversion = conversion
         self._transactions = transactions
@@ -190,7 +192,7 @@ class Converter:
         if self._transactions is None:
             self._lose(Loss.UNDECIDED, np.repeat(is_unmarked, kept))
         else:
-            state = self._transactions.column(headers)
+            state = self._transactions().column(headers)
             is_aborted = is_unmarked & (state == STATES.index(ABORTED))
             if conversion.read_committed:
                 self.left_out += int(kept[is_aborted].sum())
@@ -209,7 +211,7 @@ class Converter:
             return np.ones(headers.size, np.bool_)
         if self._transactions is None:
             return np.zeros(headers.size, np.bool_)
-        ends = self._transactions.ends(headers)
+        ends = self._transactions().ends(headers)
         return (ends >= 0) & within(offsets, ends)
 
     def _codecs(self, groups: RecordGroups) -> NDArray[np.int64]:

@@ -68,7 +68,7 @@ class EntryReader:
         self._source = source
         self._limit = limit
         self._local = LocalChecks(source, deep=False, limit=limit)
-        self._reader = BlockReader(limit, with_records=True, largest_count=MAX_INT32)
+        self._reader = BlockReader(limit, with_records=True, largest_count=MAX_INT32, only_valid=True)
         self.findings: list[Finding] = []
         self.position = 0
         """Bytes read so far."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE, IndexBuilder, SegmentIndexes
 from kdump.log.names import Kind
 from kdump.writers.blocks import BlockWriter
-from kdump.writers.files import NewFile, Staged
+from kdump.writers.files import NewFile, Staged, discard
 
 LARGEST_SEGMENT: Final = MAX_INT32
 """Bytes: positions in a segment are int32."""
@@ -99,12 +100,17 @@ class OutputSegments:
             self._segment = self._begin(0)
         self._end()
 
-    def discard(self) -> None:
-        """Nothing of it is wanted."""
-        if self._segment is not None:
-            self._segment.file.discard()
-        for temporary, _ in self.staged:
-            os.unlink(temporary)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Nothing is left of what was not finished."""
+        if error is not None:
+            if self._segment is not None:
+                self._segment.file.discard()
+            discard(self.staged)
 
     def _begin(self, offset: int) -> _Segment:
         if self.segments:
@@ -183,29 +189,32 @@ class _Segment:
     def finish(self) -> tuple[WrittenSegment, list[Staged]]:
         """The log and its index files, staged."""
         self._writer.flush()
-        staged = [self.file.finish()]
         self.indexes.finish()
         contents = self.indexes.contents()
         assert contents is not None
-        try:
-            staged += stage_indexes(self.file.path, contents)
-        except OSError:
-            self.file.discard()
-            raise
-        return WrittenSegment(self.file.path, self._base_offset, self._size, self._entries), staged
+        staged = _stage_indexes(self.file.path, contents)
+        return WrittenSegment(self.file.path, self._base_offset, self._size, self._entries), [
+            *staged,
+            self.file.finish(),
+        ]
 
 
-def stage_indexes(log: str, contents: SegmentIndexes) -> list[Staged]:
+def _stage_indexes(log: str, contents: SegmentIndexes) -> list[Staged]:
     """Write the index files that belong beside a log."""
     stem = log.removesuffix(Kind.LOG.value)
-    staged = []
+    staged: list[Staged] = []
     for kind, content in (
         (Kind.INDEX, contents.index),
         (Kind.TIME_INDEX, contents.time_index),
         (Kind.TXN_INDEX, contents.txn_index),
     ):
         if content is not None:
-            file = NewFile(stem + kind.value)
-            file.write(content)
-            staged.append(file.finish())
+            try:
+                file = NewFile(stem + kind.value)
+                staged.append(Staged(file.temporary, file.path))
+                file.write(content)
+                file.finish()
+            except OSError:
+                discard(staged)
+                raise
     return staged

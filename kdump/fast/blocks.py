@@ -88,13 +88,17 @@ class BlockReader:
         limit: most bytes that one batch may decompress to.
         with_records: decode the records too.
         largest_count: records of one batch up to which they are decoded.
+        only_valid: refuse batches with a wrong CRC.
     """
 
-    def __init__(self, limit: int, *, with_records: bool, largest_count: int = _LARGEST_COUNT) -> None:
+    def __init__(
+        self, limit: int, *, with_records: bool, largest_count: int = _LARGEST_COUNT, only_valid: bool = False
+    ) -> None:
         keep_freed_memory()
         self._limit = limit
         self._with_records = with_records
         self._largest_count = largest_count
+        self._only_valid = only_valid
 
     def read(
         self,
@@ -151,7 +155,7 @@ class BlockReader:
                 entries.numbers, entries.headers, file_position, is_valid, data, None, body_start, entries.ends
             )
             return
-        for begin, end, bodies in self._bodies(view, data, entries):
+        for begin, end, bodies in self._bodies(view, data, entries, is_valid):
             part = slice(begin, end)
             records = decode_records(bodies.arena, bodies.start, bodies.end, bodies.count)
             yield BatchBlock(
@@ -166,11 +170,13 @@ class BlockReader:
             )
 
     def _bodies(
-        self, view: memoryview, data: NDArray[np.uint8], entries: _Entries
+        self, view: memoryview, data: NDArray[np.uint8], entries: _Entries, is_valid: NDArray[np.bool_]
     ) -> Iterator[tuple[int, int, _Bodies]]:
         """(first, last, bodies) of ranges of batches; uncompressed ones stay where they are."""
         count = native_column(entries.headers, "record_count")
         count[count > self._largest_count] = _REFUSED
+        if self._only_valid:
+            count[~is_valid] = _REFUSED
         codec = native_column(entries.headers, "attributes") & CODEC_MASK
         body_starts = entries.starts + HEADER_SIZE
         if not codec.any():

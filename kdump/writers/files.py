@@ -52,11 +52,13 @@ class NewFile:
                 view = view[os.write(self._descriptor, view) :]
 
     def finish(self) -> Staged:
-        """Everything was written."""
+        """Everything was written; it is made durable."""
+        descriptor, self._descriptor = self._descriptor, -1
         with _named(self.path):
-            os.fsync(self._descriptor)
-            os.close(self._descriptor)
-        self._descriptor = -1
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
         return Staged(self.temporary, self.path)
 
     def discard(self) -> None:
