@@ -258,12 +258,11 @@ def _bytes(value: object, what: str) -> bytes | None:
 def _headers(value: object) -> Iterator[tuple[bytes, bytes | None]]:
     if value is None:
         return
-    for pair in value if isinstance(value, list) else [value]:
-        match pair:
-            case [key, content]:
-                name = _bytes(key, "header key")
-                if name is None:
-                    raise ValueError("a header key is null")
-                yield name, _bytes(content, "header value")
-            case _:
-                raise ValueError("headers is no array of [key, value] pairs")
+    pairs: list[Any] = value if isinstance(value, list) else [None]
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ValueError("headers is no array of [key, value] pairs")
+        key = _bytes(pair[0], "header key")
+        if key is None:
+            raise ValueError("a header key is null")
+        yield key, _bytes(pair[1], "header value")

@@ -32,12 +32,12 @@ LARGEST_SEGMENT: Final = MAX_INT32
 
 @dataclass(frozen=True, slots=True)
 class WrittenSegment:
-    """One log: where it goes, the offset in its name, its size in bytes and how many entries it has."""
+    """One file: where it goes, its size in bytes; of a log the offset in its name and how many entries it has."""
 
     path: str
-    base_offset: int
+    base_offset: int | None
     size: int
-    entries: int
+    entries: int | None
 
 
 class OutputSegments:

@@ -71,6 +71,20 @@ class SegmentResult:
             self.findings = findings[:1]
             raise DamageError(findings[0].code, findings[0].message, position=findings[0].position)
 
+    def up_to_open(self, conversion: Conversion) -> Conversion:
+        """With ``read_committed`` up to the first open transaction, as a reader of committed ones gets it.
+
+        Raises:
+            KdumpError: the transactions cannot be followed.
+        """
+        found = TransactionReader().first_open(self.source) if conversion.read_committed else None
+        if found is None:
+            return conversion
+        offset, producer = found
+        self.notes.append(f"read_committed ends at offset {offset}: producer {producer} has a transaction open")
+        end = offset if conversion.offsets.end is None else min(conversion.offsets.end, offset)
+        return replace(conversion, offsets=Range(conversion.offsets.first, end))
+
     @contextmanager
     def noting_errors(self, target: str) -> Iterator[None]:
         """Whatever goes wrong in here is the result; errors of the system are about ``target``."""
@@ -91,7 +105,7 @@ def convert_segment(job: SegmentJob, progress: Progress = lambda done, size: Non
     """Convert one segment; whatever goes wrong is in the result. The directory of the target exists."""
     result = SegmentResult(job.source)
     with result.noting_errors(job.target), job.open() as source:
-        conversion = _committed(job, result) if job.conversion.read_committed else job.conversion
+        conversion = result.up_to_open(job.conversion)
         reader = EntryReader(source, conversion.limit)
         converter = Converter(reader, conversion, _transactions(job, source))
         producers = _producers(job) if conversion.keeps_markers else ()
@@ -117,7 +131,7 @@ def count_records(job: SegmentJob) -> int:
         KdumpError: the segment cannot be read or converted.
     """
     with job.open() as source:
-        conversion = _committed(job, SegmentResult(job.source)) if job.conversion.read_committed else job.conversion
+        conversion = SegmentResult(job.source).up_to_open(job.conversion)
         converter = Converter(EntryReader(source, conversion.limit), conversion, _transactions(job, source))
         for _ in converter.entries():
             pass
@@ -126,18 +140,6 @@ def count_records(job: SegmentJob) -> int:
 
 def _transactions(job: SegmentJob, source: Source) -> Callable[[], Transactions] | None:
     return None if source.size is None else partial(TransactionReader().of, job.source)
-
-
-def _committed(job: SegmentJob, result: SegmentResult) -> Conversion:
-    """Up to the first open transaction, as a reader of committed ones gets it."""
-    found = TransactionReader().first_open(job.source)
-    conversion = job.conversion
-    if found is None:
-        return conversion
-    offset, producer = found
-    result.notes.append(f"read_committed ends at offset {offset}: producer {producer} has a transaction open")
-    end = offset if conversion.offsets.end is None else min(conversion.offsets.end, offset)
-    return replace(conversion, offsets=Range(conversion.offsets.first, end))
 
 
 def _producers(job: SegmentJob) -> list[ProducerEntry]:
