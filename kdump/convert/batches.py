@@ -99,7 +99,7 @@ def write_batches(
                 level,
             )
         )
-    return EncodedEntries.join(pieces, base_offset, last_offset, max_timestamp)
+    return EncodedEntries.join(MAGIC, pieces, base_offset, last_offset, max_timestamp)
 
 
 def encode_batch(header: BatchHeader, records: Buffer, level: int | None) -> bytes:

@@ -242,7 +242,7 @@ class Converter:
             else:
                 records = bodies[int(entries.body_start[number]) : int(entries.body_end[number])]
                 pieces.append(encode_batch(header, records, self._conversion.level))
-        return EncodedEntries.join(pieces, *_extent(entries, first, first + len(headers)))
+        return EncodedEntries.join(MAGIC, pieces, *_extent(entries, first, first + len(headers)))
 
     def _numbered(self, groups: RecordGroups) -> RecordGroups:
         """With new offsets, where these are asked for."""
@@ -291,7 +291,7 @@ def _copied(entries: Entries, first: int, last: int) -> EncodedEntries:
     bounds = entries.bounds[first : last + 1]
     # The chunk's memory is used again.
     data = bytes(entries.data[int(bounds[0]) : int(bounds[-1])])
-    return EncodedEntries(data, bounds - bounds[0], *_extent(entries, first, last))
+    return EncodedEntries(int(entries.groups.magic[first]), data, bounds - bounds[0], *_extent(entries, first, last))
 
 
 def _extent(entries: Entries, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -334,5 +334,5 @@ def _new_headers(
 
 def _no_zstd(what: str, magic: int) -> DamageError:
     return DamageError(
-        Codes.NO_CODEC, f"{what} would be compressed with zstd, which magic {magic} does not have (--codec)"
+        Codes.NO_CODEC, f"{what} would have to be compressed with zstd, which magic {magic} does not have (see --codec)"
     )

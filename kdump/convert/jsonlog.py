@@ -247,7 +247,7 @@ def _bytes(value: object, what: str) -> bytes | None:
                 return value.encode()
             except UnicodeEncodeError:
                 raise ValueError(f"the {what} has a lone surrogate, which is no text") from None
-        case {"base64": str(data)} if len(value) == 1:
+        case {"base64": str(data), **rest} if not rest:
             try:
                 return b64decode(data, validate=True)
             except binascii.Error as error:

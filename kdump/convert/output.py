@@ -16,7 +16,7 @@ import numpy as np
 
 from kdump.codes import Codes, DamageError
 from kdump.fast.encoded import EncodedEntries
-from kdump.format.batch import ATTRIBUTES_LOW_BYTE, MAGIC, MAGIC_OFFSET, MAX_INT32, TRANSACTIONAL, parse_header
+from kdump.format.batch import ATTRIBUTES_LOW_BYTE, MAGIC, MAX_INT32, TRANSACTIONAL, parse_header
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.markers import InvalidRecordError
@@ -128,11 +128,10 @@ class OutputSegments:
     def _follow_transactions(self, entries: EncodedEntries) -> None:
         """Note the aborted transactions in the index; what a broker would stop at ends that."""
         assert self._segment is not None
-        data = np.frombuffer(entries.data, np.uint8)
-        starts = entries.bounds[:-1]
-        is_transactional = data[starts + MAGIC_OFFSET] == MAGIC
-        is_transactional &= data[starts + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL != 0
-        for number in np.flatnonzero(is_transactional).tolist() if self.problem is None else ():
+        if entries.magic < MAGIC or self.problem is not None:
+            return
+        attributes = np.frombuffer(entries.data, np.uint8)[entries.bounds[:-1] + ATTRIBUTES_LOW_BYTE]
+        for number in np.flatnonzero(attributes & TRANSACTIONAL).tolist():
             start, end = entries.bounds[number : number + 2].tolist()
             batch = memoryview(entries.data)[start:end]
             try:

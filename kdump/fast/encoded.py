@@ -13,8 +13,9 @@ from kdump.wire.checksum import Buffer
 
 @dataclass(frozen=True, slots=True)
 class EncodedEntries:
-    """Entries side by side; every array but the last has the shape (entries,)."""
+    """Entries of one format side by side; every array but the first has the shape (entries,)."""
 
+    magic: int
     data: Buffer
     bounds: NDArray[np.int64]
     """Shape (entries + 1,): entry i is ``data[bounds[i]:bounds[i + 1]]``."""
@@ -44,6 +45,7 @@ class EncodedEntries:
     @classmethod
     def join(
         cls,
+        magic: int,
         pieces: list[bytes],
         first_offset: NDArray[np.int64],
         last_offset: NDArray[np.int64],
@@ -51,4 +53,4 @@ class EncodedEntries:
     ) -> Self:
         """An entry a piece."""
         sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
-        return cls(b"".join(pieces), np.append(0, np.cumsum(sizes)), first_offset, last_offset, max_timestamp)
+        return cls(magic, b"".join(pieces), np.append(0, np.cumsum(sizes)), first_offset, last_offset, max_timestamp)

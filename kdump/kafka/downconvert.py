@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,24 +15,9 @@ from numpy.typing import NDArray
 from kdump.fast.encoded import EncodedEntries
 from kdump.fast.recordtable import RecordGroups
 from kdump.fast.writemessages import write_messages
-from kdump.format.batch import CONTROL, LOG_APPEND_TIME, MAGIC
+from kdump.format.batch import LOG_APPEND_TIME
 from kdump.format.legacy import NO_TIMESTAMP, write_message
 from kdump.wire import compression
-
-LAST_MAGIC: Final = 1
-"""The newest format that batches are converted down to."""
-
-
-def is_copied(magic: NDArray[np.integer], to_magic: int) -> NDArray[np.bool_]:
-    """Which entries are already old enough; the format of an older one is not made newer."""
-    mask: NDArray[np.bool_] = magic <= to_magic
-    return mask
-
-
-def is_dropped(magic: NDArray[np.integer], attributes: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Which entries have nothing that an older format can hold: control batches."""
-    mask: NDArray[np.bool_] = (magic == MAGIC) & (attributes & CONTROL != 0)
-    return mask
 
 
 def convert_down(
@@ -65,7 +49,7 @@ def _messages(groups: RecordGroups, to_magic: int) -> EncodedEntries:
     table = groups.table
     data, bounds = write_messages(table, to_magic, table.offset, _attributes(groups, to_magic))
     max_timestamp = table.timestamp if to_magic > 0 else np.full(table.rows, NO_TIMESTAMP)
-    return EncodedEntries(data.data, bounds, table.offset, table.offset, max_timestamp)
+    return EncodedEntries(to_magic, data.data, bounds, table.offset, table.offset, max_timestamp)
 
 
 def _wrappers(groups: RecordGroups, to_magic: int, codec: NDArray[np.int64], level: int | None) -> EncodedEntries:
@@ -98,7 +82,7 @@ def _wrappers(groups: RecordGroups, to_magic: int, codec: NDArray[np.int64], lev
             strict=True,
         )
     ]
-    return EncodedEntries.join(pieces, first_offset, last_offset, timestamp)
+    return EncodedEntries.join(to_magic, pieces, first_offset, last_offset, timestamp)
 
 
 def _attributes(groups: RecordGroups, to_magic: int) -> NDArray[np.uint8] | int:
