@@ -50,7 +50,7 @@ def plan_conversion(source: str, destination: str, conversion: Conversion) -> li
             base_offset = name.base_offset
         jobs.append(SegmentJob(path, target, base_offset, conversion))
     if conversion.renumber is not None:
-        jobs = list(_numbered(jobs, conversion.renumber, _is_directory(destination)))
+        jobs = list(_numbered(jobs, conversion.renumber, os.path.isdir(source) or _is_directory(destination)))
     _refuse_sources(jobs)
     return jobs
 
@@ -96,7 +96,7 @@ class Outputs:
             for directory in directories:
                 self._made += make_directories(directory)
         except OSError as error:
-            remove_empty(reversed(self._made))
+            self._remove_directories()
             raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=error.filename) from None
         return self
 
@@ -129,7 +129,11 @@ class Outputs:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         discard(self._staged)
-        remove_empty(self._made)
+        self._remove_directories()
+
+    def _remove_directories(self) -> None:
+        """Those that were made and are empty, the innermost first."""
+        remove_empty(sorted(self._made, key=len, reverse=True))
 
 
 def _pairs(source: str, destination: str, suffix: str) -> Iterator[tuple[str, str]]:

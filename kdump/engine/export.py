@@ -124,7 +124,7 @@ def _view_options(job: ExportJob, result: SegmentResult) -> ViewOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Damage:
-    """Takes what a view finds; a tail of zeros that was allocated ahead is none."""
+    """Takes what a view finds; what a gap at the end of the file is, its bytes tell."""
 
     job: ExportJob
     source: Source
