@@ -1,6 +1,6 @@
 """The entries of a log as groups of records, without what is damaged.
 
-What counts as damage is what ``kdump verify`` calls an error of the log itself.
+What counts as damage is what ``kdump verify`` calls an error of the log itself and what keeps records from being read.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from kdump.checks.contents import check_batch
 from kdump.checks.legacycontents import check_entry
 from kdump.checks.local import LocalChecks
 from kdump.checks.table import read_columns
-from kdump.codes import Finding, Severity
+from kdump.codes import Codes, Finding, Severity
 from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
 from kdump.fast.messages import read_messages
 from kdump.fast.recordtable import RecordGroups, RecordTable
@@ -29,7 +30,19 @@ from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
 
-_CHUNK_SIZE = 4 << 20
+_CHUNK_SIZE: Final = 4 << 20
+_STAYS_AS_WRONG: Final = frozenset(
+    {
+        Codes.CONTROL_RECORD,
+        Codes.CONTROL_TYPE,
+        Codes.HEADER_ENCODING,
+        Codes.INNER_MAGIC,
+        Codes.MAX_TIMESTAMP,
+        Codes.PRODUCER_FIELDS,
+        Codes.UNUSED_ATTRIBUTES,
+    }
+)
+"""Findings of entries that Kafka reads all the same: a conversion changes nothing about them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +103,12 @@ class EntryReader:
         self._note(self._local.finish())
 
     def _note(self, findings: Iterator[Finding]) -> set[int]:
-        """Keep the errors; their positions."""
-        errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+        """Keep the damage among them; its positions."""
+        errors = [
+            finding
+            for finding in findings
+            if finding.severity is Severity.ERROR and finding.code not in _STAYS_AS_WRONG
+        ]
         self.findings += errors
         return {finding.position for finding in errors}
 

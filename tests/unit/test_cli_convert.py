@@ -22,6 +22,15 @@ LOG = v2_batch(ROWS) + v2_batch([Row(0, 0, b"k", b"z")], base_offset=2)
 DAMAGED = LOG + v2_batch(ROWS, base_offset=3, crc=1)
 
 
+HOLD_LOCK = """
+import fcntl, sys
+lock = open(sys.argv[1], "w")
+fcntl.lockf(lock, fcntl.LOCK_EX)
+print(flush=True)
+input()
+"""
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A directory with a sound and a damaged segment, and a log directory of two partitions."""
@@ -234,9 +243,8 @@ def test_split_segments_do_not_replace_neighbours(home: Path) -> None:
 def test_a_running_broker(home: Path) -> None:
     (home / "live" / "t-0").mkdir(parents=True)
     with (home / "live" / ".lock").open("w") as lock:
-        code = "import fcntl,sys; lock = open(sys.argv[1], 'w'); fcntl.lockf(lock, fcntl.LOCK_EX); print(flush=True); input()"
         holder = subprocess.Popen(
-            [sys.executable, "-c", code, lock.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", HOLD_LOCK, lock.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         assert holder.stdout is not None
         holder.stdout.readline()
