@@ -7,6 +7,7 @@ while it appends, and numbers anew; here offsets, timestamps, their types and th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum, auto
 from itertools import pairwise
 from typing import Final
@@ -79,6 +80,7 @@ class Converter:
         self._transactions = transactions
         self._next_offset = conversion.renumber
         self._to_magic = conversion.to_magic
+        self._threads = ThreadPoolExecutor(thread_name_prefix="codec")
         self.records = 0
         self.losses = Losses()
         self.left_out = 0
@@ -233,15 +235,17 @@ class Converter:
 
     def _recoded(self, entries: Entries, first: int, headers: list[BatchHeader]) -> EncodedEntries:
         """Batches with other headers; where the codec changes, their records in it."""
-        pieces = []
         view, bodies = entries.data, entries.bodies.data
-        for number, header in enumerate(headers, first):
+
+        def encode(number: int, header: BatchHeader) -> bytes:
             if header.codec == entries.groups.codec[number] and self._conversion.level is None:
                 start, end = entries.bounds[number : number + 2].tolist()
-                pieces.append(write_batch(header, view[start + HEADER_SIZE : end]))
-            else:
-                records = bodies[int(entries.body_start[number]) : int(entries.body_end[number])]
-                pieces.append(encode_batch(header, records, self._conversion.level))
+                return write_batch(header, view[start + HEADER_SIZE : end])
+            records = bodies[int(entries.body_start[number]) : int(entries.body_end[number])]
+            return encode_batch(header, records, self._conversion.level)
+
+        # The codecs let go of the interpreter.
+        pieces = list(self._threads.map(encode, range(first, first + len(headers)), headers))
         return EncodedEntries.join(MAGIC, pieces, *_extent(entries, first, first + len(headers)))
 
     def _numbered(self, groups: RecordGroups) -> RecordGroups:

@@ -7,8 +7,8 @@ cut, so that one exact call of the library per frame suffices.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
@@ -74,11 +74,17 @@ def compress(data: Buffer, level: int | None = None) -> bytes:
     return _compressor(_DEFAULT_LEVEL if level is None else level).compress(data)
 
 
-@cache
 def _compressor(level: int) -> zstandard.ZstdCompressor:
+    """One a thread and level: making one costs more than a small batch, and threads must not share it."""
     import zstandard
 
-    return zstandard.ZstdCompressor(level, write_content_size=False)
+    key = threading.get_ident(), level
+    if key not in _COMPRESSORS:
+        _COMPRESSORS[key] = zstandard.ZstdCompressor(level, write_content_size=False)
+    return _COMPRESSORS[key]
+
+
+_COMPRESSORS: Final[dict[tuple[int, int], zstandard.ZstdCompressor]] = {}
 
 
 def _decode(data: memoryview, frame: _Frame, room: int) -> bytes:
