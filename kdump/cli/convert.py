@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.cli import exit_status
+from kdump.cli import engine_options, exit_status
 from kdump.cli.common import common_options
 from kdump.cli.console import Console
 from kdump.cli.params import OffsetRange, TimeRange
@@ -27,11 +27,17 @@ from kdump.engine.convert import (
 )
 from kdump.engine.export import export_text
 from kdump.format.batch import CODEC_NAMES, MAGIC
+from kdump.log.files import enter, handed_over
+from kdump.log.names import is_uri
 from kdump.log.source import reads_once
+from kdump.scan.run import Reporter
 from kdump.scan.selection import Range
 from kdump.wire.compression import DEFAULT_LIMIT, LEVELS, ZSTD
 from kdump.writers.conversions import converted_lines, converted_row, loss_lines, loss_rows
 from kdump.writers.findings import finding_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _KEEP: Final = "keep"
 _STDOUT: Final = "-"
@@ -91,6 +97,7 @@ Examples:
     metavar="BYTES",
     help="Take a batch that decompresses to more for damage.  [default: 1 GiB]",
 )
+@engine_options.engine_options
 @common_options
 def convert(source: str | None, destination: str | None, **given: Any) -> int:
     """Write a segment, a partition or a log directory in another form; the source is never touched.
@@ -99,16 +106,26 @@ def convert(source: str | None, destination: str | None, **given: Any) -> int:
     """
     if source is None:
         raise click.UsageError("no SRC given (kdump convert --help)")
+    source = enter(source)
     _check_together(source, destination, given)
     conversion = _conversion(given)
     if given["form"] == "parquet" and not _has_pyarrow():
         return exit_status.UNREADABLE
     if destination == _STDOUT:
+        if given["engine"] == "spark" or given["master"]:
+            raise click.UsageError("-o - goes with --engine local only")
         return _to_stdout(source, conversion, given)
     assert destination is not None
     console = Console(show_traceback=given["traceback"])
     try:
-        status = _run(_plan(source, destination, conversion, given), console, given)
+        jobs = _plan(source, destination, conversion, given)
+        spark = engine_options.session(
+            given,
+            (source,),
+            console.note,
+            cannot={"a stream": reads_once(source), "--from jsonl": given["input_form"]},
+        )
+        status = _run(source, jobs, console, given, spark)
     except DestinationError as error:
         raise click.UsageError(str(error)) from None
     except KdumpError as error:
@@ -126,15 +143,14 @@ def _plan(source: str, destination: str, conversion: Conversion, given: Mapping[
     return plan_conversion(source, destination, conversion)
 
 
-def _run(jobs: Sequence[Job], console: Console, given: Mapping[str, Any]) -> int:
+def _run(
+    source: str, jobs: Sequence[Job], console: Console, given: Mapping[str, Any], spark: SparkSession | None
+) -> int:
     """All jobs, then their files together; nothing when one fails, or with ``--strict`` anything is lost."""
-    reporter = console.reporter(verbose=given["verbose"])
     is_text = given["output"] == "text"
     results: list[SegmentResult] = []
     with Outputs(jobs) as outputs:
-        for job in jobs:
-            result = run_job(job, partial(reporter.progress, job.source))
-            outputs.add(result)
+        for result in _results(source, jobs, outputs, console.reporter(verbose=given["verbose"]), spark):
             results.append(result)
             if result.error is not None:
                 return _refuse(result, console, is_text=is_text)
@@ -146,13 +162,28 @@ def _run(jobs: Sequence[Job], console: Console, given: Mapping[str, Any]) -> int
         console.out.flush()
         outputs.publish()
     for result in results:
-        for finding in result.findings:
-            _show_finding(finding, result, "left out", console, is_text=is_text)
-        for note in result.notes:
-            console.note(f"{result.source}: {note}")
-        for text in converted_lines(result) if is_text else (converted_row(result),):
-            console.out.write(text.encode("utf-8", "surrogateescape"))
+        _say_done(result, console, is_text=is_text)
     return exit_status.DAMAGE if any(result.findings for result in results) else exit_status.CLEAN
+
+
+def _results(
+    source: str, jobs: Sequence[Job], outputs: Outputs, reporter: Reporter, spark: SparkSession | None
+) -> Iterable[SegmentResult]:
+    """Of all jobs, in their order; here as they come, from Spark when all have come."""
+    if spark is None:
+        return (outputs.add(run_job(job, partial(reporter.progress, job.source))) for job in jobs)
+    from kdump.spark.convert import converted
+
+    return list(map(outputs.add, converted(spark, jobs, stores=[handed_over(source)])))
+
+
+def _say_done(result: SegmentResult, console: Console, *, is_text: bool) -> None:
+    for finding in result.findings:
+        _show_finding(finding, result, "left out", console, is_text=is_text)
+    for note in result.notes:
+        console.note(f"{result.source}: {note}")
+    for text in converted_lines(result) if is_text else (converted_row(result),):
+        console.out.write(text.encode("utf-8", "surrogateescape"))
 
 
 def _refuse(result: SegmentResult, console: Console, *, is_text: bool) -> int:
@@ -235,20 +266,27 @@ def _check_together(source: str, destination: str | None, given: Mapping[str, An
         raise click.UsageError("nothing to do: --to-magic, --codec, --to or another option says what to convert to")
     if destination is None:
         raise click.UsageError("no DST given: -o FILE or -o DIRECTORY")
+    if is_uri(destination):
+        raise click.UsageError(f"{destination} is a URI: kdump writes to this machine only")
     if destination == _STDOUT and form not in ("jsonl", "csv"):
         raise click.UsageError("-o - (standard output) goes with --to jsonl and --to csv")
     if is_committed and (given["input_form"] or reads_once(source)):
         raise click.UsageError("--isolation read_committed reads its input twice, not a stream or JSON lines")
-    codec = CODEC_NAMES.index(given["codec"]) if has_codec else None
+    _check_codec(given, CODEC_NAMES.index(given["codec"]) if has_codec else None)
+
+
+def _check_codec(given: Mapping[str, Any], codec: int | None) -> None:
+    """UsageError for a codec that the format does not have, and a level that the codec does not have."""
     if codec == ZSTD and given["to_magic"] not in (None, MAGIC):
         raise click.UsageError(f"--codec zstd needs --to-magic 2: magic {given['to_magic']} has no zstd")
     level = given["level"]
-    if level is not None:
-        if codec not in LEVELS:
-            raise click.UsageError("--level goes with --codec gzip, lz4 or zstd")
-        lowest, highest = LEVELS[codec]
-        if not lowest <= level <= highest:
-            raise click.UsageError(f"--level {level}: {given['codec']} has levels {lowest} to {highest}")
+    if level is None:
+        return
+    if codec not in LEVELS:
+        raise click.UsageError("--level goes with --codec gzip, lz4 or zstd")
+    lowest, highest = LEVELS[codec]
+    if not lowest <= level <= highest:
+        raise click.UsageError(f"--level {level}: {given['codec']} has levels {lowest} to {highest}")
 
 
 def _is_given(value: object) -> bool:

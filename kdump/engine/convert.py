@@ -14,6 +14,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment, count_records
 from kdump.engine.export import ExportJob, Form, export_segment
+from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.partition import segment_files
@@ -50,14 +51,14 @@ def plan_conversion(source: str, destination: str, conversion: Conversion) -> li
             base_offset = name.base_offset
         jobs.append(SegmentJob(path, target, base_offset, conversion))
     if conversion.renumber is not None:
-        jobs = list(_numbered(jobs, conversion.renumber, os.path.isdir(source) or _is_directory(destination)))
+        jobs = list(_numbered(jobs, conversion.renumber, files.is_directory(source) or _is_directory(destination)))
     _refuse_sources(jobs)
     return jobs
 
 
 def plan_import(source: str, destination: str, conversion: Conversion) -> list[SegmentJob]:
     """The log that a file of JSON lines becomes. Raises as ``plan_conversion``."""
-    if os.path.isdir(source):
+    if files.is_directory(source):
         raise KdumpError(Codes.UNREADABLE, "is a directory, JSON lines are read from a file", path=source)
     first = conversion.renumber or 0
     target = os.path.join(destination, _log_name(first)) if _is_directory(destination) else destination
@@ -100,9 +101,10 @@ class Outputs:
             raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=error.filename) from None
         return self
 
-    def add(self, result: SegmentResult) -> None:
-        """The result of a job."""
+    def add(self, result: SegmentResult) -> SegmentResult:
+        """Keep track of what a job has staged; gives the result back."""
         self._staged += result.staged
+        return result
 
     def publish(self) -> None:
         """Put everything in its place.
@@ -138,10 +140,10 @@ class Outputs:
 
 def _pairs(source: str, destination: str, suffix: str) -> Iterator[tuple[str, str]]:
     """Each segment of ``source`` and the file that it becomes."""
-    if not os.path.isdir(source):
+    if not files.is_directory(source):
         name = None if _is_pipe(source) else parse_file_name(source)
         if name is None and not _is_pipe(source):
-            code = Codes.NOT_A_SEGMENT_FILE if os.path.lexists(source) else Codes.MISSING
+            code = Codes.NOT_A_SEGMENT_FILE if files.exists(source) else Codes.MISSING
             raise KdumpError(code, code.value.title, path=source)
         if name is not None and name.kind not in (Kind.LOG, Kind.CHECKPOINT):
             raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only a log can be converted", path=source)

@@ -350,3 +350,12 @@ def test_interrupted(home: Path) -> None:
     run = subprocess.run([sys.executable, "-c", code], cwd=home, capture_output=True, check=False)
     assert run.returncode == 130
     assert not (home / "new").exists()
+
+
+def test_options_of_spark(home: Path) -> None:
+    for words in (["-", "-o", "x.log"], [NAME, "-o", "-"]):
+        form = ["--to", "csv"] if words[-1] == "-" else ["--to-magic", "1"]
+        status, _, err = convert(home, *words, *form, "--engine", "spark")
+        assert status == USAGE
+        assert "--engine local only" in err
+    assert convert(home, NAME, "-o", "s3://bucket/x.log", "--to-magic", "1")[0] == USAGE
