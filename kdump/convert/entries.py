@@ -20,7 +20,7 @@ from kdump.checks.local import LocalChecks
 from kdump.checks.table import read_columns
 from kdump.codes import Codes, Finding, Severity
 from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
-from kdump.fast.messages import read_messages
+from kdump.fast.legacymessages import read_messages
 from kdump.fast.recordtable import RecordGroups, RecordTable
 from kdump.format import legacy
 from kdump.format import record as v2

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kdump.checks.legacycontents import check_entry
 from kdump.codes import DamageError
-from kdump.fast.messages import read_messages
+from kdump.fast.legacymessages import read_messages
 from kdump.fast.recordtable import RecordGroups
 from kdump.format import legacy
 from kdump.wire.compression import DEFAULT_LIMIT
