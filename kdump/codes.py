@@ -222,7 +222,10 @@ class Codes(Enum):
         "KD209",
         "decoder",
         "the chosen decoder cannot decode a key or value",
-        "A key or value is too short for the decoder that was asked for.",
+        "A key or value is not what the decoder that was asked for takes: too short, not of its form, or a message "
+        "with a field that does not fit. dump shows the bytes instead, or what the Java tool says. Kafka's own reader "
+        "of the topic fails on such a record, or skips it.",
+        Severity.WARNING,
     )
     INNER_CRC = Code(
         "KD210",
@@ -291,6 +294,15 @@ class Codes(Enum):
         "A control record has a type that Kafka 4.3.1 does not know, or a transaction marker is neither COMMIT nor "
         "ABORT. Recovery fails where it belongs to a producer. The transaction stays open.",
         Severity.WARNING,
+    )
+    PAYLOAD_UNKNOWN = Code(
+        "KD219",
+        "payload-unknown",
+        "a record type or version that the decoder does not know",
+        "A record of one of Kafka's internal topics has a type, or its value a version, that Kafka 4.3.1 does not "
+        "have: a newer broker wrote it, or the topic is not what its name says. dump shows the bytes instead, or what "
+        "the Java tool says.",
+        Severity.INFO,
     )
 
     INDEX = Code(

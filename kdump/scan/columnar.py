@@ -99,6 +99,9 @@ class ColumnarView(Generic[RowsT]):
     def _show_within_budget(self, chunk: Chunk, block: BatchBlock, records: RecordColumns) -> None:
         """The same where rows are counted: what the scalar path shows in between counts too."""
         is_scalar = _left_to_scalar(block, records)
+        left = self.printer.leaves(block)
+        if left is not None:
+            is_scalar |= left
         cuts = np.flatnonzero(np.diff(is_scalar, prepend=not is_scalar[0], append=not is_scalar[-1])).tolist()
         for first, last in pairwise(cuts):
             if is_scalar[first]:

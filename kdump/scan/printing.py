@@ -41,6 +41,12 @@ class BlockPrinter(Protocol[RowsT]):
     def batches(self, block: BatchBlock) -> RowsT:
         """A row a batch."""
 
+    def leaves(self, block: BatchBlock) -> NDArray[np.bool_] | None:
+        """Batches whose records it leaves to be printed one by one, besides control batches and what ``fast`` refuses.
+
+        Shape (batches,); None: there are none.
+        """
+
     def records(self, block: BatchBlock) -> Iterator[Run[RowsT]]:
         """The records of all batches, with whatever comes before a batch's records, in order.
 

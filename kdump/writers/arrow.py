@@ -214,6 +214,9 @@ class _ArrowColumns:
             [_of_batches(values.value(field.name), every, field) for field in self._schema], schema=self._schema
         )
 
+    def leaves(self, block: BatchBlock) -> None:
+        """See BlockPrinter."""
+
     def records(self, block: BatchBlock) -> Iterator[Run[ArrowRows]]:
         """See BlockPrinter."""
         records = block.records

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.format.index import AbortedTxn, parse_txn_index
@@ -25,6 +26,9 @@ from kdump.scan.printing import Emit
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
 from kdump.scan.target import Target
+
+if TYPE_CHECKING:
+    from kdump.kafka.dumplog.decoders import TextDecoding
 
 _LINES_AT_A_TIME = 4096
 _NAME_OFFSET_SIZE = 20
@@ -128,6 +132,7 @@ class DumpTool(FileRun):
                 budget=self._budget,
                 reporter=self.reporter,
                 on_finding=lambda finding: self.skip(target.path, finding),
+                decoding=self._decoding(target),
             )
             try:
                 log.run()
@@ -137,8 +142,17 @@ class DumpTool(FileRun):
                 self.stop(error, source)
             finally:
                 self.note_read(target.path, log)
+                self.sum_up_undecoded(target.path)
                 self.damaged |= log.damaged
                 self._reports.non_consecutive(target.path, log.continuity.reported(target.base_offset))
+
+    def _decoding(self, target: Target) -> TextDecoding | None:
+        decoder = self._options.decoding.decoder(target.topic)
+        if decoder is None:
+            return None
+        from kdump.kafka.dumplog.decoders import TextDecoding, contents_decoder  # not needed by a plain dump
+
+        return TextDecoding(contents_decoder(decoder), self.note_undecoded)
 
     def _dump_offset_index(self, target: Target) -> None:
         with self._index_file(target) as index:
