@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -152,6 +153,8 @@ def _run(
     with Outputs(jobs) as outputs:
         for result in _results(source, jobs, outputs, console.reporter(verbose=given["verbose"]), spark):
             results.append(result)
+            if given["verbose"]:
+                console.note(f"{result.source}: read, {len(result.losses)} kinds of losses")
             if result.error is not None:
                 return _refuse(result, console, is_text=is_text)
             for text in loss_lines(result) if is_text else loss_rows(result):
@@ -159,7 +162,9 @@ def _run(
         if given["strict"] and any(result.losses for result in results):
             console.note("nothing was written: something would be lost (--strict)")
             return exit_status.DAMAGE
-        console.out.flush()
+        # What a reader that has gone away would have read is not what decides.
+        with suppress(BrokenPipeError):
+            console.out.flush()
         outputs.publish()
     for result in results:
         _say_done(result, console, is_text=is_text)

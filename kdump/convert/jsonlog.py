@@ -174,6 +174,9 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
         return None
     if kind != "record":
         raise ValueError(f"a row of type {kind!r}, only records can be converted")
+    for name in ("key", "value"):
+        if name not in row and isinstance(row.get(f"{name}Size"), int) and row[f"{name}Size"] >= 0:
+            raise ValueError(f"the {name} is left out (dump --deep-iteration does that, --records does not)")
     magic = _integer(row, "magic", MAGIC, range(MAGIC + 1))
     codec = _choice(row, "compression", CODEC_NAMES[: compression.LZ4 + 1] if magic < MAGIC else CODEC_NAMES)
     is_log_append_time = _choice(row, "timestampType", _TIMESTAMP_TYPES) == 1

@@ -22,6 +22,7 @@ from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.source import STDIN, Source, open_source, read_whole
 from kdump.scan.selection import Range
 from kdump.scan.transactions import TransactionReader, Transactions
+from kdump.wire import compression
 from kdump.writers.files import Staged
 
 
@@ -128,10 +129,12 @@ def count_records(job: SegmentJob) -> int:
     """How many records ``convert_segment`` would write: where the numbers of the next segment begin.
 
     Raises:
-        KdumpError: the segment cannot be read or converted.
+        KdumpError: the segment cannot be read.
     """
+    # Nothing is compressed to be thrown away.
+    conversion = replace(job.conversion, to_magic=None, codec=compression.NONE, level=None)
     with job.open() as source:
-        conversion = SegmentResult(job.source).up_to_open(job.conversion)
+        conversion = SegmentResult(job.source).up_to_open(conversion)
         converter = Converter(EntryReader(source, conversion.limit), conversion, _transactions(job, source))
         for _ in converter.entries():
             pass

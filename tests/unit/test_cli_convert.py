@@ -359,3 +359,14 @@ def test_options_of_spark(home: Path) -> None:
         assert status == USAGE
         assert "--engine local only" in err
     assert convert(home, NAME, "-o", "s3://bucket/x.log", "--to-magic", "1")[0] == USAGE
+
+
+def test_a_reader_that_leaves_early(home: Path) -> None:
+    run = shell(f'$KDUMP convert {NAME} -o "$PWD/new/" --to-magic 1 --output jsonl | true', home)
+    assert run.returncode == CLEAN
+    assert files(home / "new") == trio(NAME[:20])
+
+
+def test_verbose(home: Path) -> None:
+    status, _, err = convert(home, NAME, "-o", "x.log", "--to-magic", "1", "-v")
+    assert (status, err) == (CLEAN, f"kdump: {NAME}: read, 1 kinds of losses\n")

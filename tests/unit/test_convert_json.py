@@ -176,6 +176,7 @@ REFUSED = {
         "line 2: compression is 'zstd', not one of none, gzip, snappy, lz4",
     ),
     "old headers": ({"magic": 1, "headers": [["a", "b"]]}, "line 2: a record of magic 1 has no headers"),
+    "no contents": ({"keySize": -1, "valueSize": 7}, "line 2: the value is left out "),
     "flag": ({"isControl": 1.5}, "line 2: isControl is 1.5, not true or false"),
 }
 
