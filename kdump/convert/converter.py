@@ -139,7 +139,8 @@ class Converter:
         drops_producers = self._next_offset is not None
         if drops_producers:
             self._lose(Loss.PRODUCERS, _has_producer(groups) & ~is_dropped)
-        way = np.where(is_unmarked | self._is_recoded(groups, codec), _Way.RECODE, _Way.COPY)
+        is_recoded = self._is_recoded(groups, codec)
+        way = np.where(is_unmarked | is_recoded, _Way.RECODE, _Way.COPY)
         way[~selected.is_whole | drops_producers] = _Way.WRITE
         way[is_dropped] = _Way.DROP
         for first, last in _runs(way):
@@ -150,7 +151,7 @@ class Converter:
                 continue
             headers = _new_headers(entries, first, is_unmarked[first:last], codec[first:last], drops_producers)
             if way[first] == _Way.RECODE:
-                yield self._recoded(entries, first, headers)
+                yield self._recoded(entries, first, headers, is_recoded)
             else:
                 part = self._numbered(selected_groups(groups, selected, first, last))
                 yield write_batches(part, codec[first:last], self._conversion.level, headers)
@@ -233,12 +234,14 @@ class Converter:
             mask |= (codec == self._conversion.codec) & (groups.rows > 0)
         return mask
 
-    def _recoded(self, entries: Entries, first: int, headers: list[BatchHeader]) -> EncodedEntries:
-        """Batches with other headers; where the codec changes, their records in it."""
+    def _recoded(
+        self, entries: Entries, first: int, headers: list[BatchHeader], is_recoded: NDArray[np.bool_]
+    ) -> EncodedEntries:
+        """Batches with other headers; where they are recoded, their records in the codec of the header."""
         view, bodies = entries.data, entries.bodies.data
 
         def encode(number: int, header: BatchHeader) -> bytes:
-            if header.codec == entries.groups.codec[number] and self._conversion.level is None:
+            if not is_recoded[number]:
                 start, end = entries.bounds[number : number + 2].tolist()
                 return write_batch(header, view[start + HEADER_SIZE : end])
             records = bodies[int(entries.body_start[number]) : int(entries.body_end[number])]

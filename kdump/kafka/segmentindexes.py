@@ -11,7 +11,6 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kdump.format.batch import LOG_OVERHEAD, MIN_ENTRY_LENGTH
 from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.kafka.failures import FailureKind, KafkaFailureError
@@ -30,7 +29,6 @@ _OFFSET_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")
 _TXN_ENTRY: Final = struct.Struct(">hqqqq")
 _TXN_VERSION: Final = 0
-_SMALLEST_ENTRY: Final = LOG_OVERHEAD + MIN_ENTRY_LENGTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +231,7 @@ class IndexBuilder:
         """Numbers of the batches in front of which an entry is due."""
         numbers = []
         number = bisect_right(starts, self._last_position + self._interval - position)
-        # No more entries than this lie between two that are indexed.
-        furthest = self._interval // _SMALLEST_ENTRY + 2
         while number < len(starts):
             numbers.append(number)
-            last = min(number + furthest, len(starts))
-            number = bisect_right(starts, starts[number] + self._interval, number + 1, last)
+            number = bisect_right(starts, starts[number] + self._interval, number + 1)
         return numbers

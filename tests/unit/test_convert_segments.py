@@ -220,6 +220,17 @@ def test_empty_batches(tmp_path: Path) -> None:
     assert converted(source, tmp_path / NAME, codec=GZIP).find(log[1]) > 0
 
 
+def test_an_empty_batch_that_loses_its_flags_stays_empty(tmp_path: Path) -> None:
+    producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    empty = v2_batch(base_offset=10, last_offset_delta=9, attributes=ZSTD | TRANSACTIONAL, body=b"", **producer)
+    # Its transaction has no end among the offsets.
+    source = segment(tmp_path, batch_of(0), empty)
+    first, last = entries(converted(source, tmp_path / NAME, codec=ZSTD, level=5, offsets=Range(0, 99)))
+    assert parse_header(first).codec == ZSTD
+    assert len(last) == 61
+    assert not parse_header(last).is_transactional
+
+
 def test_log_append_time_up(tmp_path: Path) -> None:
     times = (NOW, NOW, NOW + 1)
     old = [
