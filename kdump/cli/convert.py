@@ -38,7 +38,7 @@ from kdump.writers.conversions import converted_lines, converted_row, loss_lines
 from kdump.writers.findings import finding_json
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from kdump.spark.session import Session
 
 _KEEP: Final = "keep"
 _STDOUT: Final = "-"
@@ -144,9 +144,7 @@ def _plan(source: str, destination: str, conversion: Conversion, given: Mapping[
     return plan_conversion(source, destination, conversion)
 
 
-def _run(
-    source: str, jobs: Sequence[Job], console: Console, given: Mapping[str, Any], spark: SparkSession | None
-) -> int:
+def _run(source: str, jobs: Sequence[Job], console: Console, given: Mapping[str, Any], spark: Session | None) -> int:
     """All jobs, then their files together; nothing when one fails, or with ``--strict`` anything is lost."""
     is_text = given["output"] == "text"
     results: list[SegmentResult] = []
@@ -172,7 +170,7 @@ def _run(
 
 
 def _results(
-    source: str, jobs: Sequence[Job], outputs: Outputs, reporter: Reporter, spark: SparkSession | None
+    source: str, jobs: Sequence[Job], outputs: Outputs, reporter: Reporter, spark: Session | None
 ) -> Iterable[SegmentResult]:
     """Of all jobs, in their order; here as they come, from Spark when all have come."""
     if spark is None:
