@@ -19,10 +19,11 @@ _LAST_CODEC = compression.LZ4
 
 
 class LegacyContents(NamedTuple):
-    """What came of an entry: its findings, and the offset of its first record where that is known."""
+    """What came of an entry: its findings, and the offset of its first record and their number where that is known."""
 
     findings: list[Finding]
     first_offset: int | None
+    record_count: int = 1
 
 
 def check_entry(data: memoryview, position: int, limit: int) -> LegacyContents:
@@ -36,19 +37,21 @@ def check_entry(data: memoryview, position: int, limit: int) -> LegacyContents:
     entry = legacy.parse_message(data)
     found: dict[Codes, str] = {}
     first_offset = None
+    record_count = 1
     try:
         _check_size(entry)
         if entry.codec == compression.NONE:
             first_offset = entry.offset
         elif entry.codec <= _LAST_CODEC:
             records = legacy.read_records(entry, limit)
-            first_offset = records[0].offset
+            first_offset, record_count = records[0].offset, len(records)
             for code, message in _wrapped(entry, records, limit):
                 found.setdefault(code, message)
     except DamageError as error:
         found.setdefault(error.code, error.message)
     size = entry.size
-    return LegacyContents([Finding(code, message, position, size) for code, message in found.items()], first_offset)
+    findings = [Finding(code, message, position, size) for code, message in found.items()]
+    return LegacyContents(findings, first_offset, record_count)
 
 
 def _wrapped(entry: Message, records: list[LegacyRecord], limit: int) -> Iterator[tuple[Codes, str]]:

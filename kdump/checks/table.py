@@ -64,7 +64,8 @@ class BatchRow(NamedTuple):
     """One entry.
 
     ``position`` and ``size`` are in bytes, ``max_timestamp`` in ms (the entry's own for magic 1, -1 for magic 0). A
-    legacy entry has count 1 and -1 in the fields of its format's successor. ``marker_type`` and ``coordinator_epoch``
+    legacy entry has count 1 (a wrapper that was looked into: that of its records) and -1 in the fields of its format's
+    successor. ``marker_type`` and ``coordinator_epoch``
     are those of the first record of a control batch, NO_MARKER where there is none. ``is_valid``: the CRC is right.
     ``is_behind_hole``: damage, framing or CRC, lies directly before.
     """
@@ -101,6 +102,12 @@ class BatchRow(NamedTuple):
     def last_sequence(self) -> int:
         """Sequence of the last offset of a batch that has sequences."""
         return increment_sequence(self.base_sequence, self.last_offset - self.base_offset)
+
+
+def entry_of(chunk: CheckedChunk, row: BatchRow) -> memoryview:
+    """The bytes of an entry of ``chunk``."""
+    start = row.position - chunk.position
+    return chunk.data[start : start + row.size]
 
 
 def read_rows(chunk: CheckedChunk, is_behind_hole: bool) -> list[BatchRow]:

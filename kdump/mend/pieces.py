@@ -15,6 +15,8 @@ class Origin(Enum):
 
     KEPT = "kept"
     """The log itself, unchanged."""
+    MOVED = "moved"
+    """The log itself, but elsewhere: batches that were out of order."""
     RESTORED = "restored"
     """The log itself; a header field that no CRC covers is set back."""
     CORRECTED = "corrected"
@@ -22,7 +24,9 @@ class Origin(Enum):
     REPLICA = "replica"
     """Another copy of the partition."""
     HELD = "held"
-    """Made: an empty batch that holds offsets."""
+    """Made: empty batches that hold offsets."""
+    MARKER = "marker"
+    """Made: an ABORT marker that ends a transaction."""
 
 
 class TxnOutcome(Enum):
@@ -34,7 +38,25 @@ class TxnOutcome(Enum):
     INFERRED_ABORTED = "inferred-aborted"
     INFERRED_ENDED = "inferred-ended"
     """A later epoch or transaction of its producer shows that it ended, not how."""
+    INFERRED_OPEN = "inferred-open"
+    """Its producer goes on behind the hole in the same epoch, and no marker has ended it yet."""
     UNKNOWN = "unknown"
+
+    @property
+    def is_undecided(self) -> bool:
+        """Readers do not know what to make of its records: a TxnPolicy decides."""
+        return self in (TxnOutcome.INFERRED_ENDED, TxnOutcome.UNKNOWN)
+
+
+class TxnPolicy(Enum):
+    """What is done about transactions whose end is undecided."""
+
+    ABORT = "abort"
+    """A made ABORT marker in the hole ends them."""
+    DROP = "drop"
+    """Their batches are dropped."""
+    LEAVE = "leave"
+    """They stay as they are: readers with read_committed may wait at the first offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +106,21 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
+class Lost:
+    """Offsets (inclusive) that the log had and of which nothing is left; ``is_held``: empty batches cover them."""
+
+    first_offset: int
+    last_offset: int
+    is_held: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
-    """A header field set back, or a bit flipped back; ``position`` is the field's in the original log."""
+    """A header field set back, or a bit flipped back; ``position`` is the field's in the original log.
+
+    ``field`` is ``baseOffset`` (legacy: ``offset``), ``length``, ``partitionLeaderEpoch``, ``magic`` or ``crc``, or
+    ``bit 0`` to ``bit 7`` of the byte ``old``.
+    """
 
     field: str
     position: int
@@ -96,11 +131,18 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class TouchedTransaction:
-    """A transaction of which a part may lie in a hole."""
+    """A transaction that was open where a hole begins, so that its end may lie in the hole.
+
+    ``first_offset`` is its first, ``hole_offset`` the first offset lost. ``done``: what was done about it, None where
+    nothing was to be decided.
+    """
 
     producer_id: int
+    producer_epoch: int
     first_offset: int
+    hole_offset: int
     outcome: TxnOutcome
+    done: TxnPolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +152,7 @@ class MendedLog:
     base_offset: int
     pieces: tuple[Piece, ...]
     dropped: tuple[Dropped, ...] = ()
+    lost: tuple[Lost, ...] = ()
     restored: tuple[Restored, ...] = ()
     transactions: tuple[TouchedTransaction, ...] = ()
 
@@ -117,3 +160,13 @@ class MendedLog:
     def size(self) -> int:
         """Bytes of the mended log."""
         return sum(piece.length for piece in self.pieces)
+
+    @property
+    def records(self) -> int:
+        """Records of the mended log, control records too."""
+        return sum(piece.records for piece in self.pieces)
+
+    @property
+    def end_offset(self) -> int:
+        """Behind its last offset; the base offset of an empty log."""
+        return self.pieces[-1].last_offset + 1 if self.pieces else self.base_offset
