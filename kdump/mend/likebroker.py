@@ -1,0 +1,77 @@
+"""The broker's way: a log that ends where recovery cuts it, and the index files that recovery builds.
+
+Source: shared/spec/recovery.md (LogSegment.recover).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kdump.kafka.recover import Outcome, Recovery, SegmentRecovery
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE, IndexBuilder
+from kdump.log.names import Kind
+from kdump.log.source import Source
+from kdump.mend.disk import NewFile
+from kdump.mend.pieces import Dropped, MendedLog, Origin, Piece
+from kdump.mend.producersat import ProducersAt, WatchedProducers
+from kdump.mend.readthrough import ReadThrough, read_through
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What a log is for a broker that recovers it.
+
+    ``indexes``: contents of the index files; a kind that is not in it stays as it is, b"" without a file before means
+    none is made. ``keeps_txn_index``: not enough is known of what lies before to rebuild it.
+    """
+
+    read: ReadThrough
+    producers: WatchedProducers
+    keeps_txn_index: bool
+
+    @property
+    def recovery(self) -> Recovery:
+        """What recovery does."""
+        return self.read.recovery
+
+    def index_files(self, *, has_txn_index: bool) -> dict[Kind, bytes]:
+        """The contents of the index files that recovery leaves; those that are not in it stay as they are.
+
+        ``has_txn_index``: there is one now, which recovery empties where it has nothing to put in it.
+        """
+        built = self.recovery.indexes
+        if built is None:
+            raise ValueError("the index files were not asked for")
+        files = {Kind.INDEX: built.index, Kind.TIME_INDEX: built.time_index}
+        if not self.keeps_txn_index and (built.txn_index is not None or has_txn_index):
+            files[Kind.TXN_INDEX] = built.txn_index or b""
+        return files
+
+    def log(self, path: str, base_offset: int) -> MendedLog:
+        """What is left of the log ``path``."""
+        recovery = self.recovery
+        size, end = recovery.size, recovery.end if recovery.outcome is Outcome.TRUNCATED else recovery.size
+        kept = Piece(Origin.KEPT, path, 0, end, (), b"", base_offset, recovery.next_offset - 1, 0, 0)
+        dropped = Dropped(end, size - end, None, None, 0, 0, recovery.cut.message if recovery.cut else "")
+        return MendedLog(base_offset, (kept,) if end else (), (dropped,) if end < size else ())
+
+
+def recover_log(
+    source: Source, base_offset: int, producers: ProducersAt, *, index_interval: int, copy: NewFile | None = None
+) -> Recovered:
+    """Take a log the way a broker's recovery goes.
+
+    Args:
+        source: the log.
+        base_offset: of its name.
+        producers: at that offset; their states are changed and are those behind the log afterwards.
+        index_interval: index.interval.bytes.
+        copy: see read_through.
+
+    Raises:
+        KdumpError: the log cannot be read, or the copy not written.
+    """
+    indexes = IndexBuilder(base_offset, interval=index_interval, size=DEFAULT_INDEX_SIZE, keep=True)
+    states = producers.states
+    read = read_through(source, SegmentRecovery(base_offset, states, indexes), copy)
+    return Recovered(read, states, not producers.is_known and states.has_unbegun_marker)
