@@ -5,7 +5,7 @@ Source: shared/spec/recovery.md (LogSegment.recover).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kdump.kafka.recover import Outcome, Recovery, SegmentRecovery
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE, IndexBuilder
@@ -21,8 +21,8 @@ from kdump.mend.readthrough import ReadThrough, read_through
 class Recovered:
     """What a log is for a broker that recovers it.
 
-    ``indexes``: contents of the index files; a kind that is not in it stays as it is, b"" without a file before means
-    none is made. ``keeps_txn_index``: not enough is known of what lies before to rebuild it.
+    ``producers`` are those behind it. ``keeps_txn_index``: not enough is known of what lies before to rebuild the
+    .txnindex.
     """
 
     read: ReadThrough
@@ -46,6 +46,10 @@ class Recovered:
         if not self.keeps_txn_index and (built.txn_index is not None or has_txn_index):
             files[Kind.TXN_INDEX] = built.txn_index or b""
         return files
+
+    def without_indexes(self) -> Recovered:
+        """The same; the contents of the index files are forgotten."""
+        return replace(self, read=replace(self.read, recovery=replace(self.recovery, indexes=None)))
 
     def log(self, path: str, base_offset: int) -> MendedLog:
         """What is left of the log ``path``."""

@@ -1,0 +1,76 @@
+"""``kdump repair``: the plan, repaired copies, repairs in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kdump.cli import exit_status
+from kdump.cli.common import common_options
+from kdump.cli.console import Console
+from kdump.codes import REFUSALS, KdumpError
+from kdump.engine.repair import Repair, RepairOptions
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
+from kdump.log.metered import MeteredSource
+from kdump.log.source import open_source
+from kdump.mend.plan import Way
+from kdump.mend.planning import Settings
+from kdump.writers.repairs import plan_text
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  kdump repair orders-0                             what could be done, and what it would cost
+  kdump repair 00000000000000000000.log -o fixed    a repaired copy, cut as a broker would cut it""",
+)
+@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@click.option("-o", "--output-dir", "output", type=click.Path(), metavar="DIR", help="Write repaired copies there.")
+@click.option("--like-broker", "way", flag_value="like-broker", help="End the log where a broker's recovery cuts it.")
+@click.option("--indexes", "way", flag_value="indexes", help="Rebuild index files of good logs, nothing else.")
+@click.option("--first-segment", is_flag=True, help="The segment is the first of its log: no producer is known before.")
+@click.option(
+    "--index-interval-bytes",
+    type=click.IntRange(0, 2**31 - 1),
+    default=DEFAULT_INDEX_INTERVAL,
+    metavar="BYTES",
+    help="The broker's index.interval.bytes.  [default: 4096]",
+)
+@common_options
+def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given: Any) -> int:
+    """Say what repairing segments and partitions would do; do it with -o or --in-place.
+
+    Exit status 1 when something would be changed and was not.
+    """
+    if not paths:
+        raise click.UsageError("no PATH given (kdump repair --help)")
+    console = Console(escapes=False, show_traceback=given["traceback"])
+    reporter = console.reporter(verbose=given["verbose"])
+    left = unreadable = False
+
+    def fail(error: KdumpError) -> None:
+        nonlocal left, unreadable
+        left |= error.code in REFUSALS
+        unreadable |= error.code not in REFUSALS
+        console.show_error(error)
+
+    options = RepairOptions(
+        None if way is None else Way(way), Settings(given["index_interval_bytes"], given["first_segment"]), output
+    )
+    job = Repair(
+        options,
+        on_error=fail,
+        opened=lambda path: MeteredSource(open_source(path), None, reporter.progress),
+    )
+    for path in paths:
+        try:
+            for plan in job.path(path):
+                is_done = output is not None and plan.failed is None
+                left |= not is_done and plan.has_changes
+                console.out.write(plan_text(plan, is_done=is_done).encode("utf-8", "surrogateescape"))
+        except KdumpError as error:
+            fail(error.located(path))
+    console.close()
+    return exit_status.combined(damaged=left, unreadable=unreadable)
