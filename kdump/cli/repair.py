@@ -10,12 +10,13 @@ from kdump.cli import exit_status
 from kdump.cli.common import common_options
 from kdump.cli.console import Console
 from kdump.codes import REFUSALS, KdumpError
-from kdump.engine.repair import Repair, RepairOptions
+from kdump.engine.repair import Repair, RepairOptions, undo_repair
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
 from kdump.mend.plan import Way
 from kdump.mend.planning import Settings
+from kdump.writers.blocks import escaped
 from kdump.writers.repairs import plan_text
 
 
@@ -28,6 +29,14 @@ Examples:
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @click.option("-o", "--output-dir", "output", type=click.Path(), metavar="DIR", help="Write repaired copies there.")
+@click.option("--in-place", is_flag=True, help="Repair the files themselves; what goes is kept in a backup.")
+@click.option(
+    "--undo",
+    "manifest",
+    type=click.Path(),
+    metavar="MANIFEST",
+    help="Undo the repair in place that wrote this manifest.",
+)
 @click.option("--like-broker", "way", flag_value="like-broker", help="End the log where a broker's recovery cuts it.")
 @click.option("--indexes", "way", flag_value="indexes", help="Rebuild index files of good logs, nothing else.")
 @click.option("--first-segment", is_flag=True, help="The segment is the first of its log: no producer is known before.")
@@ -38,13 +47,25 @@ Examples:
     metavar="BYTES",
     help="The broker's index.interval.bytes.  [default: 4096]",
 )
+@click.option(
+    "--backup-dir",
+    type=click.Path(),
+    metavar="DIR",
+    help="Where --in-place keeps the originals.  [default: PARTITION/.kdump]",
+)
+@click.option("--force", is_flag=True, help="Go on where nobody can tell whether a broker runs.")
 @common_options
 def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given: Any) -> int:
     """Say what repairing segments and partitions would do; do it with -o or --in-place.
 
     Exit status 1 when something would be changed and was not.
     """
-    if not paths:
+    in_place, manifest = given["in_place"], given["manifest"]
+    if manifest is not None and (paths or way or output or in_place):
+        raise click.UsageError("--undo goes with nothing else")
+    if output is not None and in_place:
+        raise click.UsageError("-o and --in-place exclude each other")
+    if not paths and manifest is None:
         raise click.UsageError("no PATH given (kdump repair --help)")
     console = Console(escapes=False, show_traceback=given["traceback"])
     reporter = console.reporter(verbose=given["verbose"])
@@ -57,17 +78,28 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
         console.show_error(error)
 
     options = RepairOptions(
-        None if way is None else Way(way), Settings(given["index_interval_bytes"], given["first_segment"]), output
+        None if way is None else Way(way),
+        Settings(given["index_interval_bytes"], given["first_segment"]),
+        output,
+        in_place,
+        given["backup_dir"],
+        given["force"],
     )
     job = Repair(
         options,
         on_error=fail,
         opened=lambda path: MeteredSource(open_source(path), None, reporter.progress),
     )
+    if manifest is not None:
+        try:
+            directory = undo_repair(manifest).directory
+            console.out.write(f"{escaped(directory)}: is as it was before the repair\n".encode())
+        except KdumpError as error:
+            fail(error.located(manifest))
     for path in paths:
         try:
             for plan in job.path(path):
-                is_done = output is not None and plan.failed is None
+                is_done = (in_place or output is not None) and plan.failed is None
                 left |= not is_done and plan.has_changes
                 console.out.write(plan_text(plan, is_done=is_done).encode("utf-8", "surrogateescape"))
         except KdumpError as error:

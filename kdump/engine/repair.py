@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.lock import DirectoryLock, LockState
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.partition import segment_files
 from kdump.log.source import STDIN, Source, open_source, reads_once
 from kdump.mend.copies import CopyWriter
+from kdump.mend.inplace import prepare_like_broker
+from kdump.mend.journal import check_unchanged, clear_unprepared, finish, undo, unfinished
+from kdump.mend.manifest import Manifest, read_manifest
 from kdump.mend.partitionfiles import PartitionFiles
-from kdump.mend.place import log_directory_above
+from kdump.mend.place import log_directory_above, place_of
 from kdump.mend.plan import PartitionPlan, Way
 from kdump.mend.planning import Planner, Settings
+from kdump.mend.preparation import Preparation
 from kdump.mend.staging import Staging
 
 
@@ -23,11 +29,16 @@ class RepairOptions:
     """What is asked for.
 
     ``way`` None: nothing in particular. ``output``: the directory for repaired copies, None: none are written.
+    ``in_place``: repair the files themselves; ``backup``: where their originals go, None: into the partition;
+    ``force``: also where nobody can tell whether a broker runs.
     """
 
     way: Way | None = None
     settings: Settings = field(default_factory=Settings)
     output: str | None = None
+    in_place: bool = False
+    backup: str | None = None
+    force: bool = False
 
 
 class Repair:
@@ -75,6 +86,8 @@ class Repair:
     def _partition(self, target: str, segments: list[str], *, is_whole: bool) -> PartitionPlan:
         if self._options.output is not None:
             return self._copy(self._options.output, target, segments, is_whole=is_whole)
+        if self._options.in_place:
+            return self._in_place(target, segments, is_whole=is_whole)
         return self._planner().partition(target, segments, is_whole=is_whole)
 
     def _planner(self, copies: CopyWriter | None = None) -> Planner:
@@ -100,6 +113,74 @@ class Repair:
                 else:
                     staging.commit_files()
         return plan
+
+    def _in_place(self, target: str, segments: list[str], *, is_whole: bool) -> PartitionPlan:
+        place = place_of(os.path.dirname(segments[0]))
+        _refuse_links([place.directory, *segments])
+        if place.is_metadata:
+            raise _refused("the metadata of a cluster are not repaired in place: use -o, or another voter's", target)
+        if place.lock is LockState.UNKNOWN and not self._options.force:
+            message = "on this file system nobody can tell whether a broker runs elsewhere; --force goes on"
+            raise KdumpError(Codes.LOCK_HELD, message, path=place.log_directory)
+        with ExitStack() as stack:
+            if place.log_directory is not None:
+                stack.enter_context(DirectoryLock(place.log_directory))
+            for home, manifest in unfinished(place.directory):
+                check_unchanged(manifest)
+                finish(home, manifest)
+            clear_unprepared(place.directory)
+            segments = [segment for segment in segments if os.path.lexists(segment)]
+            plan = self._planner().partition(target, segments, is_whole=is_whole)
+            self._refuse(plan)
+            if plan.has_changes and plan.failed is None:
+                self._repair(plan)
+        return plan
+
+    def _refuse(self, plan: PartitionPlan) -> None:
+        behind = plan.good_behind_damage
+        if self._options.way is None and behind.batches:
+            raise _refused(
+                f"{behind.batches:,} good batches with {behind.records:,} records lie behind the damage; --like-broker "
+                "cuts them off, --salvage keeps them",
+                plan.target,
+            )
+
+    def _repair(self, plan: PartitionPlan) -> None:
+        preparation = Preparation(plan.place.directory, self._options.backup)
+        try:
+            prepare_like_broker(plan, preparation, self._options.settings)
+            for segment in plan.segments:
+                segment.stamp.check(segment.path)
+            manifest = preparation.begin(self._way.value, [])
+        except BaseException:
+            preparation.discard()
+            raise
+        finish(preparation.journal, manifest)
+
+
+def undo_repair(path: str) -> Manifest:
+    """Undo the repair whose manifest is ``path``; what it was.
+
+    Raises:
+        KdumpError: see ``kdump.mend.journal.undo``; LOCK_HELD.
+    """
+    manifest = read_manifest(path)
+    place = place_of(manifest.directory)
+    with ExitStack() as stack:
+        if place.log_directory is not None:
+            stack.enter_context(DirectoryLock(place.log_directory))
+        undo(path, manifest)
+    return manifest
+
+
+def _refuse_links(paths: list[str]) -> None:
+    for path in paths:
+        if os.path.islink(path):
+            raise _refused("is a symbolic link, through which nothing is written: name what it leads to", path)
+
+
+def _refused(message: str, path: str) -> KdumpError:
+    return KdumpError(Codes.REPAIR_REFUSED, message, path=path)
 
 
 def _log_of(path: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -16,6 +16,7 @@ from kdump.codes import Codes, KdumpError
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK})
 _PRIVATE: Final = 0o600
 """Mode of a file until it has its own."""
 
@@ -118,10 +119,16 @@ def replace(source: str, target: str) -> None:
         os.rename(source, target)
 
 
-def link(source: str, target: str) -> None:
-    """A second name for a file."""
+def link(source: str, target: str) -> bool:
+    """A second name for a file; False where the file systems cannot give it one."""
     with _errors_at(target):
-        os.link(source, target, follow_symlinks=False)
+        try:
+            os.link(source, target, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            return False
+    return True
 
 
 def set_modified(path: str, modified: int) -> None:
@@ -130,17 +137,22 @@ def set_modified(path: str, modified: int) -> None:
         os.utime(path, ns=(modified, modified), follow_symlinks=False)
 
 
-def overwrite_end(path: str, position: int, data: bytes | memoryview) -> None:
-    """Let an existing file go on with ``data`` from ``position`` on and end there, durably."""
-    view = memoryview(data)
+def rewrite_end(path: str, position: int, pieces: Iterable[memoryview], modified: int) -> None:
+    """Let an existing file go on with ``pieces`` from ``position`` on and end there, durably.
+
+    ``modified``: the time of its last change (ns), which stays what it was.
+    """
     with _errors_at(path):
         descriptor = os.open(path, _OLD)
         try:
-            end = position + len(view)
-            while view:
-                count = os.pwrite(descriptor, view, end - len(view))
-                view = view[count:]
-            os.ftruncate(descriptor, end)
+            for piece in pieces:
+                view = piece
+                while view:
+                    count = os.pwrite(descriptor, view, position)
+                    view = view[count:]
+                    position += count
+            os.ftruncate(descriptor, position)
+            os.utime(descriptor, ns=(modified, modified))
             os.fsync(descriptor)
         finally:
             os.close(descriptor)

@@ -18,11 +18,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadThrough:
-    """``sha256`` of the whole log, ``kept_sha256`` of the bytes up to ``recovery.end``; both in hexadecimal."""
+    """``sha256`` of the whole log, in hexadecimal."""
 
     recovery: Recovery
     sha256: str
-    kept_sha256: str
+    _kept: _Hash
+
+    @property
+    def kept_sha256(self) -> str:
+        """Of the bytes up to ``recovery.end``."""
+        return self._kept.hexdigest()
+
+    def kept(self) -> _Hash:
+        """The digest of these bytes, to go on with."""
+        return self._kept.copy()
 
 
 def read_through(source: Source, recovery: SegmentRecovery, copy: NewFile | None = None) -> ReadThrough:
@@ -57,13 +66,13 @@ def read_through(source: Source, recovery: SegmentRecovery, copy: NewFile | None
     result = recovery.finish(walk.stop, walk.bad_length)
     whole = kept.copy()
     _digest_rest(source, source.size, result.end, whole)
-    return ReadThrough(result, whole.hexdigest(), kept.hexdigest())
+    return ReadThrough(result, whole.hexdigest(), kept)
 
 
-def file_sha256(source: Source) -> str:
-    """Of a whole file, in hexadecimal."""
+def start_sha256(source: Source, size: int) -> str:
+    """Of the first ``size`` bytes of a file, in hexadecimal."""
     digest = hashlib.sha256()
-    _digest_rest(source, source.size or 0, 0, digest)
+    _digest_rest(source, size, 0, digest)
     return digest.hexdigest()
 
 
