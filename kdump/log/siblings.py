@@ -71,8 +71,7 @@ def read_leader_epochs(path: str) -> list[EpochEntry]:
     except KdumpError:
         return []
     is_rising = all(
-        before.epoch < after.epoch and before.start_offset <= after.start_offset
-        for before, after in pairwise(entries)
+        before.epoch < after.epoch and before.start_offset <= after.start_offset for before, after in pairwise(entries)
     )
     return entries if is_rising else []
 
