@@ -27,13 +27,12 @@ from kdump.checks.siblings import (
 )
 from kdump.checks.summary import SegmentSummary
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.format.index import OffsetEntry, parse_offset_index, used_entries
-from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
 from kdump.log.lock import is_held
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory, sibling
 from kdump.log.partition import segment_files, segments_behind
+from kdump.log.siblings import read_offset_index, read_snapshot
 from kdump.log.source import STDIN, Source, open_source, read_whole, reads_once
 
 _COORDINATOR_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -125,7 +124,7 @@ class Verification:
         """Segments of one partition in order; ``folder``: all of its directory. Returns what they cover."""
         directory = os.path.dirname(os.path.abspath(segments[0]))
         topic, _ = parse_partition_directory(os.path.basename(directory)) or ("", 0)
-        ordered = OrderedChecks(producers=_snapshot_at(segments[0]) or (), is_coordinator=topic in _COORDINATOR_TOPICS)
+        ordered = OrderedChecks(producers=read_snapshot(segments[0]), is_coordinator=topic in _COORDINATOR_TOPICS)
         seen = _Partition()
         for number, segment in enumerate(segments):
             behind = segments[number + 1 :] or _behind(segment)
@@ -154,7 +153,7 @@ class Verification:
         is_live = not behind and path != STDIN and is_held(log_directory)
         rows = BatchTable()
         holes: list[tuple[int, int]] = []
-        found_behind = Behind(_index_entries(path, base_offset), _base_offset(behind[0]) if behind else None)
+        found_behind = Behind(read_offset_index(path, base_offset), _base_offset(behind[0]) if behind else None)
         recovery = None
         with self._open(path) as source:
             for finding in check_segment(
@@ -165,7 +164,7 @@ class Verification:
                 yield _counted(_while_live(finding, is_live), path, counts)
             size = source.size
             if counts[Severity.ERROR] and size is not None and base_offset is not None:
-                producers = ProducerStates.from_snapshot(_snapshot_at(path))
+                producers = ProducerStates.from_snapshot(read_snapshot(path))
                 recovery = recover(source, base_offset, producers, want_indexes=False)
         seen.add(rows, is_compacted=ordered.is_compacted)
         # An empty log is clean, whatever lies beside it.
@@ -231,32 +230,6 @@ def _behind(path: str) -> list[str]:
     """The segments behind a single file, where it lies among others."""
     name = None if path == STDIN else parse_file_name(path)
     return segments_behind(path) if name is not None and not name.state else []
-
-
-def _index_entries(path: str, base_offset: int | None) -> list[OffsetEntry]:
-    """The used entries of the .index beside a log, as far as their positions rise."""
-    if base_offset is None:
-        return []
-    try:
-        entries = parse_offset_index(read_whole(sibling(path, Kind.INDEX)), base_offset)
-    except KdumpError:
-        return []
-    rising: list[OffsetEntry] = []
-    for _, entry in used_entries(entries, base_offset):
-        if rising and entry.position <= rising[-1].position:
-            break
-        rising.append(entry)
-    return rising
-
-
-def _snapshot_at(path: str) -> list[ProducerEntry]:
-    """The producers at a segment's base offset; none without a sound snapshot."""
-    if path == STDIN or parse_file_name(path) is None:
-        return []
-    try:
-        return parse_snapshot(read_whole(sibling(path, Kind.SNAPSHOT)))
-    except KdumpError:
-        return []
 
 
 def verify(path: str, *, deep: bool = True) -> Iterator[Finding]:

@@ -1,0 +1,45 @@
+"""Which offsets a segment can hold: what its name and the next segment's allow, unless the batches say otherwise."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.format.batch import MAX_INT32
+from kdump.mend.restore import first_offsets
+from kdump.mend.surroundings import Surroundings
+
+
+def in_range(rows: NDArray[np.void], around: Surroundings) -> NDArray[np.bool_]:
+    """Which of the good batches ``rows`` (in file order) have offsets that one segment can hold, shape (rows,).
+
+    The name is believed, unless batches that it cannot hold go on where the batch beside them in the file ends, or no
+    batch fits it: then the 2^31 offsets count that hold the most records. Source: issue 7 point 3; recovery.md rule 3.
+    """
+    first, last = first_offsets(rows), rows["last_offset"].astype(np.int64)
+    possible = (first >= 0) & (first <= last) & (last - first <= MAX_INT32)
+    base = around.base_offset
+    if base is not None:
+        fits = possible & (first >= base) & (last - base <= MAX_INT32)
+        if fits.any():
+            goes_on = first[1:] == last[:-1] + 1
+            is_vouched = np.concatenate((goes_on, [False])) | np.concatenate(([False], goes_on))
+            possible &= fits | is_vouched
+    if around.next_base is not None:
+        ends_before = possible & (last < around.next_base)
+        possible = ends_before if ends_before.any() else possible
+    if possible.any() and last[possible].max() - first[possible].min() > MAX_INT32:
+        possible &= _fullest(first, last, rows["record_count"], possible)
+    return possible
+
+
+def _fullest(
+    first: NDArray[np.int64], last: NDArray[np.int64], records: NDArray[np.int32], possible: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Which batches lie in the 2^31 offsets, from the start of one on, that hold the most records of ``possible``."""
+    order = np.flatnonzero(possible)[np.argsort(first[possible], kind="stable")]
+    starts = first[order]
+    total = np.concatenate(([0], np.cumsum(np.maximum(records[order].astype(np.int64), 0))))
+    upto = np.searchsorted(starts, starts + MAX_INT32, side="right")
+    start = int(starts[np.argmax(total[upto] - total[:-1])])
+    return np.asarray((first >= start) & (last - start <= MAX_INT32))
