@@ -14,8 +14,9 @@ from kdump.engine.repair import Repair, RepairOptions, undo_repair
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
-from kdump.mend.plan import Way
-from kdump.mend.planning import Settings
+from kdump.mend.pieces import TxnPolicy
+from kdump.mend.plan import Settings, Way
+from kdump.mend.salvage import SalvageOptions
 from kdump.writers.blocks import escaped
 from kdump.writers.repairs import plan_text
 
@@ -38,7 +39,20 @@ Examples:
     help="Undo the repair in place that wrote this manifest.",
 )
 @click.option("--like-broker", "way", flag_value="like-broker", help="End the log where a broker's recovery cuts it.")
+@click.option("--salvage", "way", flag_value="salvage", help="Keep every good batch, also behind damage.")
 @click.option("--indexes", "way", flag_value="indexes", help="Rebuild index files of good logs, nothing else.")
+@click.option("--deep", is_flag=True, help="With --salvage: drop batches whose records do not decode, too.")
+@click.option(
+    "--hold-offsets/--no-hold-offsets",
+    default=True,
+    help="With --salvage: put empty batches over lost offsets, so that none is given out again (default).",
+)
+@click.option(
+    "--txn",
+    type=click.Choice([policy.value for policy in TxnPolicy]),
+    help="With --salvage: what becomes of transactions whose end is lost. [default: leave; in place: none]",
+)
+@click.option("--correct", is_flag=True, help="With --salvage: flip a bit back where that explains a wrong CRC.")
 @click.option("--first-segment", is_flag=True, help="The segment is the first of its log: no producer is known before.")
 @click.option(
     "--index-interval-bytes",
@@ -84,6 +98,13 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
         in_place,
         given["backup_dir"],
         given["force"],
+        SalvageOptions(
+            deep=given["deep"],
+            hold_offsets=given["hold_offsets"],
+            correct=given["correct"],
+            transactions=TxnPolicy(given["txn"] or TxnPolicy.LEAVE),
+        ),
+        given["txn"] is not None,
     )
     job = Repair(
         options,
@@ -99,9 +120,11 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
     for path in paths:
         try:
             for plan in job.path(path):
-                is_done = (in_place or output is not None) and plan.failed is None
+                is_done = (in_place or output is not None) and not plan.is_refused
                 left |= not is_done and plan.has_changes
-                console.out.write(plan_text(plan, is_done=is_done).encode("utf-8", "surrogateescape"))
+                console.out.write(
+                    plan_text(plan, is_done=is_done, color=console.color).encode("utf-8", "surrogateescape")
+                )
         except KdumpError as error:
             fail(error.located(path))
     console.close()

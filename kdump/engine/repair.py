@@ -13,14 +13,15 @@ from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.partition import segment_files
 from kdump.log.source import STDIN, Source, open_source, reads_once
 from kdump.mend.copies import CopyWriter
-from kdump.mend.inplace import prepare_like_broker
+from kdump.mend.inplace import prepare_like_broker, prepare_salvage
 from kdump.mend.journal import check_unchanged, clear_unprepared, finish, undo, unfinished
 from kdump.mend.manifest import Manifest, read_manifest
 from kdump.mend.partitionfiles import PartitionFiles
 from kdump.mend.place import log_directory_above, place_of
-from kdump.mend.plan import PartitionPlan, Way
-from kdump.mend.planning import Planner, Settings
+from kdump.mend.plan import PartitionPlan, Settings, Way
+from kdump.mend.planner import Planner
 from kdump.mend.preparation import Preparation
+from kdump.mend.salvage import SalvageOptions
 from kdump.mend.staging import Staging
 
 
@@ -30,7 +31,7 @@ class RepairOptions:
 
     ``way`` None: nothing in particular. ``output``: the directory for repaired copies, None: none are written.
     ``in_place``: repair the files themselves; ``backup``: where their originals go, None: into the partition;
-    ``force``: also where nobody can tell whether a broker runs.
+    ``force``: also where nobody can tell whether a broker runs. ``salvaging``: how logs are salvaged.
     """
 
     way: Way | None = None
@@ -39,6 +40,9 @@ class RepairOptions:
     in_place: bool = False
     backup: str | None = None
     force: bool = False
+    salvaging: SalvageOptions = field(default_factory=SalvageOptions)
+    decides_transactions: bool = False
+    """``salvaging`` says what is done about transactions whose end is lost."""
 
 
 class Repair:
@@ -91,7 +95,10 @@ class Repair:
         return self._planner().partition(target, segments, is_whole=is_whole)
 
     def _planner(self, copies: CopyWriter | None = None) -> Planner:
-        return Planner(self._way, self._options.settings, self._open, copies)
+        """Salvage costs a look at every record; it is left out where another way is gone at once."""
+        is_plan = self._options.output is None and not self._options.in_place
+        salvaging = self._options.salvaging if is_plan or self._way is Way.SALVAGE else None
+        return Planner(self._way, self._options.settings, self._open, salvaging=salvaging, copies=copies)
 
     def _copy(self, output: str, target: str, segments: list[str], *, is_whole: bool) -> PartitionPlan:
         above = log_directory_above(output)
@@ -102,16 +109,23 @@ class Repair:
         with Staging(output) as staging:
             staging.refuse_existing([name] if is_whole else [])
             copies = CopyWriter(staging)
-            plan = self._planner(copies).partition(target, segments, is_whole=is_whole)
-            if plan.failed is None:
-                if is_whole:
-                    end = plan.segments[-1].recovered.recovery.next_offset
-                    loss = plan.broker_loss()
-                    end = loss.end_offset if loss is not None else end
-                    copies.write_others(PartitionFiles.of(target), end_offset=end, sound_up_to=end)
-                    staging.commit_directory(name)
-                else:
-                    staging.commit_files()
+            if self._way is Way.SALVAGE:
+                plan = self._planner().partition(target, segments, is_whole=is_whole)
+                self._refuse(plan)
+                for segment in plan.segments:
+                    copies.write_salvaged(segment, self._options.settings)
+                    segment.stamp.check(segment.path)
+            else:
+                plan = self._planner(copies).partition(target, segments, is_whole=is_whole)
+                self._refuse(plan)
+            if plan.is_refused:
+                return plan
+            if is_whole:
+                end, sound = plan.ends()
+                copies.write_others(PartitionFiles.of(target), end_offset=end, sound_up_to=sound)
+                staging.commit_directory(name)
+            else:
+                staging.commit_files()
         return plan
 
     def _in_place(self, target: str, segments: list[str], *, is_whole: bool) -> PartitionPlan:
@@ -132,23 +146,37 @@ class Repair:
             segments = [segment for segment in segments if os.path.lexists(segment)]
             plan = self._planner().partition(target, segments, is_whole=is_whole)
             self._refuse(plan)
-            if plan.has_changes and plan.failed is None:
+            if plan.has_changes and not plan.is_refused:
                 self._repair(plan)
         return plan
 
     def _refuse(self, plan: PartitionPlan) -> None:
-        behind = plan.good_behind_damage
-        if self._options.way is None and behind.batches:
+        """Raises KdumpError REPAIR_REFUSED for what nobody has decided."""
+        options, behind = self._options, plan.good_behind_damage
+        if options.in_place and options.way is None and behind.batches:
             raise _refused(
                 f"{behind.batches:,} good batches with {behind.records:,} records lie behind the damage; --like-broker "
                 "cuts them off, --salvage keeps them",
                 plan.target,
             )
+        if options.in_place and self._way is Way.SALVAGE and plan.undecided and not options.decides_transactions:
+            named = "; ".join(
+                f"producer {touched.producer_id} from offset {touched.first_offset} on" for touched in plan.undecided
+            )
+            raise _refused(f"transactions whose end is not known touch a hole ({named}): --txn decides", plan.target)
+        if self._way is Way.SALVAGE and plan.place.is_metadata:
+            raise _refused(
+                "the metadata of a cluster are not salvaged: a record left out makes another cluster", plan.target
+            )
+        if self._way is Way.INDEXES and plan.is_damaged:
+            damaged = next(segment for segment in plan.segments if segment.is_cut or segment.fails)
+            raise _refused("the log is damaged; --indexes rebuilds those of good logs only", damaged.path)
 
     def _repair(self, plan: PartitionPlan) -> None:
         preparation = Preparation(plan.place.directory, self._options.backup)
         try:
-            prepare_like_broker(plan, preparation, self._options.settings)
+            prepare = prepare_salvage if self._way is Way.SALVAGE else prepare_like_broker
+            prepare(plan, preparation, self._options.settings)
             for segment in plan.segments:
                 segment.stamp.check(segment.path)
             manifest = preparation.begin(self._way.value, [])

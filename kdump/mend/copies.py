@@ -8,8 +8,10 @@ from kdump.kafka.recover import Outcome
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.source import read_whole
 from kdump.mend.disk import NewFile
-from kdump.mend.likebroker import Recovered
+from kdump.mend.likebroker import Recovered, recover_log
+from kdump.mend.mendedsource import MendedSource
 from kdump.mend.partitionfiles import PartitionFiles, epochs_up_to
+from kdump.mend.plan import SegmentPlan, Settings
 from kdump.mend.staging import Staging
 
 
@@ -43,6 +45,17 @@ class CopyWriter:
             self._staging.write(sibling(name, kind), data, status)
         if recovered.keeps_txn_index and had:
             self._staging.write(sibling(name, Kind.TXN_INDEX), read_whole(old), os.stat(old))
+
+    def write_salvaged(self, segment: SegmentPlan, settings: Settings) -> None:
+        """A log as salvage leaves it, and its index files."""
+        log = segment.salvaged
+        if log is None:
+            raise ValueError("salvage was not asked for")
+        copy = self.open(segment.path, f"{log.base_offset:020d}{Kind.LOG.value}" if segment.mended else None)
+        with MendedSource(segment.path, log) as source:
+            producers, interval = segment.producers.copy(), settings.index_interval
+            recovered = recover_log(source, log.base_offset, producers, index_interval=interval, copy=copy)
+        self.close(segment.path, copy, recovered)
 
     def write_others(self, files: PartitionFiles, *, end_offset: int, sound_up_to: int) -> None:
         """The files that belong to no single segment.

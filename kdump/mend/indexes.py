@@ -18,6 +18,11 @@ from kdump.log.source import Source, read_whole
 INDEX_KINDS: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
 
 
+def has_txn_index(path: str) -> bool:
+    """There is a .txnindex beside the log ``path``."""
+    return os.path.lexists(sibling(path, Kind.TXN_INDEX))
+
+
 def unfit_indexes(
     source: Source, base_offset: int, *, is_closed: bool, aborted: Sequence[AbortedTxn] | None
 ) -> set[Kind]:

@@ -106,6 +106,10 @@ def undo(path: str, manifest: Manifest) -> None:
         _remove(os.path.join(manifest.directory, change.name))
     for change in (*logs, *others):
         _restore(manifest, change)
+    for change in manifest.files:
+        # Also of a file that went and came back with the same content.
+        if change.before is not None:
+            disk.set_modified(os.path.join(manifest.directory, change.name), change.before.modified)
     for directory in {os.path.dirname(os.path.join(manifest.directory, change.name)) for change in wrong}:
         disk.sync_directory(directory)
     for change in wrong:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kdump.kafka.recover import Outcome, Recovery, SegmentRecovery
+from kdump.kafka.recover import Recovery, SegmentRecovery
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE, IndexBuilder
 from kdump.log.names import Kind
 from kdump.log.source import Source
 from kdump.mend.disk import NewFile
-from kdump.mend.pieces import Dropped, MendedLog, Origin, Piece
 from kdump.mend.producersat import ProducersAt, WatchedProducers
 from kdump.mend.readthrough import ReadThrough, read_through
 
@@ -50,14 +49,6 @@ class Recovered:
     def without_indexes(self) -> Recovered:
         """The same; the contents of the index files are forgotten."""
         return replace(self, read=replace(self.read, recovery=replace(self.recovery, indexes=None)))
-
-    def log(self, path: str, base_offset: int) -> MendedLog:
-        """What is left of the log ``path``."""
-        recovery = self.recovery
-        size, end = recovery.size, recovery.end if recovery.outcome is Outcome.TRUNCATED else recovery.size
-        kept = Piece(Origin.KEPT, path, 0, end, (), b"", base_offset, recovery.next_offset - 1, 0, 0)
-        dropped = Dropped(end, size - end, None, None, 0, 0, recovery.cut.message if recovery.cut else "")
-        return MendedLog(base_offset, (kept,) if end else (), (dropped,) if end < size else ())
 
 
 def recover_log(

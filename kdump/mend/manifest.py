@@ -87,7 +87,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """
+    """A repair in place.
 
     ``directory`` of the partition and ``backup`` with the originals are absolute; ``created`` is ISO 8601, UTC;
     ``logs`` says of each log what was kept, dropped, restored and made (see ``kdump.mend.account``).

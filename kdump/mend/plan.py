@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from kdump.kafka.recover import Outcome
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.names import Kind
 from kdump.mend.likebroker import Recovered
-from kdump.mend.pieces import MendedLog
+from kdump.mend.pieces import MendedLog, Origin, TouchedTransaction
 from kdump.mend.place import Place
 from kdump.mend.producersat import ProducersAt
 from kdump.mend.sound import SoundData
@@ -27,6 +28,17 @@ class Way(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Settings:
+    """What the segments are taken for.
+
+    ``index_interval``: the broker's index.interval.bytes. ``first_segment``: nothing is before the first one.
+    """
+
+    index_interval: int = DEFAULT_INDEX_INTERVAL
+    first_segment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentPlan:
     """One segment.
 
@@ -39,6 +51,7 @@ class SegmentPlan:
         behind: what good data the log holds behind the place where recovery ends.
         end_offset: behind the last offset of the log, those of damaged batches at its end included.
         salvaged: what salvage makes of it, None where that was not asked for.
+        mended: what recovery makes of that, None where it is the log itself.
         rebuilt: the index files to be written, those of a log that is cut too.
         is_behind_cut: recovery of the whole log would not come to it: a segment before it is cut.
     """
@@ -51,6 +64,7 @@ class SegmentPlan:
     behind: SoundData
     end_offset: int
     salvaged: MendedLog | None
+    mended: Recovered | None
     rebuilt: frozenset[Kind]
     is_behind_cut: bool
 
@@ -58,6 +72,22 @@ class SegmentPlan:
     def is_cut(self) -> bool:
         """Recovery cuts the log."""
         return self.recovered.recovery.outcome is Outcome.TRUNCATED
+
+    @property
+    def sound_up_to(self) -> int:
+        """The first offset of which something changes when the log is salvaged."""
+        log = self.salvaged
+        position, offset = 0, self.base_offset
+        for piece in log.pieces if log is not None else ():
+            if (piece.origin, piece.path, piece.position) != (Origin.KEPT, self.path, position):
+                break
+            position, offset = position + piece.length, piece.last_offset + 1
+        return offset
+
+    @property
+    def is_salvaged(self) -> bool:
+        """Salvage makes another log of it."""
+        return self.mended is not None
 
     @property
     def fails(self) -> bool:
@@ -85,13 +115,20 @@ class Loss:
 class PartitionPlan:
     """A partition, or one segment of it.
 
-    ``target``: the PATH, ``is_whole``: that is the partition's directory.
+    ``way`` is the one that is asked for, ``target`` the PATH, ``is_whole``: that is the partition's directory.
     """
 
+    way: Way
     target: str
     place: Place
     is_whole: bool
     segments: tuple[SegmentPlan, ...]
+
+    @property
+    def undecided(self) -> list[TouchedTransaction]:
+        """Transactions whose end may lie in a hole, and about which nothing is known."""
+        logs = [segment.salvaged for segment in self.segments if segment.salvaged is not None]
+        return [touched for log in logs for touched in log.transactions if touched.outcome.is_undecided]
 
     @property
     def failed(self) -> SegmentPlan | None:
@@ -106,7 +143,28 @@ class PartitionPlan:
     @property
     def has_changes(self) -> bool:
         """Something is to be done."""
-        return self.is_damaged or any(segment.rebuilt for segment in self.segments)
+        if any(segment.rebuilt for segment in self.segments):
+            return True
+        return any(segment.is_salvaged for segment in self.segments) if self.way is Way.SALVAGE else self.is_damaged
+
+    @property
+    def is_refused(self) -> bool:
+        """The way that is asked for leads nowhere."""
+        if self.way is Way.SALVAGE:
+            return any(
+                segment.mended and segment.mended.recovery.outcome is not Outcome.UNCHANGED for segment in self.segments
+            )
+        return self.failed is not None
+
+    def ends(self) -> tuple[int, int]:
+        """The log end offset afterwards, and the offset up to which nothing of the log changes."""
+        loss = self.salvage_loss() if self.way is Way.SALVAGE else self.broker_loss()
+        if loss is None:
+            raise ValueError("there is no such way")
+        if self.way is not Way.SALVAGE:
+            return loss.end_offset, loss.end_offset
+        changed = next((segment for segment in self.segments if segment.is_salvaged), None)
+        return loss.end_offset, loss.end_offset if changed is None else changed.sound_up_to
 
     @property
     def good_behind_damage(self) -> SoundData:
@@ -135,4 +193,19 @@ class PartitionPlan:
             ((end, end_before - 1),) if end_before > end else (),
             len(removed),
             end,
+        )
+
+    def salvage_loss(self) -> Loss | None:
+        """What salvage costs; None where it was not worked out."""
+        logs = [segment.salvaged for segment in self.segments if segment.salvaged is not None]
+        if len(logs) < len(self.segments):
+            return None
+        dropped = [extent for log in logs for extent in log.dropped]
+        return Loss(
+            sum(extent.length for extent in dropped),
+            sum(extent.records for extent in dropped),
+            sum(extent.batches for extent in dropped),
+            tuple((lost.first_offset, lost.last_offset) for log in logs for lost in log.lost),
+            sum(not log.pieces and segment.stamp.size > 0 for log, segment in zip(logs, self.segments, strict=True)),
+            max(log.end_offset for log in logs),
         )

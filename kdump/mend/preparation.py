@@ -131,6 +131,11 @@ class Preparation:
         disk.write_file(self.new_path(name), data, like, keep_owner=True)
         self.made(name, hashlib.sha256(data).hexdigest())
 
+    def link(self, name: str) -> None:
+        """A file that stays gets a second name among the new ones."""
+        if not disk.link(os.path.join(self.directory, name), self.new_path(name)):
+            journal.copy_file(os.path.join(self.directory, name), self.new_path(name))
+
     def new_path(self, name: str) -> str:
         """Where a new file waits."""
         return os.path.join(self.journal, NEW, name)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kdump.codes import KdumpError
+from kdump.codes import Codes, KdumpError
 from kdump.format.batch import BatchHeader
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.kafka.producers import CompletedTxn, ProducerStates
@@ -45,6 +45,10 @@ class ProducersAt:
     states: WatchedProducers
     is_known: bool
 
+    def copy(self) -> ProducersAt:
+        """An independent copy."""
+        return ProducersAt(self.states.copy(), self.is_known)
+
 
 def producers_at(path: str, opened: Callable[[str], Source] = open_source) -> ProducersAt:
     """The producers at the base offset of the segment ``path``.
@@ -54,15 +58,15 @@ def producers_at(path: str, opened: Callable[[str], Source] = open_source) -> Pr
         opened: opens a log.
     """
     before = _before(path)
-    base_offset = _base_offset(path)
+    base_offset = base_offset_of(path)
     replayed: list[str] = []
     for segment in (path, *reversed(before)):
         replayed[:0] = [] if segment == path else [segment]
         entries = _snapshot(sibling(segment, Kind.SNAPSHOT))
         if entries is not None:
-            states = WatchedProducers.from_snapshot(entries, _base_offset(segment))
+            states = WatchedProducers.from_snapshot(entries, base_offset_of(segment))
             return ProducersAt(states, _replay(states, replayed, base_offset, opened))
-    starts_at_zero = _base_offset((*before, path)[0]) == 0
+    starts_at_zero = base_offset_of((*before, path)[0]) == 0
     states = WatchedProducers(0 if starts_at_zero else base_offset)
     return ProducersAt(states, _replay(states, replayed, base_offset, opened) and starts_at_zero)
 
@@ -71,13 +75,6 @@ def _before(path: str) -> list[str]:
     segments = segments_around(path)
     named = [segment for segment in segments if (name := parse_file_name(segment)) and name.base_offset is not None]
     return named[: named.index(path)] if path in named else []
-
-
-def _base_offset(path: str) -> int:
-    name = parse_file_name(path)
-    if name is None or name.base_offset is None:
-        raise ValueError(f"{path} has no base offset")
-    return name.base_offset
 
 
 def _snapshot(path: str) -> list[ProducerEntry] | None:
@@ -90,7 +87,7 @@ def _snapshot(path: str) -> list[ProducerEntry] | None:
 
 def _replay(states: WatchedProducers, segments: list[str], end: int, opened: Callable[[str], Source]) -> bool:
     """Add what the segments hold; False where one of them is damaged, or does not reach the next."""
-    bases = [*map(_base_offset, segments), end]
+    bases = [*map(base_offset_of, segments), end]
     for number, segment in enumerate(segments):
         try:
             with opened(segment) as source:
@@ -114,3 +111,11 @@ def _replay_segment(states: WatchedProducers, source: Source, base_offset: int) 
                 break
     result = recovery.finish(walk.stop, walk.bad_length)
     return result.next_offset if result.failure is None and result.end == size else None
+
+
+def base_offset_of(path: str) -> int:
+    """Of a log's name. Raises KdumpError NAME."""
+    name = parse_file_name(path)
+    if name is None or name.base_offset is None:
+        raise KdumpError(Codes.NAME, Codes.NAME.value.title, path=path)
+    return name.base_offset

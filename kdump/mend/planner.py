@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from kdump.codes import Codes, KdumpError
 from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, parse_header
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.kafka.recover import Outcome, Recovery
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
-from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.names import Kind
 from kdump.log.partition import segments_behind
 from kdump.log.source import Source, open_source
 from kdump.mend.copies import CopyWriter
-from kdump.mend.indexes import differing, unfit_indexes
+from kdump.mend.indexes import differing, has_txn_index, unfit_indexes
 from kdump.mend.likebroker import Recovered, recover_log
+from kdump.mend.mendedsource import MendedSource
+from kdump.mend.pieces import MendedLog
 from kdump.mend.place import place_of
-from kdump.mend.plan import PartitionPlan, SegmentPlan, Way
-from kdump.mend.producersat import ProducersAt, WatchedProducers, producers_at
+from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
+from kdump.mend.producersat import ProducersAt, WatchedProducers, base_offset_of, producers_at
+from kdump.mend.salvage import SalvageOptions, salvage
 from kdump.mend.sound import SoundData, sound_data
 from kdump.mend.stamp import Stamp
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the segments are taken for.
-
-    ``index_interval``: the broker's index.interval.bytes. ``first_segment``: nothing is before the first one.
-    """
-
-    index_interval: int = DEFAULT_INDEX_INTERVAL
-    first_segment: bool = False
+from kdump.mend.surroundings import look_around
 
 
 class ProducerHistory:
@@ -68,6 +58,7 @@ class Planner:
         way: what is asked for; INDEXES has every index file rebuilt that is not as recovery would make it.
         settings: see Settings.
         opened: opens a log.
+        salvaging: how logs are salvaged, None: that is not asked for.
         copies: writes what recovery keeps, while it is read; the plan then tells what was done.
     """
 
@@ -76,11 +67,14 @@ class Planner:
         way: Way,
         settings: Settings,
         opened: Callable[[str], Source] = open_source,
+        *,
+        salvaging: SalvageOptions | None = None,
         copies: CopyWriter | None = None,
     ) -> None:
         self._way = way
         self._settings = settings
         self._open = opened
+        self._salvaging = salvaging
         self._copies = copies
 
     def partition(self, target: str, segments: Sequence[str], *, is_whole: bool) -> PartitionPlan:
@@ -101,28 +95,48 @@ class Planner:
             is_closed = number + 1 < len(segments) or bool(segments_behind(path))
             plans.append(plan := self._segment(path, history, is_closed=is_closed, is_behind_cut=is_behind_cut))
             is_behind_cut |= is_whole and self._way is not Way.INDEXES and (plan.is_cut or plan.fails)
-        return PartitionPlan(target, place_of(os.path.dirname(segments[0])), is_whole, tuple(plans))
+        return PartitionPlan(self._way, target, place_of(os.path.dirname(segments[0])), is_whole, tuple(plans))
 
     def _segment(self, path: str, history: ProducerHistory, *, is_closed: bool, is_behind_cut: bool) -> SegmentPlan:
         base_offset = base_offset_of(path)
         stamp = Stamp.of(path)
         producers = history.at(path, base_offset)
-        before = ProducersAt(producers.states.copy(), producers.is_known)
+        before = producers.copy()
         with self._open(path) as source:
             recovered = self._recover(source, base_offset, producers, is_wanted=not is_behind_cut)
             recovery = recovered.recovery
             is_good = recovery.outcome is Outcome.UNCHANGED
-            history.hand_on(recovered, is_known=producers.is_known and is_good)
             behind = SoundData()
             if is_behind_cut or not is_good:
                 behind = sound_data(source, 0 if is_behind_cut else recovery.end)
             ends = (recovery.next_offset, torn_end(source, recovery), (behind.last_offset or 0) + 1)
+            salvaged = self._salvage(source, before)
+            mended = self._mended(path, stamp, base_offset, salvaged, before)
+            history.hand_on(mended or recovered, is_known=producers.is_known and is_good and mended is None)
             rebuilt: frozenset[Kind] = frozenset()
-            if not (is_behind_cut or recovery.outcome is Outcome.FAILED):
+            is_left = is_behind_cut and self._way is Way.LIKE_BROKER
+            if not is_left and recovery.outcome is not Outcome.FAILED:
                 rebuilt = frozenset(self._unlike(source, recovered, is_closed=is_closed))
         stamp.check(path)
         kept = recovered.without_indexes() if is_good else recovered
-        return SegmentPlan(path, base_offset, stamp, before, kept, behind, max(ends), None, rebuilt, is_behind_cut)
+        return SegmentPlan(
+            path, base_offset, stamp, before, kept, behind, max(ends), salvaged, mended, rebuilt, is_behind_cut
+        )
+
+    def _salvage(self, source: Source, producers: ProducersAt) -> MendedLog | None:
+        if self._salvaging is None:
+            return None
+        return salvage(source, look_around(source.path, producers.states.copy()), self._salvaging)
+
+    def _mended(
+        self, path: str, stamp: Stamp, base_offset: int, salvaged: MendedLog | None, producers: ProducersAt
+    ) -> Recovered | None:
+        """What recovery makes of a log that salvage changed."""
+        if salvaged is None or salvaged.is_copy_of(path, stamp.size, base_offset):
+            return None
+        with MendedSource(path, salvaged, self._open) as source:
+            interval = self._settings.index_interval
+            return recover_log(source, salvaged.base_offset, producers.copy(), index_interval=interval)
 
     def _recover(self, source: Source, base_offset: int, producers: ProducersAt, *, is_wanted: bool) -> Recovered:
         interval = self._settings.index_interval
@@ -143,19 +157,6 @@ class Planner:
         # A sound index of a running broker is not quite the one that recovery makes.
         aborted = None if recovered.keeps_txn_index else _aborted(recovered)
         return unlike & unfit_indexes(source, base_offset_of(path), is_closed=is_closed, aborted=aborted)
-
-
-def base_offset_of(path: str) -> int:
-    """Of a log's name. Raises KdumpError NAME."""
-    name = parse_file_name(path)
-    if name is None or name.base_offset is None:
-        raise KdumpError(Codes.NAME, Codes.NAME.value.title, path=path)
-    return name.base_offset
-
-
-def has_txn_index(path: str) -> bool:
-    """There is a .txnindex beside the log ``path``."""
-    return os.path.lexists(sibling(path, Kind.TXN_INDEX))
 
 
 def _aborted(recovered: Recovered) -> list[AbortedTxn]:
