@@ -123,8 +123,8 @@ class _Text:
         above = escaped(place.log_directory or "")
         if place.is_metadata:
             yield (
-                f"{self._target}: the metadata of a cluster are not repaired in place: move the directory away and let this "
-                "node fetch them from the other voters, or start from the newest good .checkpoint"
+                f"{self._target}: the metadata of a cluster are not repaired in place: move the directory away and let "
+                "this node fetch them from the other voters, or start from the newest good .checkpoint"
             )
         elif place.lock is LockState.HELD:
             yield f"{above}: a broker holds the lock; stop it before repairing in place"
