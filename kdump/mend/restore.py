@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.checks.table import UNKNOWN_OFFSET, BatchRow
-from kdump.format.batch import MAX_INT32
+from kdump.format.batch import DELETE_HORIZON, MAX_INT32
 from kdump.format.index import OffsetEntry
 from kdump.mend.chain import heaviest_chain
 from kdump.mend.entry import Entry
@@ -23,11 +23,15 @@ from kdump.mend.surroundings import Surroundings
 
 Column = NDArray[np.int64]
 
-_NEIGHBOURS: Final = "the only offset that its neighbours leave"
+NEIGHBOURS: Final = "the only offset that its neighbours leave"
+ONE_BIT: Final = "one flipped bit away, and the only such offset that its neighbours leave"
 _ADJACENT: Final = "the batch beside it ends or begins there, and the log has no gaps"
 _INDEXED: Final = "the .index has it at this position"
 _SEQUENCES: Final = "the producer's sequence numbers account for every offset here"
 _LAST: Final = 2**63 - 1
+_OFFSET_BITS: Final = 63
+_IMPLAUSIBLE_GAP: Final = 1 << 16
+"""Offsets that are not missing between two batches of a log that else has no gaps."""
 
 
 def first_offsets(rows: NDArray[np.void]) -> Column:
@@ -55,6 +59,30 @@ def misplaced(rows: NDArray[np.void], around: Surroundings) -> dict[int, int]:
     own = (first[numbers] <= end) & (last[numbers] >= start)
     is_free = claims == own
     return dict(zip(numbers[is_free].tolist(), start[is_free].tolist(), strict=True))
+
+
+def jumping_last(rows: NDArray[np.void], around: Surroundings) -> int | None:
+    """The first offset that the last batch should have, when one flipped bit explains that it jumps far ahead.
+
+    ``rows``: good batches in file order. The others must follow on one another without gaps.
+    """
+    if not rows.size or around.next_base is not None or not is_gapless(rows[:-1]):
+        return None
+    first, last = int(first_offsets(rows[-1:])[0]), int(rows["last_offset"][-1])
+    expected = int(rows["last_offset"][-2]) + 1 if rows.size > 1 else around.base_offset
+    if expected is None or first - expected < _IMPLAUSIBLE_GAP:
+        return None
+    stored = first if rows["magic"][-1] >= 2 else last
+    return expected if (stored ^ stored - first + expected).bit_count() == 1 else None
+
+
+def is_gapless(rows: NDArray[np.void]) -> bool:
+    """No offsets are missing between batches that lie side by side, and no records in them: nothing was compacted."""
+    first, last = first_offsets(rows), rows["last_offset"]
+    is_side_by_side = rows["position"][1:] == (rows["position"] + rows["size"])[:-1]
+    is_new = rows["magic"] >= 2
+    cleaned = is_new & ((rows["attributes"] & DELETE_HORIZON != 0) | (rows["record_count"] <= last - first))
+    return not cleaned.any() and bool((first[1:] == last[:-1] + 1)[is_side_by_side].all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +144,11 @@ def _placed(entries: list[Entry], room: Room) -> list[Entry]:
     if not entries or room.taken:
         return []
     if room.end is not None and sum(entry.span for entry in entries) == room.end - room.first:
-        return _in_a_row(entries, room.first, _NEIGHBOURS)
+        return _in_a_row(entries, room.first, NEIGHBOURS)
     placed: list[Entry] = []
     first = room.first
     for number, entry in enumerate(entries):
-        found = _told_offset(entry, room) or _beside(entries, number, room)
+        found = _told_offset(entry, room) or _beside(entries, number, room) or _one_bit_away(entry, room)
         if found is not None and first <= found[0] and found[0] + entry.span <= room.limit:
             placed.append(entry.moved(*found))
             first = found[0] + entry.span
@@ -165,6 +193,17 @@ def _beside(entries: list[Entry], number: int, room: Room) -> tuple[int, str] | 
     if room.behind is not None and room.end is not None and _are_adjacent(entries[number:], None, room.stop):
         found.add(room.end - sum(entry.span for entry in entries[number:]))
     return (found.pop(), _ADJACENT) if len(found) == 1 else None
+
+
+def _one_bit_away(entry: Entry, room: Room) -> tuple[int, str] | None:
+    """(first offset, why) when exactly one flipped bit of the stored offset brings the entry into the room."""
+    if room.end is None:
+        return None
+    row = entry.row
+    stored = row.base_offset if row.magic >= 2 else row.last_offset
+    firsts = (entry.first_offset + (stored ^ 1 << bit) - stored for bit in range(_OFFSET_BITS))
+    possible = [first for first in firsts if room.first <= first and first + entry.span <= room.end]
+    return (possible[0], ONE_BIT) if len(possible) == 1 else None
 
 
 def _are_adjacent(entries: Sequence[Entry], position: int | None, stop: int | None) -> bool:

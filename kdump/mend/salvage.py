@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kdump.checks.table import first_offset, read_columns, row_at
 from kdump.codes import KdumpError
-from kdump.format.batch import CONTROL, DELETE_HORIZON, MAX_INT32
+from kdump.format.batch import CONTROL, MAX_INT32
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source, open_source
 from kdump.mend.chain import heaviest_chain
@@ -28,7 +28,17 @@ from kdump.mend.knownend import known_end
 from kdump.mend.order import fitting
 from kdump.mend.pieces import Lost, MendedLog, Origin, TouchedTransaction, TxnPolicy
 from kdump.mend.range import in_range
-from kdump.mend.restore import Room, first_offsets, fit, misdated, misplaced
+from kdump.mend.restore import (
+    NEIGHBOURS,
+    ONE_BIT,
+    Room,
+    first_offsets,
+    fit,
+    is_gapless,
+    jumping_last,
+    misdated,
+    misplaced,
+)
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import survey
 from kdump.mend.transactions import Touched, TouchedTransactions, contradictions, trusted
@@ -121,11 +131,14 @@ class _Salvage:
         for number in np.flatnonzero(is_good & (rows["magic"] > _NEWEST_MAGIC)).tolist():
             self._change(number, self._entry(number).with_magic(_NEWEST_MAGIC, "the CRC is right for magic 2 only"))
         good = np.flatnonzero(is_good)
-        for number, offset in misplaced(rows[good], self._around).items():
+        places = {number: (offset, NEIGHBOURS) for number, offset in misplaced(rows[good], self._around).items()}
+        last = jumping_last(rows[good], self._around)
+        if last is not None:
+            places[good.size - 1] = last, ONE_BIT
+        for number, place in places.items():
             entry = self._entry(int(good[number]))
             if entry.can_move:
-                why = "the only offset that its neighbours leave"
-                self._change(int(good[number]), entry.moved(offset, why))
+                self._change(int(good[number]), entry.moved(*place))
 
     def _change(self, number: int, entry: Entry) -> None:
         self._restored[number] = entry
@@ -154,7 +167,7 @@ class _Salvage:
         self._draft.entries = [self._restored[number] for number in restored]
         self._kept = kept
         self._base_offset = self._name_for(rows[kept])
-        self._is_gapless = _is_gapless(rows[kept])
+        self._is_gapless = is_gapless(rows[kept])
 
     def _name_for(self, kept: NDArray[np.void]) -> int:
         base = self._around.base_offset
@@ -166,22 +179,28 @@ class _Salvage:
         return base
 
     def _fill(self) -> None:
-        """What lies elsewhere than its offsets belong, then what can be had out of the holes of the chain."""
+        """What can be had out of the holes of the chain, and what lies elsewhere than its offsets belong."""
         survey, rows = self._survey, self._survey.rows
         used = np.zeros(rows.size, np.bool_)
         used[self._kept] = True
         used |= self._copies(used)
-        left = np.flatnonzero(survey.is_good & ~used & self._is_in_segment(rows))
-        moved: list[Entry] = []
-        if left.size:
-            table = self._draft.table().rows
-            taken = first_offsets(table), table["last_offset"].astype(np.int64)
-            found = left[fitting(first_offsets(rows[left]), rows["last_offset"][left].astype(np.int64), *taken)]
-            moved = [replace(self._entry(number), origin=Origin.MOVED) for number in found.tolist()]
-            used[found] = True
+        # What clearly belongs elsewhere is not looked for in the holes.
+        self._move(used, strictly=True)
         reader = HoleReader(self._source, survey, correct=self._options.correct, limit=self._options.limit)
-        filled = [entry for room in self._rooms(moved) for entry in fit(list(reader.entries(room, used)), room)]
-        self._draft.entries += moved + filled
+        for room in self._rooms([entry for entry in self._draft.entries if entry.origin is Origin.MOVED]):
+            for entry in fit(list(reader.entries(room, used)), room):
+                self._draft.entries.append(entry)
+                used |= rows["position"] == entry.row.position
+        self._move(used, strictly=False)
+
+    def _move(self, used: NDArray[np.bool_], *, strictly: bool) -> None:
+        """Put good batches that are out of order where they belong; see ``order.fitting``."""
+        rows = self._survey.rows
+        left = np.flatnonzero(self._survey.is_good & ~used & self._is_in_segment(rows))
+        if left.size:
+            found = left[fitting(rows[left], self._draft.table().rows, strictly=strictly)]
+            self._draft.entries += [replace(self._entry(number), origin=Origin.MOVED) for number in found.tolist()]
+            used[found] = True
 
     def _is_in_segment(self, rows: NDArray[np.void]) -> NDArray[np.bool_]:
         end = self._around.next_base or self._base_offset + MAX_INT32 + 1
@@ -322,15 +341,6 @@ def _epoch_before(rows: NDArray[np.void], offset: int) -> int:
     epoch = rows["leader_epoch"][: np.searchsorted(first_offsets(rows), offset)]
     known = np.flatnonzero(epoch >= 0)
     return int(epoch[known[-1]]) if known.size else -1
-
-
-def _is_gapless(rows: NDArray[np.void]) -> bool:
-    """No offsets are missing between batches that lie side by side, and no records in them: nothing was compacted."""
-    first, last = first_offsets(rows), rows["last_offset"]
-    is_side_by_side = rows["position"][1:] == (rows["position"] + rows["size"])[:-1]
-    is_new = rows["magic"] >= _NEWEST_MAGIC
-    cleaned = is_new & ((rows["attributes"] & DELETE_HORIZON != 0) | (rows["record_count"] <= last - first))
-    return not cleaned.any() and bool((first[1:] == last[:-1] + 1)[is_side_by_side].all())
 
 
 def _following_tables(paths: Sequence[str]) -> Iterator[NDArray[np.void]]:

@@ -27,7 +27,8 @@ _END_TXN: Final = (control.ABORT, control.COMMIT)
 def contradictions(rows: NDArray[np.void], producers: ProducerStates) -> list[int]:
     """Numbers of the batches to drop so that no plain batch of a producer lies inside its open transaction.
 
-    Recovery fails on such a batch. Of the plain and the transactional ones those are dropped that hold fewer records.
+    Recovery fails on such a batch. A producer writes in transactions always or never: what it wrote most of its records
+    as is believed. So the plain batches in transactions are dropped, or the transactions that hold them.
 
     Args:
         rows: the batches in offset order.
@@ -44,46 +45,33 @@ def contradictions(rows: NDArray[np.void], producers: ProducerStates) -> list[in
     order = numbers[np.argsort(rows["producer_id"][numbers], kind="stable")].tolist()
     dropped: list[int] = []
     for producer_id, group in groupby(order, lambda number: int(rows["producer_id"][number])):
-        dropped += _fewest(rows, list(group), is_open=producer_id in open_before)
+        dropped += _contradicting(rows, list(group), is_open=producer_id in open_before)
     return sorted(dropped)
 
 
-def _fewest(rows: NDArray[np.void], numbers: list[int], *, is_open: bool) -> list[int]:
-    """Of one producer's batches: those to drop that cost the fewest records, the later ones on a tie.
-
-    Dynamic programming over two states, whether a transaction is open. A step has, for each state that can be reached,
-    the state before and whether the batch was dropped.
-    """
-    cost = {is_open: 0}
-    steps: list[dict[bool, tuple[bool, bool]]] = []
+def _contradicting(rows: NDArray[np.void], numbers: list[int], *, is_open: bool) -> list[int]:
+    """The same for the batches of one producer; a transaction ``is_open`` before them cannot be dropped."""
+    plain: list[int] = []
+    broken: list[int] = []
+    transaction: list[int] = []
+    records = {True: 0, False: 0}
+    began_before = is_open
     for number in numbers:
         row = row_at(rows, number)
-        reached: dict[bool, int] = {}
-        step: dict[bool, tuple[bool, bool]] = {}
-        for state, spent in cost.items():
-            for following, price in _moves(row, state):
-                if following not in reached or spent + price < reached[following]:
-                    reached[following] = spent + price
-                    step[following] = state, price > 0
-        cost = reached
-        steps.append(step)
-    state = min(cost, key=cost.__getitem__)
-    dropped = []
-    for number, step in zip(reversed(numbers), reversed(steps), strict=True):
-        state, is_dropped = step[state]
-        if is_dropped:
-            dropped.append(number)
-    return dropped
-
-
-def _moves(row: BatchRow, is_open: bool) -> Iterator[tuple[bool, int]]:
-    """(whether a transaction is open behind the batch, records that it costs) for what can be done with it."""
-    if row.is_control:
-        yield is_open and row.marker_type not in _END_TXN, 0
-        return
-    if row.is_transactional or not is_open:
-        yield row.is_transactional, 0
-    yield is_open, max(1, row.record_count)
+        if row.is_control:
+            if row.marker_type in _END_TXN:
+                is_open = began_before = False
+                transaction = []
+            continue
+        records[row.is_transactional] += row.record_count
+        if row.is_transactional:
+            is_open = True
+            transaction.append(number)
+        elif is_open:
+            plain.append(number)
+            broken += transaction
+            transaction = []
+    return plain if began_before or records[True] >= records[False] else broken
 
 
 @dataclass(frozen=True, slots=True)
