@@ -10,7 +10,7 @@ from kdump.cli import exit_status
 from kdump.cli.common import common_options
 from kdump.cli.console import Console
 from kdump.codes import REFUSALS, KdumpError
-from kdump.engine.repair import Repair, RepairOptions, undo_repair
+from kdump.engine.repair import Repair, Repaired, RepairOptions, undo_repair
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
@@ -19,6 +19,17 @@ from kdump.mend.plan import Settings, Way
 from kdump.mend.salvage import SalvageOptions
 from kdump.writers.blocks import escaped
 from kdump.writers.repairs import plan_text
+
+
+def repair_text(repaired: Repaired, *, color: bool) -> str:
+    """What would be or was done, and where it is."""
+    is_done = repaired.written is not None or repaired.manifest is not None
+    text = plan_text(repaired.plan, is_done=is_done, color=color)
+    if repaired.written is not None:
+        text += f"{escaped(repaired.plan.target)}: repaired copy in {escaped(repaired.written)}\n"
+    if repaired.manifest is not None:
+        text += f"{escaped(repaired.plan.target)}: to undo: kdump repair --undo {escaped(repaired.manifest)}\n"
+    return text
 
 
 @click.command(
@@ -119,12 +130,10 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
             fail(error.located(manifest))
     for path in paths:
         try:
-            for plan in job.path(path):
-                is_done = (in_place or output is not None) and not plan.is_refused
-                left |= not is_done and plan.has_changes
-                console.out.write(
-                    plan_text(plan, is_done=is_done, color=console.color).encode("utf-8", "surrogateescape")
-                )
+            for repaired in job.path(path):
+                is_done = repaired.written is not None or repaired.manifest is not None
+                left |= repaired.plan.has_changes and not is_done
+                console.out.write(repair_text(repaired, color=console.color).encode("utf-8", "surrogateescape"))
         except KdumpError as error:
             fail(error.located(path))
     console.close()

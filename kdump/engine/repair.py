@@ -12,10 +12,12 @@ from kdump.log.lock import DirectoryLock, LockState
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.partition import segment_files
 from kdump.log.source import STDIN, Source, open_source, reads_once
+from kdump.mend import disk
+from kdump.mend.account import account, json_account
 from kdump.mend.copies import CopyWriter
 from kdump.mend.inplace import prepare_like_broker, prepare_salvage
 from kdump.mend.journal import check_unchanged, clear_unprepared, finish, undo, unfinished
-from kdump.mend.manifest import Manifest, read_manifest
+from kdump.mend.manifest import MANIFEST_NAME, Manifest, read_manifest
 from kdump.mend.partitionfiles import PartitionFiles
 from kdump.mend.place import log_directory_above, place_of
 from kdump.mend.plan import PartitionPlan, Settings, Way
@@ -45,6 +47,19 @@ class RepairOptions:
     """``salvaging`` says what is done about transactions whose end is lost."""
 
 
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What came of one partition or segment.
+
+    ``plan`` is what was, or would be, done; ``written`` where the repaired copies are; ``manifest`` the one of a repair
+    in place. Both None: nothing was done.
+    """
+
+    plan: PartitionPlan
+    written: str | None = None
+    manifest: str | None = None
+
+
 class Repair:
     """One run over any number of paths.
 
@@ -66,8 +81,8 @@ class Repair:
         self._open = opened
         self._on_error = on_error
 
-    def path(self, path: str) -> Iterator[PartitionPlan]:
-        """Plan, or do, what one PATH stands for; a plan comes when its partition is done.
+    def path(self, path: str) -> Iterator[Repaired]:
+        """Plan, or do, what one PATH stands for; it comes when its partition is done.
 
         Raises:
             KdumpError: the path cannot be looked at, or nothing is done about it.
@@ -77,7 +92,7 @@ class Repair:
         else:
             yield self._partition(path, [_log_of(path)], is_whole=False)
 
-    def _directory(self, directory: str) -> Iterator[PartitionPlan]:
+    def _directory(self, directory: str) -> Iterator[Repaired]:
         partitions: dict[str, list[str]] = {}
         for segment in segment_files(directory, self._on_error):
             partitions.setdefault(os.path.dirname(segment), []).append(segment)
@@ -87,12 +102,12 @@ class Repair:
             except KdumpError as error:
                 self._on_error(error.located(folder))
 
-    def _partition(self, target: str, segments: list[str], *, is_whole: bool) -> PartitionPlan:
+    def _partition(self, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
         if self._options.output is not None:
             return self._copy(self._options.output, target, segments, is_whole=is_whole)
         if self._options.in_place:
             return self._in_place(target, segments, is_whole=is_whole)
-        return self._planner().partition(target, segments, is_whole=is_whole)
+        return Repaired(self._planner().partition(target, segments, is_whole=is_whole))
 
     def _planner(self, copies: CopyWriter | None = None) -> Planner:
         """Salvage costs a look at every record; it is left out where another way is gone at once."""
@@ -100,14 +115,15 @@ class Repair:
         salvaging = self._options.salvaging if is_plan or self._way is Way.SALVAGE else None
         return Planner(self._way, self._options.settings, self._open, salvaging=salvaging, copies=copies)
 
-    def _copy(self, output: str, target: str, segments: list[str], *, is_whole: bool) -> PartitionPlan:
+    def _copy(self, output: str, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
         above = log_directory_above(output)
         if above is not None:
             message = f"{above} is the log directory of a broker; give a directory outside of it"
             raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
         name = os.path.basename(os.path.abspath(target))
         with Staging(output) as staging:
-            staging.refuse_existing([name] if is_whole else [])
+            account_name = f"kdump-{name}.json"
+            staging.refuse_existing([name, account_name])
             copies = CopyWriter(staging)
             if self._way is Way.SALVAGE:
                 plan = self._planner().partition(target, segments, is_whole=is_whole)
@@ -119,16 +135,17 @@ class Repair:
                 plan = self._planner(copies).partition(target, segments, is_whole=is_whole)
                 self._refuse(plan)
             if plan.is_refused:
-                return plan
+                return Repaired(plan)
             if is_whole:
                 end, sound = plan.ends()
                 copies.write_others(PartitionFiles.of(target), end_offset=end, sound_up_to=sound)
                 staging.commit_directory(name)
             else:
                 staging.commit_files()
-        return plan
+        disk.write_file(os.path.join(output, account_name), json_account(plan))
+        return Repaired(plan, os.path.join(output, name if is_whole else ""))
 
-    def _in_place(self, target: str, segments: list[str], *, is_whole: bool) -> PartitionPlan:
+    def _in_place(self, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
         place = place_of(os.path.dirname(segments[0]))
         _refuse_links([place.directory, *segments])
         if place.is_metadata:
@@ -146,9 +163,9 @@ class Repair:
             segments = [segment for segment in segments if os.path.lexists(segment)]
             plan = self._planner().partition(target, segments, is_whole=is_whole)
             self._refuse(plan)
-            if plan.has_changes and not plan.is_refused:
-                self._repair(plan)
-        return plan
+            if not plan.has_changes or plan.is_refused:
+                return Repaired(plan)
+            return Repaired(plan, manifest=self._repair(plan))
 
     def _refuse(self, plan: PartitionPlan) -> None:
         """Raises KdumpError REPAIR_REFUSED for what nobody has decided."""
@@ -172,18 +189,19 @@ class Repair:
             damaged = next(segment for segment in plan.segments if segment.is_cut or segment.fails)
             raise _refused("the log is damaged; --indexes rebuilds those of good logs only", damaged.path)
 
-    def _repair(self, plan: PartitionPlan) -> None:
+    def _repair(self, plan: PartitionPlan) -> str:
         preparation = Preparation(plan.place.directory, self._options.backup)
         try:
             prepare = prepare_salvage if self._way is Way.SALVAGE else prepare_like_broker
             prepare(plan, preparation, self._options.settings)
             for segment in plan.segments:
                 segment.stamp.check(segment.path)
-            manifest = preparation.begin(self._way.value, [])
+            manifest = preparation.begin(self._way.value, account(plan))
         except BaseException:
             preparation.discard()
             raise
         finish(preparation.journal, manifest)
+        return os.path.join(manifest.backup, MANIFEST_NAME)
 
 
 def undo_repair(path: str) -> Manifest:
