@@ -23,8 +23,7 @@ from kdump.writers.repairs import plan_text
 
 def repair_text(repaired: Repaired, *, color: bool) -> str:
     """What would be or was done, and where it is."""
-    is_done = repaired.written is not None or repaired.manifest is not None
-    text = plan_text(repaired.plan, is_done=is_done, color=color)
+    text = plan_text(repaired.plan, is_done=repaired.is_done, color=color)
     if repaired.written is not None:
         text += f"{escaped(repaired.plan.target)}: repaired copy in {escaped(repaired.written)}\n"
     if repaired.manifest is not None:
@@ -92,6 +91,8 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
         raise click.UsageError("-o and --in-place exclude each other")
     if not paths and manifest is None:
         raise click.UsageError("no PATH given (kdump repair --help)")
+    if way is None and (given["deep"] or given["correct"] or given["txn"] or not given["hold_offsets"]):
+        way = Way.SALVAGE.value
     console = Console(escapes=False, show_traceback=given["traceback"])
     reporter = console.reporter(verbose=given["verbose"])
     left = unreadable = False
@@ -131,8 +132,7 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
     for path in paths:
         try:
             for repaired in job.path(path):
-                is_done = repaired.written is not None or repaired.manifest is not None
-                left |= repaired.plan.has_changes and not is_done
+                left |= repaired.leaves_damage
                 console.out.write(repair_text(repaired, color=console.color).encode("utf-8", "surrogateescape"))
         except KdumpError as error:
             fail(error.located(path))

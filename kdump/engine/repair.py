@@ -15,16 +15,17 @@ from kdump.log.source import STDIN, Source, open_source, reads_once
 from kdump.mend import disk
 from kdump.mend.account import account, json_account
 from kdump.mend.copies import CopyWriter
-from kdump.mend.inplace import prepare_like_broker, prepare_salvage
+from kdump.mend.inplace import prepare
 from kdump.mend.journal import check_unchanged, clear_unprepared, finish, undo, unfinished
 from kdump.mend.manifest import MANIFEST_NAME, Manifest, read_manifest
 from kdump.mend.partitionfiles import PartitionFiles
-from kdump.mend.place import log_directory_above, place_of
+from kdump.mend.place import is_metadata, log_directory_above, place_of
 from kdump.mend.plan import PartitionPlan, Settings, Way
 from kdump.mend.planner import Planner
-from kdump.mend.preparation import Preparation
+from kdump.mend.preparation import Preparation, check_room
 from kdump.mend.salvage import SalvageOptions
 from kdump.mend.staging import Staging
+from kdump.mend.stamp import Stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,18 @@ class Repaired:
     plan: PartitionPlan
     written: str | None = None
     manifest: str | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Something was done."""
+        return self.written is not None or self.manifest is not None
+
+    @property
+    def leaves_damage(self) -> bool:
+        """Something is to be done that was not."""
+        if self.plan.way is Way.INDEXES and self.plan.is_damaged:
+            return True
+        return self.plan.has_changes and not self.is_done
 
 
 class Repair:
@@ -103,6 +116,12 @@ class Repair:
                 self._on_error(error.located(folder))
 
     def _partition(self, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
+        if is_metadata(segments[0]) and (self._options.in_place or self._way is Way.SALVAGE):
+            raise _refused(
+                "the metadata of a cluster are neither salvaged nor repaired in place; let this node fetch them from "
+                "the other voters, or start from the newest good .checkpoint",
+                target,
+            )
         if self._options.output is not None:
             return self._copy(self._options.output, target, segments, is_whole=is_whole)
         if self._options.in_place:
@@ -121,6 +140,7 @@ class Repair:
             message = f"{above} is the log directory of a broker; give a directory outside of it"
             raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
         name = os.path.basename(os.path.abspath(target))
+        check_room(output, sum(Stamp.of(segment).size for segment in segments))
         with Staging(output) as staging:
             account_name = f"kdump-{name}.json"
             staging.refuse_existing([name, account_name])
@@ -148,8 +168,6 @@ class Repair:
     def _in_place(self, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
         place = place_of(os.path.dirname(segments[0]))
         _refuse_links([place.directory, *segments])
-        if place.is_metadata:
-            raise _refused("the metadata of a cluster are not repaired in place: use -o, or another voter's", target)
         if place.lock is LockState.UNKNOWN and not self._options.force:
             message = "on this file system nobody can tell whether a broker runs elsewhere; --force goes on"
             raise KdumpError(Codes.LOCK_HELD, message, path=place.log_directory)
@@ -181,18 +199,14 @@ class Repair:
                 f"producer {touched.producer_id} from offset {touched.first_offset} on" for touched in plan.undecided
             )
             raise _refused(f"transactions whose end is not known touch a hole ({named}): --txn decides", plan.target)
-        if self._way is Way.SALVAGE and plan.place.is_metadata:
-            raise _refused(
-                "the metadata of a cluster are not salvaged: a record left out makes another cluster", plan.target
-            )
-        if self._way is Way.INDEXES and plan.is_damaged:
+        if self._way is Way.INDEXES and plan.is_damaged and not options.in_place:
             damaged = next(segment for segment in plan.segments if segment.is_cut or segment.fails)
             raise _refused("the log is damaged; --indexes rebuilds those of good logs only", damaged.path)
 
     def _repair(self, plan: PartitionPlan) -> str:
+        _check_room_in_place(plan, self._options.backup)
         preparation = Preparation(plan.place.directory, self._options.backup)
         try:
-            prepare = prepare_salvage if self._way is Way.SALVAGE else prepare_like_broker
             prepare(plan, preparation, self._options.settings)
             for segment in plan.segments:
                 segment.stamp.check(segment.path)
@@ -217,6 +231,14 @@ def undo_repair(path: str) -> Manifest:
             stack.enter_context(DirectoryLock(place.log_directory))
         undo(path, manifest)
     return manifest
+
+
+def _check_room_in_place(plan: PartitionPlan, backup: str | None) -> None:
+    """Raises KdumpError UNWRITABLE where the new files, or the originals that must be copied, have no room."""
+    check_room(plan.place.directory, plan.bytes_to_write)
+    if backup is not None:
+        loss = plan.salvage_loss() if plan.way is Way.SALVAGE else plan.broker_loss()
+        check_room(backup, loss.bytes_cut if loss is not None else 0)
 
 
 def _refuse_links(paths: list[str]) -> None:

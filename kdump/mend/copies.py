@@ -8,6 +8,7 @@ from kdump.kafka.recover import Outcome
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.source import read_whole
 from kdump.mend.disk import NewFile
+from kdump.mend.indexes import has_indexes
 from kdump.mend.likebroker import Recovered, recover_log
 from kdump.mend.mendedsource import MendedSource
 from kdump.mend.partitionfiles import PartitionFiles, epochs_up_to
@@ -38,6 +39,8 @@ class CopyWriter:
             copy.abandon()
             return
         copy.finish(size=recovery.end, modified=status.st_mtime_ns)
+        if not has_indexes(path):
+            return
         name = os.path.basename(copy.path)
         old = sibling(path, Kind.TXN_INDEX)
         had = os.path.lexists(old)

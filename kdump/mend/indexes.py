@@ -18,6 +18,12 @@ from kdump.log.source import Source, read_whole
 INDEX_KINDS: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
 
 
+def has_indexes(path: str) -> bool:
+    """A log of this name has index files; a KRaft checkpoint has none."""
+    name = parse_file_name(path)
+    return name is not None and name.kind is Kind.LOG
+
+
 def has_txn_index(path: str) -> bool:
     """There is a .txnindex beside the log ``path``."""
     return os.path.lexists(sibling(path, Kind.TXN_INDEX))

@@ -16,21 +16,30 @@ from kdump.log.names import Kind, sibling
 from kdump.log.partition import segments_behind
 from kdump.log.source import open_source, read_whole
 from kdump.mend.indexes import INDEX_KINDS, has_txn_index
+from kdump.mend.journal import pieces_of
 from kdump.mend.likebroker import Recovered, recover_log
 from kdump.mend.mendedsource import MendedSource
 from kdump.mend.partitionfiles import PartitionFiles, epochs_up_to
-from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings
+from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.preparation import Preparation
 
 SWAP: Final = ".swap"
 _MARKER: Final = os.path.join("..", CLEAN_SHUTDOWN)
 
 
-def prepare_like_broker(plan: PartitionPlan, preparation: Preparation, settings: Settings) -> None:
-    """The broker's way: the first log that recovery cuts ends there, the segments behind go, indexes are rebuilt."""
+def prepare(plan: PartitionPlan, preparation: Preparation, settings: Settings) -> None:
+    """Make what is needed and note the steps; the first are those that change no log."""
     for segment in plan.segments:
-        if segment.rebuilt and not segment.is_cut:
+        if segment.rebuilt and not plan.changes_log(segment):
             _rebuild(segment, preparation, settings)
+    if plan.way is Way.LIKE_BROKER:
+        _prepare_like_broker(plan, preparation)
+    elif plan.way is Way.SALVAGE:
+        _prepare_salvage(plan, preparation, settings)
+
+
+def _prepare_like_broker(plan: PartitionPlan, preparation: Preparation) -> None:
+    """The first log that recovery cuts ends there, the segments behind go."""
     cut = next((segment for segment in plan.segments if segment.is_cut), None)
     if cut is None:
         return
@@ -44,16 +53,13 @@ def prepare_like_broker(plan: PartitionPlan, preparation: Preparation, settings:
         _trim_others(plan.place.directory, preparation, end_offset=end_offset, sound_up_to=sound_up_to)
 
 
-def prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Settings) -> None:
-    """Salvage: logs with holes are written anew.
+def _prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Settings) -> None:
+    """Logs with holes are written anew.
 
     They come in the way in which a broker replaces segments itself: complete with their index files under names that
     end in .swap, from where a start finishes what was begun (startup.md rules 5 and 6). As that removes whatever else
     lies between the first and the last of them, the segments there get a second name of this kind, too.
     """
-    for segment in plan.segments:
-        if segment.rebuilt and not segment.is_salvaged:
-            _rebuild(segment, preparation, settings)
     changed = [number for number, segment in enumerate(plan.segments) if segment.is_salvaged]
     if not changed:
         return
@@ -196,17 +202,36 @@ def _remove_segment(segment: SegmentPlan, preparation: Preparation) -> None:
 def _cut(segment: SegmentPlan, preparation: Preparation) -> None:
     name = os.path.basename(segment.path)
     status = os.stat(segment.path)
-    preparation.save_tail(name, segment.recovered.read)
+    # Another name for the same file, a copy made of links, must not lose its end.
+    is_shared = status.st_nlink > 1
+    if is_shared:
+        _copy_start(segment, preparation)
+    else:
+        preparation.save_tail(name, segment.recovered.read)
     contents = segment.recovered.index_files(has_txn_index=has_txn_index(segment.path))
     indexes = [_name(segment, kind) for kind in contents]
     for index, data in zip(indexes, contents.values(), strict=True):
         preparation.write(index, data, status)
         preparation.remove_old(index)
     preparation.sync()
-    preparation.cut(name)
+    if is_shared:
+        preparation.place(name)
+    else:
+        preparation.cut(name)
     for index in indexes:
         preparation.place(index)
     preparation.sync()
+
+
+def _copy_start(segment: SegmentPlan, preparation: Preparation) -> None:
+    name, read = os.path.basename(segment.path), segment.recovered.read
+    preparation.save(name, read.sha256)
+    copy = preparation.new_file(name, os.stat(segment.path))
+    with open_source(segment.path) as source:
+        for piece in pieces_of(source, 0, read.recovery.end):
+            copy.write(piece)
+    copy.finish(modified=segment.stamp.modified)
+    preparation.made(name, read.kept_sha256)
 
 
 def _trim_others(directory: str, preparation: Preparation, *, end_offset: int, sound_up_to: int) -> None:

@@ -208,10 +208,10 @@ def copy_file(source_path: str, target: str, position: int = 0) -> None:
     copy.finish(modified=status.st_mtime_ns)
 
 
-def pieces_of(source: Source, position: int = 0) -> Iterator[memoryview]:
-    """The bytes of a file from ``position`` on; each piece is valid until the next."""
+def pieces_of(source: Source, position: int = 0, end: int | None = None) -> Iterator[memoryview]:
+    """The bytes of a file from ``position`` to ``end`` (exclusive); each piece is valid until the next."""
     buffer = memoryview(bytearray(_PIECE))
-    while count := source.read_into(buffer, position):
+    while count := source.read_into(buffer if end is None else buffer[: end - position], position):
         yield buffer[:count]
         position += count
 

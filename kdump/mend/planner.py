@@ -12,11 +12,11 @@ from kdump.log.names import Kind
 from kdump.log.partition import segments_behind
 from kdump.log.source import Source, open_source
 from kdump.mend.copies import CopyWriter
-from kdump.mend.indexes import differing, has_txn_index, unfit_indexes
+from kdump.mend.indexes import differing, has_indexes, has_txn_index, unfit_indexes
 from kdump.mend.likebroker import Recovered, recover_log
 from kdump.mend.mendedsource import MendedSource
 from kdump.mend.pieces import MendedLog
-from kdump.mend.place import place_of
+from kdump.mend.place import is_metadata, place_of
 from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.producersat import ProducersAt, WatchedProducers, base_offset_of, producers_at
 from kdump.mend.salvage import SalvageOptions, salvage
@@ -114,8 +114,8 @@ class Planner:
             mended = self._mended(path, stamp, base_offset, salvaged, before)
             history.hand_on(mended or recovered, is_known=producers.is_known and is_good and mended is None)
             rebuilt: frozenset[Kind] = frozenset()
-            is_left = is_behind_cut and self._way is Way.LIKE_BROKER
-            if not is_left and recovery.outcome is not Outcome.FAILED:
+            is_left = (is_behind_cut and self._way is Way.LIKE_BROKER) or (self._way is Way.INDEXES and not is_good)
+            if has_indexes(path) and not is_left and recovery.outcome is not Outcome.FAILED:
                 rebuilt = frozenset(self._unlike(source, recovered, is_closed=is_closed))
         stamp.check(path)
         kept = recovered.without_indexes() if is_good else recovered
@@ -124,7 +124,7 @@ class Planner:
         )
 
     def _salvage(self, source: Source, producers: ProducersAt) -> MendedLog | None:
-        if self._salvaging is None:
+        if self._salvaging is None or is_metadata(source.path):
             return None
         return salvage(source, look_around(source.path, producers.states.copy()), self._salvaging)
 

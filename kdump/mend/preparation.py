@@ -173,8 +173,14 @@ class Preparation:
 
 
 def check_room(directory: str, needed: int) -> None:
-    """Raises KdumpError UNWRITABLE where a file system has not so many bytes left."""
-    status = os.statvfs(directory)
+    """Raises KdumpError UNWRITABLE where the file system of ``directory``, which need not be there yet, has no room.
+
+    ``needed``: bytes.
+    """
+    place = os.path.abspath(directory)
+    while not os.path.isdir(place):
+        place = os.path.dirname(place)
+    status = os.statvfs(place)
     blocks = status.f_bfree if os.geteuid() == 0 else status.f_bavail
     room = blocks * status.f_frsize
     if room < needed + _ROOM:

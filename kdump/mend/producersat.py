@@ -114,8 +114,10 @@ def _replay_segment(states: WatchedProducers, source: Source, base_offset: int) 
 
 
 def base_offset_of(path: str) -> int:
-    """Of a log's name. Raises KdumpError NAME."""
+    """Of a log's name; 0 for a KRaft checkpoint, whose offsets begin there. Raises KdumpError NAME."""
     name = parse_file_name(path)
+    if name is not None and name.kind is Kind.CHECKPOINT:
+        return 0
     if name is None or name.base_offset is None:
         raise KdumpError(Codes.NAME, Codes.NAME.value.title, path=path)
     return name.base_offset
