@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
+from kdump.checks.batchtable import BatchTable
 from kdump.checks.holes import Behind
-from kdump.checks.indexes import LogView
 from kdump.checks.logdir import PartitionExtent, check_log_directory
 from kdump.checks.ordered import OrderedChecks
-from kdump.checks.segment import CheckOptions, Rows, check_segment
+from kdump.checks.segment import CheckOptions, check_segment
 from kdump.checks.siblings import (
     EpochRange,
     LogSummary,
@@ -29,7 +26,6 @@ from kdump.checks.siblings import (
     check_txn_index,
 )
 from kdump.checks.summary import SegmentSummary
-from kdump.checks.table import first_offset, row_at, row_dtype
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
@@ -155,7 +151,7 @@ class Verification:
         base_offset = _base_offset(path)
         log_directory = os.path.dirname(os.path.dirname(os.path.abspath(path)))
         is_live = not behind and path != STDIN and is_held(log_directory)
-        rows = _Rows()
+        rows = BatchTable()
         holes: list[tuple[int, int]] = []
         found_behind = Behind(read_offset_index(path, base_offset), _base_offset(behind[0]) if behind else None)
         recovery = None
@@ -194,75 +190,6 @@ class Verification:
         yield SegmentSummary(path, len(data), None, None, None, counts, None)
 
 
-class _Rows:
-    """The batch table of a segment, as much of it as the checks of its siblings need."""
-
-    def __init__(self) -> None:
-        self._parts: list[Rows] = []
-        self.count = 0
-        self.first_offset: int | None = None
-        self.last_offset: int | None = None
-
-    def add(self, rows: Rows) -> None:
-        """The next rows in file order."""
-        if not len(rows):
-            return
-        self._parts.append(rows)
-        self.count += len(rows)
-        first, last = (rows[0], rows[-1]) if isinstance(rows, list) else (row_at(rows, 0), row_at(rows, -1))
-        if self.first_offset is None:
-            self.first_offset = first_offset(first)
-        self.last_offset = last.last_offset
-
-    def log_view(self, base_offset: int, size: int, holes: list[tuple[int, int]]) -> LogView:
-        """The sound batches as the indexes see them."""
-        table = self._table()
-        return LogView(base_offset, size, _Columns(table[table["is_valid"]]), sorted(holes))
-
-    def epochs(self) -> Iterator[EpochRange]:
-        """Runs of batches of magic 2 with the same leader epoch."""
-        table = self._table()
-        table = table[table["is_valid"] & (table["leader_epoch"] >= 0)]
-        if not table.size:
-            return
-        epoch = table["leader_epoch"]
-        starts = np.flatnonzero(np.diff(epoch, prepend=epoch[0] - 1))
-        ends = np.append(starts[1:], table.size) - 1
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            yield EpochRange(int(epoch[start]), int(table["base_offset"][start]), int(table["last_offset"][end]))
-
-    def _table(self) -> NDArray[np.void]:
-        parts = [np.array(part, row_dtype()) if isinstance(part, list) else part for part in self._parts]
-        return np.concatenate(parts) if parts else np.empty(0, row_dtype())
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """The columns of ``checks.indexes.BatchColumns``."""
-
-    table: NDArray[np.void]
-
-    @property
-    def position(self) -> NDArray[np.int64]:
-        """See BatchColumns."""
-        return self.table["position"]
-
-    @property
-    def base_offset(self) -> NDArray[np.int64]:
-        """See BatchColumns."""
-        return self.table["base_offset"]
-
-    @property
-    def last_offset(self) -> NDArray[np.int64]:
-        """See BatchColumns."""
-        return self.table["last_offset"]
-
-    @property
-    def max_timestamp(self) -> NDArray[np.int64]:
-        """See BatchColumns."""
-        return self.table["max_timestamp"]
-
-
 class _Partition:
     """What the segments of a partition come to."""
 
@@ -271,7 +198,7 @@ class _Partition:
         self._is_compacted = False
         self.end_offset: int | None = None
 
-    def add(self, rows: _Rows, *, is_compacted: bool) -> None:
+    def add(self, rows: BatchTable, *, is_compacted: bool) -> None:
         """The next segment."""
         self._is_compacted = is_compacted
         self._epochs += rows.epochs()

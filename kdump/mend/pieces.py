@@ -170,3 +170,9 @@ class MendedLog:
     def end_offset(self) -> int:
         """Behind its last offset; the base offset of an empty log."""
         return self.pieces[-1].last_offset + 1 if self.pieces else self.base_offset
+
+    def is_copy_of(self, path: str, size: int, base_offset: int) -> bool:
+        """It is the log ``path`` of ``size`` bytes, whole and unchanged."""
+        if self.base_offset != base_offset or self.size != size or len(self.pieces) > 1:
+            return False
+        return all(piece.path == path and piece.origin is Origin.KEPT and not piece.position for piece in self.pieces)

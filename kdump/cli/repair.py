@@ -1,0 +1,140 @@
+"""``kdump repair``: the plan, repaired copies, repairs in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kdump.cli import exit_status
+from kdump.cli.common import common_options
+from kdump.cli.console import Console
+from kdump.codes import REFUSALS, KdumpError
+from kdump.engine.repair import Repair, Repaired, RepairOptions, undo_repair
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
+from kdump.log.metered import MeteredSource
+from kdump.log.source import open_source
+from kdump.mend.pieces import TxnPolicy
+from kdump.mend.plan import Settings, Way
+from kdump.mend.salvage import SalvageOptions
+from kdump.writers.blocks import escaped
+from kdump.writers.repairs import plan_text
+
+
+def repair_text(repaired: Repaired, *, color: bool) -> str:
+    """What would be or was done, and where it is."""
+    is_done = repaired.written is not None or repaired.manifest is not None
+    text = plan_text(repaired.plan, is_done=is_done, color=color)
+    if repaired.written is not None:
+        text += f"{escaped(repaired.plan.target)}: repaired copy in {escaped(repaired.written)}\n"
+    if repaired.manifest is not None:
+        text += f"{escaped(repaired.plan.target)}: to undo: kdump repair --undo {escaped(repaired.manifest)}\n"
+    return text
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  kdump repair orders-0                             what could be done, and what it would cost
+  kdump repair 00000000000000000000.log -o fixed    a repaired copy, cut as a broker would cut it""",
+)
+@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@click.option("-o", "--output-dir", "output", type=click.Path(), metavar="DIR", help="Write repaired copies there.")
+@click.option("--in-place", is_flag=True, help="Repair the files themselves; what goes is kept in a backup.")
+@click.option(
+    "--undo",
+    "manifest",
+    type=click.Path(),
+    metavar="MANIFEST",
+    help="Undo the repair in place that wrote this manifest.",
+)
+@click.option("--like-broker", "way", flag_value="like-broker", help="End the log where a broker's recovery cuts it.")
+@click.option("--salvage", "way", flag_value="salvage", help="Keep every good batch, also behind damage.")
+@click.option("--indexes", "way", flag_value="indexes", help="Rebuild index files of good logs, nothing else.")
+@click.option("--deep", is_flag=True, help="With --salvage: drop batches whose records do not decode, too.")
+@click.option(
+    "--hold-offsets/--no-hold-offsets",
+    default=True,
+    help="With --salvage: put empty batches over lost offsets, so that none is given out again (default).",
+)
+@click.option(
+    "--txn",
+    type=click.Choice([policy.value for policy in TxnPolicy]),
+    help="With --salvage: what becomes of transactions whose end is lost. [default: leave; in place: none]",
+)
+@click.option("--correct", is_flag=True, help="With --salvage: flip a bit back where that explains a wrong CRC.")
+@click.option("--first-segment", is_flag=True, help="The segment is the first of its log: no producer is known before.")
+@click.option(
+    "--index-interval-bytes",
+    type=click.IntRange(0, 2**31 - 1),
+    default=DEFAULT_INDEX_INTERVAL,
+    metavar="BYTES",
+    help="The broker's index.interval.bytes.  [default: 4096]",
+)
+@click.option(
+    "--backup-dir",
+    type=click.Path(),
+    metavar="DIR",
+    help="Where --in-place keeps the originals.  [default: PARTITION/.kdump]",
+)
+@click.option("--force", is_flag=True, help="Go on where nobody can tell whether a broker runs.")
+@common_options
+def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given: Any) -> int:
+    """Say what repairing segments and partitions would do; do it with -o or --in-place.
+
+    Exit status 1 when something would be changed and was not.
+    """
+    in_place, manifest = given["in_place"], given["manifest"]
+    if manifest is not None and (paths or way or output or in_place):
+        raise click.UsageError("--undo goes with nothing else")
+    if output is not None and in_place:
+        raise click.UsageError("-o and --in-place exclude each other")
+    if not paths and manifest is None:
+        raise click.UsageError("no PATH given (kdump repair --help)")
+    console = Console(escapes=False, show_traceback=given["traceback"])
+    reporter = console.reporter(verbose=given["verbose"])
+    left = unreadable = False
+
+    def fail(error: KdumpError) -> None:
+        nonlocal left, unreadable
+        left |= error.code in REFUSALS
+        unreadable |= error.code not in REFUSALS
+        console.show_error(error)
+
+    options = RepairOptions(
+        None if way is None else Way(way),
+        Settings(given["index_interval_bytes"], given["first_segment"]),
+        output,
+        in_place,
+        given["backup_dir"],
+        given["force"],
+        SalvageOptions(
+            deep=given["deep"],
+            hold_offsets=given["hold_offsets"],
+            correct=given["correct"],
+            transactions=TxnPolicy(given["txn"] or TxnPolicy.LEAVE),
+        ),
+        given["txn"] is not None,
+    )
+    job = Repair(
+        options,
+        on_error=fail,
+        opened=lambda path: MeteredSource(open_source(path), None, reporter.progress),
+    )
+    if manifest is not None:
+        try:
+            directory = undo_repair(manifest).directory
+            console.out.write(f"{escaped(directory)}: is as it was before the repair\n".encode())
+        except KdumpError as error:
+            fail(error.located(manifest))
+    for path in paths:
+        try:
+            for repaired in job.path(path):
+                is_done = repaired.written is not None or repaired.manifest is not None
+                left |= repaired.plan.has_changes and not is_done
+                console.out.write(repair_text(repaired, color=console.color).encode("utf-8", "surrogateescape"))
+        except KdumpError as error:
+            fail(error.located(path))
+    console.close()
+    return exit_status.combined(damaged=left, unreadable=unreadable)
