@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,189 +13,228 @@ from numpy.typing import NDArray
 from kdump.checks.table import row_dtype
 from kdump.mend.entry import Entry
 from kdump.mend.pieces import Dropped, Lost, Origin, Piece
-from kdump.mend.restore import first_offsets
 from kdump.mend.survey import Survey
+from kdump.mend.table import Column, Table
 
-Column = NDArray[np.int64]
-
-_WRONG_CRC = "the CRC is wrong"
-_MOST_EXTENTS = 10_000
-"""Dropped extents that are told apart; more of them are one up to the next that is kept."""
+_WRONG_CRC: Final = "the CRC is wrong"
 
 
-class Table(NamedTuple):
+@dataclass(frozen=True)
+class DraftTable(Table):
     """All batches of a draft in offset order.
 
     ``owner``, shape (batches,): the number in the survey of a batch that stays as it is; ``-1 - n`` for entry n.
+    ``is_ours``: it comes from the log, so its position is one there.
     """
 
-    rows: NDArray[np.void]
     owner: Column
+    is_ours: NDArray[np.bool_]
+
+    @cached_property
+    def leader_epoch(self) -> Column:
+        """The newest leader epoch up to each batch; -1 before the first that has one."""
+        return np.maximum.accumulate(self.rows["leader_epoch"].astype(np.int64))
 
 
-@dataclass(slots=True)
+class _Extent(NamedTuple):
+    """Bytes of the log that are not in the result: a gap, or an entry (``number`` when it is sound)."""
+
+    position: int
+    end: int
+    reason: str
+    number: int | None
+
+
 class Draft:
-    """``kept``: numbers in the survey, in offset order; ``entries``: the others, in any order."""
+    """What the result consists of so far.
 
-    survey: Survey
-    path: str
-    size: int
-    kept: Column
-    entries: list[Entry]
+    Args:
+        survey: what the log holds.
+        path: the log.
+        size: its bytes.
+    """
 
-    def table(self) -> Table:
-        """Bulk and entries together."""
-        rows, owner = self.survey.rows[self.kept], self.kept
-        if self.entries:
-            others = np.array([tuple(entry.row) for entry in self.entries], row_dtype())
-            rows = np.concatenate((rows, others))
-            owner = np.concatenate((owner, -1 - np.arange(len(self.entries))))
-            order = np.argsort(first_offsets(rows), kind="stable")
-            rows, owner = rows[order], owner[order]
-        return Table(rows, owner)
+    def __init__(self, survey: Survey, path: str, size: int) -> None:
+        self._survey = survey
+        self._path = path
+        self._size = size
+        self._is_kept = np.zeros(len(survey.table), np.bool_)
+        self._is_moved = np.zeros(len(survey.table), np.bool_)
+        self._entries: list[Entry] = []
+        self._table: DraftTable | None = None
+
+    def keep(self, numbers: Column, *, is_moved: bool = False) -> None:
+        """Take in batches of the survey; ``is_moved``: they lie elsewhere than they belong."""
+        self._is_kept[numbers] = True
+        self._is_moved[numbers] |= is_moved
+        self._table = None
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Take in others."""
+        self._entries += entries
+        self._table = None
 
     def drop(self, owners: Iterable[int]) -> None:
         """Take out what ``owner`` names."""
         gone = set(owners)
-        self.kept = self.kept[~np.isin(self.kept, np.array([one for one in gone if one >= 0], np.int64))]
-        self.entries = [entry for number, entry in enumerate(self.entries) if -1 - number not in gone]
+        self._is_kept[[owner for owner in gone if owner >= 0]] = False
+        self._entries = [entry for number, entry in enumerate(self._entries) if -1 - number not in gone]
+        self._table = None
 
-    def replace(self, entries: dict[int, Entry]) -> None:
+    def replace(self, entries: Mapping[int, Entry]) -> None:
         """Put each entry in the place of what its key, an ``owner``, names."""
         self.drop(entries)
-        self.entries += entries.values()
+        self.add(entries.values())
 
-    def lost(self, table: Table, base_offset: int, end_offset: int | None) -> list[Lost]:
+    @property
+    def entries(self) -> list[Entry]:
+        """Those that were added; entry n is owner ``-1 - n``."""
+        return self._entries
+
+    @property
+    def table(self) -> DraftTable:
+        """All batches as columns."""
+        if self._table is None:
+            self._table = self._make_table()
+        return self._table
+
+    def _make_table(self) -> DraftTable:
+        owner = np.flatnonzero(self._is_kept)
+        rows = self._survey.table.rows if owner.size == self._is_kept.size else self._survey.table.rows[owner]
+        is_ours = np.ones(owner.size, np.bool_)
+        if self._entries:
+            others = np.array([tuple(entry.row) for entry in self._entries], row_dtype())
+            rows = np.concatenate((rows, others))
+            owner = np.concatenate((owner, -1 - np.arange(len(self._entries))))
+            is_ours = np.concatenate((is_ours, [entry.path == self._path for entry in self._entries]))
+        if self._entries or self._is_moved.any():
+            order = np.argsort(Table(rows).first, kind="stable")
+            rows, owner, is_ours = rows[order], owner[order], is_ours[order]
+        return DraftTable(rows, owner, is_ours)
+
+    def losses(self, base_offset: int, end_offset: int | None) -> list[Lost]:
         """Offsets without batches where bytes of the log are missing from the result too.
 
         Args:
-            table: of this draft.
             base_offset: where the log begins.
             end_offset: behind the last offset it had, None where that is not known.
         """
-        rows = table.rows
-        if not rows.size:
-            whole = end_offset is not None and end_offset > base_offset
-            return [Lost(base_offset, (end_offset or 0) - 1, is_held=False)] if whole else []
-        first, last = first_offsets(rows), rows["last_offset"]
-        at, end = self._extents(table)
+        table = self.table
+        expected = np.concatenate(([base_offset], table.last + 1))
         # Between two batches that lie side by side in the log nothing was.
-        is_side_by_side = np.concatenate(([at[0] == 0], (end[:-1] == at[1:]) & (end[:-1] >= 0)))
-        begin = np.concatenate(([base_offset], last[:-1] + 1))
+        both = table.is_ours[1:] & table.is_ours[:-1]
+        is_side_by_side = both & (table.end[:-1] == table.position[1:])
+        starts_there = [bool(table.is_ours[0] and table.position[0] == 0)] if len(table) else []
+        is_lost = (expected[:-1] < table.first) & ~np.concatenate((starts_there, is_side_by_side)).astype(np.bool_)
         found = [
-            Lost(int(begin[number]), int(first[number]) - 1, is_held=False)
-            for number in np.flatnonzero((begin < first) & ~is_side_by_side)
+            Lost(int(expected[number]), int(table.first[number]) - 1, is_held=False)
+            for number in np.flatnonzero(is_lost).tolist()
         ]
-        if end_offset is not None and end_offset > last[-1] + 1:
-            found.append(Lost(int(last[-1]) + 1, end_offset - 1, is_held=False))
+        if end_offset is not None and end_offset > expected[-1]:
+            found.append(Lost(int(expected[-1]), end_offset - 1, is_held=False))
         return found
 
-    def _extents(self, table: Table) -> tuple[Column, Column]:
-        """Where each batch begins and ends in the log; -1 for what is not from it."""
-        at, end = table.rows["position"].copy(), table.rows["position"] + table.rows["size"]
-        for number in np.flatnonzero(table.owner < 0).tolist():
-            entry = self.entries[-1 - int(table.owner[number])]
-            if entry.path != self.path:
-                at[number] = end[number] = -1
-        return at, end
-
-    def pieces(self, table: Table) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[Piece]:
         """The batches in offset order, with as few pieces as there can be."""
-        rows, owner = table
-        if not rows.size:
+        table = self.table
+        if not len(table):
             return
-        first = first_offsets(rows)
-        at, end = rows["position"], rows["position"] + rows["size"]
-        is_plain = owner >= 0
-        starts = np.flatnonzero(np.concatenate(([True], ~(is_plain[1:] & is_plain[:-1] & (end[:-1] == at[1:])))))
-        ends = np.append(starts[1:], rows.size)
-        records = np.add.reduceat(rows["record_count"].astype(np.int64), starts)
-        for start, stop, count in zip(starts.tolist(), ends.tolist(), records.tolist(), strict=True):
-            entry = self.entries[-1 - int(owner[start])] if owner[start] < 0 else None
-            yield Piece(
-                Origin.KEPT if entry is None else entry.origin,
-                self.path if entry is None else entry.path,
-                int(at[start]),
-                int((end[start:stop] - at[start:stop]).sum()),
-                () if entry is None else tuple((change.at, change.data) for change in entry.changes),
-                b"" if entry is None else entry.data,
-                int(first[start]),
-                int(rows["last_offset"][stop - 1]),
+        is_plain = table.owner >= 0
+        is_moved = np.zeros(len(table), np.bool_)
+        is_moved[is_plain] = self._is_moved[table.owner[is_plain]]
+        goes_on = is_plain[1:] & is_plain[:-1] & (is_moved[1:] == is_moved[:-1])
+        goes_on &= table.end[:-1] == table.position[1:]
+        starts = np.flatnonzero(np.concatenate(([True], ~goes_on)))
+        stops = np.append(starts[1:], len(table))
+        records = np.add.reduceat(table.records, starts)
+        for start, stop, count in zip(starts.tolist(), stops.tolist(), records.tolist(), strict=True):
+            position = int(table.position[start])
+            piece = Piece(
+                Origin.MOVED if is_moved[start] else Origin.KEPT,
+                self._path,
+                position,
+                int(table.end[stop - 1]) - position,
+                (),
+                b"",
+                int(table.first[start]),
+                int(table.last[stop - 1]),
                 stop - start,
-                int(count),
+                count,
             )
+            yield piece if is_plain[start] else _piece_of(self._entries[-1 - int(table.owner[start])], piece)
 
-    def dropped(self, table: Table, reasons: dict[int, str]) -> Iterator[Dropped]:
+    def dropped(self, reason_of: Callable[[int], str | None]) -> Iterator[Dropped]:
         """What of the log is not in the result, in file order.
 
-        ``reasons``: why, by the number in the survey, of good batches.
+        ``reason_of``: why, by the number in the survey, of good batches.
         """
-        at, end = self._extents(table)
-        order = np.argsort(at, kind="stable")
-        at, end = at[order], np.maximum.accumulate(end[order])
-        stops = np.append(at, self.size)
-        starts = np.concatenate(([0], np.maximum(end, 0)))
+        ours = self.table.part(self.table.is_ours)
+        order = np.argsort(ours.position, kind="stable")
+        # Entries whose CRCs are right may overlap.
+        starts = np.concatenate(([0], np.maximum.accumulate(ours.end[order])))
+        stops = np.append(ours.position[order], self._size)
         for hole in np.flatnonzero(starts < stops).tolist():
-            yield from self._hole(int(starts[hole]), int(stops[hole]), reasons)
+            yield from self._merged(self._extents(int(starts[hole]), int(stops[hole]), reason_of))
 
-    def _hole(self, start: int, stop: int, reasons: dict[int, str]) -> Iterator[Dropped]:
-        survey = self.survey
-        rows = survey.rows
-        ends = rows["position"] + rows["size"]
-        first, last = np.searchsorted(ends, start, side="right"), np.searchsorted(rows["position"], stop)
-        items: list[tuple[int, int, str, int | None]] = [
-            (
-                int(rows["position"][number]),
-                int(ends[number]),
-                reasons.get(number) or survey.faults.get(number) or _WRONG_CRC,
-                number if rows["is_valid"][number] else None,
+    def _extents(self, start: int, stop: int, reason_of: Callable[[int], str | None]) -> Iterator[_Extent]:
+        """What lies from ``start`` to ``stop``, clipped, without overlaps."""
+        survey, table = self._survey, self._survey.table
+        numbers = range(
+            int(np.searchsorted(table.end, start, side="right")), int(np.searchsorted(table.position, stop))
+        )
+        found = [
+            _Extent(
+                int(table.position[number]),
+                int(table.end[number]),
+                reason_of(number) or survey.faults.get(number) or _WRONG_CRC,
+                number if table.rows["is_valid"][number] else None,
             )
-            for number in range(int(first), int(last))
+            for number in numbers
         ]
-        items += [
-            (gap.position, gap.end, gap.reason.value.title, None)
-            for gap in survey.gaps
-            if gap.position < stop and gap.end > start
-        ]
-        return _merged(rows, sorted(items, key=lambda item: item[:2]), start, stop)
+        found += [_Extent(gap.position, gap.end, gap.reason.value.title, None) for gap in survey.gaps_in(start, stop)]
+        for extent in sorted(found, key=lambda extent: extent[:2]):
+            position, end = max(extent.position, start), min(extent.end, stop)
+            if position < end:
+                yield extent._replace(position=position, end=end)
+                start = end
 
-
-def _merged(
-    rows: NDArray[np.void], items: list[tuple[int, int, str, int | None]], start: int, stop: int
-) -> Iterator[Dropped]:
-    """The items between ``start`` and ``stop``, clipped; those side by side with one reason are one."""
-    current: Dropped | None = None
-    for begin, end, reason, number in items:
-        begin, end = max(begin, start), min(end, stop)  # noqa: PLW2901
-        if begin >= end:
-            continue
-        found = Dropped(begin, end - begin, None, None, 0, 0, reason)
-        if number is not None:
-            row = rows[number]
-            base, last = int(first_offsets(rows[number : number + 1])[0]), int(row["last_offset"])
-            found = Dropped(begin, end - begin, base, last, 1, max(0, int(row["record_count"])), reason)
-        start = end
-        if current is not None and current.reason == reason and (current.batches > 0) == (found.batches > 0):
-            current = Dropped(
-                current.position,
-                current.length + found.length,
-                _least(current.first_offset, found.first_offset),
-                _most(current.last_offset, found.last_offset),
-                current.batches + found.batches,
-                current.records + found.records,
-                reason,
+    def _merged(self, extents: Iterator[_Extent]) -> Iterator[Dropped]:
+        """Those side by side with one reason are one."""
+        current: Dropped | None = None
+        for extent in extents:
+            found = self._as_dropped(extent)
+            if current is None or current.reason != found.reason or (current.batches > 0) != (found.batches > 0):
+                if current is not None:
+                    yield current
+                current = found
+                continue
+            offsets = [
+                offset
+                for one in (current, found)
+                for offset in (one.first_offset, one.last_offset)
+                if offset is not None
+            ]
+            current = replace(
+                current,
+                length=extent.end - current.position,
+                first_offset=min(offsets, default=None),
+                last_offset=max(offsets, default=None),
+                batches=current.batches + found.batches,
+                records=current.records + found.records,
             )
-            continue
         if current is not None:
             yield current
-        current = found
-    if current is not None:
-        yield current
+
+    def _as_dropped(self, extent: _Extent) -> Dropped:
+        position, end, reason, number = extent
+        if number is None:
+            return Dropped(position, end - position, None, None, 0, 0, reason)
+        table = self._survey.table
+        first, last, records = int(table.first[number]), int(table.last[number]), int(table.records[number])
+        return Dropped(position, end - position, first, last, 1, records, reason)
 
 
-def _least(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else min(one, other)
-
-
-def _most(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else max(one, other)
+def _piece_of(entry: Entry, piece: Piece) -> Piece:
+    """``piece``, whose place and offsets are those of ``entry``, as the piece that holds it."""
+    patches = tuple((change.at, change.data) for change in entry.changes)
+    return replace(piece, origin=entry.origin, path=entry.path, patches=patches, data=entry.data)

@@ -5,7 +5,7 @@ Source: issue 7 points 4 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kdump.mend.entry import Entry
 from kdump.mend.made import abort_marker, empty_batch
@@ -62,23 +62,3 @@ def aborted(touched: Touched, offset: int, leader_epoch: int) -> Entry:
 def _made(data: bytes, origin: Origin) -> Entry:
     row, _ = examine(memoryview(data), 0)
     return Entry(row, origin, None, data=data)
-
-
-class FreeOffsets:
-    """Offsets that are lost, and that made batches may take: (first, last) of each hole, rising."""
-
-    def __init__(self, holes: Sequence[tuple[int, int]]) -> None:
-        self._holes = holes
-        self._taken: set[int] = set()
-
-    def take(self, offset: int) -> int | None:
-        """``offset``, or the next one of its hole that is free; None where none is left."""
-        for first, last in self._holes:
-            if first <= offset <= last:
-                while offset in self._taken:
-                    offset += 1
-                if offset > last:
-                    return None
-                self._taken.add(offset)
-                return offset
-        return None

@@ -50,8 +50,6 @@ class HoleReader:
         self._correct = correct
         self._limit = limit
         self._budget = _BUDGET + _BUDGET_PER_BYTE * (source.size or 0)
-        self._row_end = found.rows["position"] + found.rows["size"]
-        self._gap_start = np.array([gap.position for gap in found.gaps], np.int64)
 
     def entries(self, room: Room, ignored: NDArray[np.bool_]) -> Iterator[Entry]:
         """Entries that begin in the hole, in file order.
@@ -64,15 +62,17 @@ class HoleReader:
                 continue
             at = position
             if number is not None and self._survey.is_good[number]:
-                yield Entry(row_at(self._survey.rows, number), Origin.KEPT, self._source.path)
-                at = int(self._row_end[number])
+                yield Entry(row_at(self._survey.table.rows, number), Origin.KEPT, self._source.path)
+                at = int(self._survey.table.end[number])
                 continue
-            if number is not None and self._survey.rows["is_valid"][number]:
+            if number is not None and self._survey.table.rows["is_valid"][number]:
                 found = list(self._inside(number, room))
                 yield from found
-                at = max([int(self._row_end[number]), *(entry.row.position + entry.row.size for entry in found)])
+                at = max(
+                    [int(self._survey.table.end[number]), *(entry.row.position + entry.row.size for entry in found)]
+                )
                 continue
-            end = int(self._row_end[number]) if number is not None else None
+            end = int(self._survey.table.end[number]) if number is not None else None
             # Behind an entry whose length was wrong another one may follow that is no item of its own.
             while at < room.stop and (entry := self._made_whole(at, end, room)) is not None:
                 yield entry
@@ -81,13 +81,15 @@ class HoleReader:
 
     def _items(self, room: Room, ignored: NDArray[np.bool_]) -> list[tuple[int, int | None]]:
         """(position, number of the entry, None for a gap) of what begins in the hole."""
-        position = self._survey.rows["position"]
+        position = self._survey.table.position
         first, last = np.searchsorted(position, (room.position, room.stop))
         numbers = np.flatnonzero(~ignored[first:last]) + first
         items: list[tuple[int, int | None]] = list(zip(position[numbers].tolist(), numbers.tolist(), strict=True))
-        first, last = np.searchsorted(self._gap_start, (room.position, room.stop))
-        gaps = self._survey.gaps[first:last]
-        items += [(gap.position, None) for gap in gaps if gap.reason not in _HOPELESS]
+        items += [
+            (gap.position, None)
+            for gap in self._survey.gaps_in(room.position, room.stop)
+            if gap.reason not in _HOPELESS and gap.position >= room.position
+        ]
         return sorted(items, key=lambda item: item[0])
 
     def _made_whole(self, position: int, end: int | None, room: Room) -> Entry | None:
@@ -112,7 +114,7 @@ class HoleReader:
         A wrapper whose offset is wrong; or batches inside, which a length swallowed. These come behind the batch's own
         offsets, where payload hardly would.
         """
-        row = row_at(self._survey.rows, number)
+        row = row_at(self._survey.table.rows, number)
         path = self._source.path
         data = self._read(row.position, row.position + row.size)
         if data is None:

@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kdump.codes import KdumpError
 from kdump.format.batch import HEADER_SIZE, MAX_INT32
 from kdump.log.heads import read_head
 from kdump.log.source import Source
-from kdump.mend.restore import first_offsets
+from kdump.mend.draft import DraftTable
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import Survey
+from kdump.mend.table import Table
 
 _LONGEST_BATCH = 1 << 20
 """Offsets: what the header of a damaged batch may claim at most."""
 
 
-def known_end(
-    source: Source, found: Survey, rows: NDArray[np.void], around: Surroundings, base_offset: int
-) -> int | None:
-    """The offset behind the last one the log had; None where nothing tells more than ``rows`` do.
+def known_end(source: Source, found: Survey, good: DraftTable, around: Surroundings, base_offset: int) -> int | None:
+    """The offset behind the last one the log had; None where nothing tells more than ``good`` does.
 
     The next segment's base offset says it exactly. Else it is the largest that is named by the headers of damaged
     batches at the end, by the indexes (where the rest of them agrees with the log), or by snapshots and checkpoints.
@@ -30,19 +28,20 @@ def known_end(
     Args:
         source: the log.
         found: what it holds.
-        rows: the good batches in offset order.
+        good: the good batches.
         around: the files around it.
         base_offset: of the log.
     """
-    end = int(rows["last_offset"][-1]) + 1 if rows.size else base_offset
+    end = int(good.last[-1]) + 1 if len(good) else base_offset
     if around.next_base is not None:
         return around.next_base if around.next_base > end else None
-    position = int((rows["position"] + rows["size"]).max()) if rows.size else 0
+    ours = good.part(good.is_ours)
+    position = int(ours.end.max(initial=0))
     ends = [
         _by_headers(source, found, position, end),
         *around.reached,
-        *_by_offset_index(around, rows, source.size or 0),
-        *_by_time_index(around, rows),
+        *_by_offset_index(around, ours),
+        *_by_time_index(around, good),
     ]
     largest = max((one for one in ends if base_offset < one <= base_offset + MAX_INT32), default=end)
     return largest if largest > end else None
@@ -50,7 +49,7 @@ def known_end(
 
 def _by_headers(source: Source, found: Survey, position: int, end: int) -> int:
     """Behind the damaged batches from ``position`` on whose headers go on one from the other."""
-    starts = found.rows["position"][~found.is_good].tolist() + [gap.position for gap in found.gaps]
+    starts = found.table.position[~found.is_good].tolist() + [gap.position for gap in found.gaps]
     for start in sorted(start for start in starts if start >= position):
         try:
             raw = source.read(start, HEADER_SIZE)
@@ -65,12 +64,12 @@ def _by_headers(source: Source, found: Survey, position: int, end: int) -> int:
     return end
 
 
-def _by_offset_index(around: Surroundings, rows: NDArray[np.void], size: int) -> Iterator[int]:
-    """By the last entry; of entries that lead to good batches each must name an offset that is not before them."""
-    if not around.index or not rows.size:
+def _by_offset_index(around: Surroundings, good: Table) -> Iterator[int]:
+    """By the last entry; offsets must rise, and an entry that leads to a good batch name no offset before it."""
+    if not around.index or not len(good):
         return
-    order = np.argsort(rows["position"], kind="stable")
-    position, first = rows["position"][order], first_offsets(rows)[order]
+    order = np.argsort(good.position, kind="stable")
+    position, first = good.position[order], good.first[order]
     before = None
     for entry in around.index:
         place = int(np.searchsorted(position, entry.position))
@@ -81,13 +80,13 @@ def _by_offset_index(around: Surroundings, rows: NDArray[np.void], size: int) ->
     yield around.index[-1].offset + 1
 
 
-def _by_time_index(around: Surroundings, rows: NDArray[np.void]) -> Iterator[int]:
+def _by_time_index(around: Surroundings, good: Table) -> Iterator[int]:
     """By the last entry, when those of good batches have the right timestamps."""
-    if not around.time_index or not rows.size:
+    if not around.time_index or not len(good):
         return
-    first, last = first_offsets(rows), rows["last_offset"]
+    latest = good.rows["max_timestamp"]
     for entry in around.time_index:
-        place = int(np.searchsorted(last, entry.offset))
-        if place < last.size and first[place] <= entry.offset and rows["max_timestamp"][place] != entry.timestamp:
+        place = int(np.searchsorted(good.last, entry.offset))
+        if place < len(good) and good.first[place] <= entry.offset and latest[place] != entry.timestamp:
             return
     yield around.time_index[-1].offset + 1

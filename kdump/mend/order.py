@@ -2,81 +2,51 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.mend.restore import first_offsets
+from kdump.mend.chain import heaviest_chain
+from kdump.mend.table import Table
 
 
-def fitting(rows: NDArray[np.void], taken: NDArray[np.void], *, strictly: bool) -> list[int]:
+def fitting(others: Table, taken: Table, *, strictly: bool) -> NDArray[np.int64]:
     """Numbers of the batches that fill a place between those taken.
 
     That the place is free does not suffice, the offset may be what is wrong. Either the batch goes on where one that is
     taken, or another such, ends or begins. Or, not ``strictly``, bytes are missing at that place; or it is the one
-    before or behind what the batch lies beside: two were swapped. Of two that claim the same offsets the earlier one
-    in the file is taken.
+    before or behind what the batch lies beside: two were swapped. Of those that claim the same offsets they are taken
+    that hold the most records, then the earlier ones in the file.
 
     Args:
-        rows: batches that are out of order, in file order.
+        others: batches that are out of order, in file order.
         taken: the batches that the log is known to hold, in offset order.
         strictly: see above.
     """
-    first, last = first_offsets(rows), rows["last_offset"]
-    numbers = np.arange(first.size)
-    upwards, downwards = np.lexsort((numbers, first)).tolist(), np.lexsort((numbers, -first)).tolist()
-    places = _Places(taken)
-    beside = np.searchsorted(taken["position"], rows["position"]).tolist() if not strictly else []
-    chosen: list[int] = []
-    left = set(numbers.tolist())
-    for order in (upwards, downwards):
-        for number in order:
-            if number not in left:
-                continue
-            begin, end = int(first[number]), int(last[number])
-            place = places.find(begin, end)
-            if place is None:
-                left.discard(number)
-            elif places.is_next(place, begin, end) or (not strictly and places.is_likely(begin, beside[number])):
-                places.take(place, begin, end)
-                chosen.append(number)
-                left.discard(number)
-    return sorted(chosen)
+    # Free: as many are taken that begin up to its end as end before it begins.
+    place = np.searchsorted(taken.last, others.first)
+    free = np.flatnonzero(place == np.searchsorted(taken.first, others.last, side="right"))
+    by_offset = free[np.lexsort((free, others.first[free]))]
+    chosen = by_offset[heaviest_chain(others.first[by_offset], others.last[by_offset], others.records[by_offset])]
+    is_certain = np.zeros(chosen.size, np.bool_)
+    if not strictly:
+        is_certain = _are_likely(others, taken, chosen, place[chosen])
+    # Runs that go on from one another, and whether one in them is taken or certain.
+    first, last = (
+        np.concatenate((taken.first, others.first[chosen])),
+        np.concatenate((taken.last, others.last[chosen])),
+    )
+    order = np.argsort(first, kind="stable")
+    run = np.cumsum(np.concatenate(([True], first[order][1:] != last[order][:-1] + 1)))
+    is_firm = np.concatenate((np.ones(taken.first.size, np.bool_), is_certain))[order]
+    firm_runs = np.unique(run[is_firm])
+    kept = order[np.isin(run, firm_runs)] - taken.first.size
+    return np.sort(chosen[kept[kept >= 0]])
 
 
-class _Places:
-    """The offsets that are taken, and the places between them."""
-
-    def __init__(self, taken: NDArray[np.void]) -> None:
-        self._starts = first_offsets(taken).tolist()
-        self._ends = taken["last_offset"].tolist()
-        self._original = list(self._starts)
-        end = taken["position"] + taken["size"]
-        # has_hole[n]: bytes lie between batch n - 1 and batch n that are neither.
-        self._has_hole = np.concatenate(([False], end[:-1] != taken["position"][1:], [False])).tolist()
-
-    def find(self, begin: int, end: int) -> int | None:
-        """Number of the place that is free from ``begin`` to ``end``, None where one of these offsets is taken."""
-        place = bisect_left(self._starts, begin)
-        if place and self._ends[place - 1] >= begin:
-            return None
-        if place < len(self._starts) and self._starts[place] <= end:
-            return None
-        return place
-
-    def is_next(self, place: int, begin: int, end: int) -> bool:
-        """What is taken on one side ends or begins there."""
-        is_behind = place > 0 and self._ends[place - 1] == begin - 1
-        return is_behind or (place < len(self._starts) and self._starts[place] == end + 1)
-
-    def is_likely(self, begin: int, beside: int) -> bool:
-        """Between two batches between which bytes are missing, or one of which lies at number ``beside``."""
-        place = bisect_left(self._original, begin)
-        is_between = 0 < place < len(self._original)
-        return is_between and (self._has_hole[place] or abs(place - beside) == 1)
-
-    def take(self, place: int, begin: int, end: int) -> None:
-        """The place is taken from ``begin`` to ``end``."""
-        self._starts.insert(place, begin)
-        self._ends.insert(place, end)
+def _are_likely(others: Table, taken: Table, chosen: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of ``chosen``, that fit before number ``place`` of those taken, lie beside it, or fit where bytes miss."""
+    is_between = (place > 0) & (place < taken.first.size)
+    has_hole = np.concatenate(([False], taken.end[:-1] != taken.position[1:], [False]))
+    order = np.argsort(taken.position, kind="stable")
+    beside = np.searchsorted(taken.position[order], others.position[chosen])
+    return np.asarray(is_between & (has_hole[place] | (np.abs(place - beside) == 1)))

@@ -6,17 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.format.batch import MAX_INT32
-from kdump.mend.restore import first_offsets
 from kdump.mend.surroundings import Surroundings
+from kdump.mend.table import Table
 
 
-def in_range(rows: NDArray[np.void], around: Surroundings) -> NDArray[np.bool_]:
-    """Which of the good batches ``rows`` (in file order) have offsets that one segment can hold, shape (rows,).
+def in_range(table: Table, around: Surroundings) -> NDArray[np.bool_]:
+    """Which of the good batches ``table`` (in file order) have offsets that one segment can hold, shape (batches,).
 
     The name is believed, unless batches that it cannot hold go on where the batch beside them in the file ends, or no
     batch fits it: then the 2^31 offsets count that hold the most records. Source: issue 7 point 3; recovery.md rule 3.
     """
-    first, last = first_offsets(rows), rows["last_offset"].astype(np.int64)
+    first, last = table.first, table.last
     possible = (first >= 0) & (first <= last) & (last - first <= MAX_INT32)
     base = around.base_offset
     if base is not None:
@@ -29,17 +29,16 @@ def in_range(rows: NDArray[np.void], around: Surroundings) -> NDArray[np.bool_]:
         ends_before = possible & (last < around.next_base)
         possible = ends_before if ends_before.any() else possible
     if possible.any() and last[possible].max() - first[possible].min() > MAX_INT32:
-        possible &= _fullest(first, last, rows["record_count"], possible)
+        possible &= _fullest(table, possible)
     return possible
 
 
-def _fullest(
-    first: NDArray[np.int64], last: NDArray[np.int64], records: NDArray[np.int32], possible: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _fullest(table: Table, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which batches lie in the 2^31 offsets, from the start of one on, that hold the most records of ``possible``."""
-    order = np.flatnonzero(possible)[np.argsort(first[possible], kind="stable")]
-    starts = first[order]
-    total = np.concatenate(([0], np.cumsum(np.maximum(records[order].astype(np.int64), 0))))
+    order = np.flatnonzero(possible)
+    order = order[np.argsort(table.first[order], kind="stable")]
+    starts = table.first[order]
+    total = np.concatenate(([0], np.cumsum(table.records[order])))
     upto = np.searchsorted(starts, starts + MAX_INT32, side="right")
     start = int(starts[np.argmax(total[upto] - total[:-1])])
-    return np.asarray((first >= start) & (last - start <= MAX_INT32))
+    return np.asarray((table.first >= start) & (table.last - start <= MAX_INT32))

@@ -14,14 +14,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.checks.table import UNKNOWN_OFFSET, BatchRow
+from kdump.checks.table import BatchRow
 from kdump.format.batch import DELETE_HORIZON, MAX_INT32
 from kdump.format.index import OffsetEntry
 from kdump.mend.chain import heaviest_chain
 from kdump.mend.entry import Entry
 from kdump.mend.surroundings import Surroundings
-
-Column = NDArray[np.int64]
+from kdump.mend.table import Table
 
 NEIGHBOURS: Final = "the only offset that its neighbours leave"
 ONE_BIT: Final = "one flipped bit away, and the only such offset that its neighbours leave"
@@ -34,18 +33,12 @@ _IMPLAUSIBLE_GAP: Final = 1 << 16
 """Offsets that are not missing between two batches of a log that else has no gaps."""
 
 
-def first_offsets(rows: NDArray[np.void]) -> Column:
-    """The first offset of each row, as far as it is known."""
-    first: Column = np.where(rows["base_offset"] == UNKNOWN_OFFSET, rows["last_offset"], rows["base_offset"])
-    return first
-
-
-def misplaced(rows: NDArray[np.void], around: Surroundings) -> dict[int, int]:
+def misplaced(table: Table, around: Surroundings) -> dict[int, int]:
     """Batches whose neighbours in the file leave them exactly one base offset, which is another: number to offset.
 
-    ``rows``: good batches in file order.
+    ``table``: good batches in file order.
     """
-    first, last = first_offsets(rows), rows["last_offset"].astype(np.int64)
+    first, last = table.first, table.last
     before = np.concatenate(([_LAST if around.base_offset is None else around.base_offset], last[:-1] + 1))
     behind = np.concatenate((first[1:], [-1 if around.next_base is None else around.next_base]))[: first.size]
     span = last - first + 1
@@ -61,25 +54,25 @@ def misplaced(rows: NDArray[np.void], around: Surroundings) -> dict[int, int]:
     return dict(zip(numbers[is_free].tolist(), start[is_free].tolist(), strict=True))
 
 
-def jumping_last(rows: NDArray[np.void], around: Surroundings) -> int | None:
+def jumping_last(table: Table, around: Surroundings) -> int | None:
     """The first offset that the last batch should have, when one flipped bit explains that it jumps far ahead.
 
-    ``rows``: good batches in file order. The others must follow on one another without gaps.
+    ``table``: good batches in file order. The others must follow on one another without gaps.
     """
-    if not rows.size or around.next_base is not None or not is_gapless(rows[:-1]):
+    if not len(table) or around.next_base is not None:
         return None
-    first, last = int(first_offsets(rows[-1:])[0]), int(rows["last_offset"][-1])
-    expected = int(rows["last_offset"][-2]) + 1 if rows.size > 1 else around.base_offset
-    if expected is None or first - expected < _IMPLAUSIBLE_GAP:
+    first = int(table.first[-1])
+    expected = int(table.last[-2]) + 1 if len(table) > 1 else around.base_offset
+    if expected is None or first - expected < _IMPLAUSIBLE_GAP or not is_gapless(table.part(slice(-1))):
         return None
-    stored = first if rows["magic"][-1] >= 2 else last
+    stored = first if table.rows["magic"][-1] >= 2 else int(table.last[-1])
     return expected if (stored ^ stored - first + expected).bit_count() == 1 else None
 
 
-def is_gapless(rows: NDArray[np.void]) -> bool:
+def is_gapless(table: Table) -> bool:
     """No offsets are missing between batches that lie side by side, and no records in them: nothing was compacted."""
-    first, last = first_offsets(rows), rows["last_offset"]
-    is_side_by_side = rows["position"][1:] == (rows["position"] + rows["size"])[:-1]
+    rows, first, last = table.rows, table.first, table.last
+    is_side_by_side = table.position[1:] == table.end[:-1]
     is_new = rows["magic"] >= 2
     cleaned = is_new & ((rows["attributes"] & DELETE_HORIZON != 0) | (rows["record_count"] <= last - first))
     return not cleaned.any() and bool((first[1:] == last[:-1] + 1)[is_side_by_side].all())

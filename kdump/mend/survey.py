@@ -5,7 +5,8 @@ An entry is good when its framing and CRC hold, nothing in it is an error, and K
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +22,7 @@ from kdump.kafka.markers import InvalidRecordError, read_marker
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
+from kdump.mend.table import Table
 from kdump.wire.compression import DEFAULT_LIMIT
 
 _NEVER_WRONG: Final = frozenset({Codes.MAGIC})
@@ -31,13 +33,30 @@ _NEVER_WRONG: Final = frozenset({Codes.MAGIC})
 class Survey:
     """The entries of a log in file order; they may overlap where two right CRCs contradict each other."""
 
-    rows: NDArray[np.void]
-    """Shape (entries,), of ``checks.table.row_dtype``."""
+    table: Table
     is_good: NDArray[np.bool_]
     faults: dict[int, str]
     """Number of an entry with a right CRC that is not good: what is wrong with it."""
     gaps: list[Gap]
     """In file order, without those that are overlaps."""
+
+    def gaps_in(self, start: int, stop: int) -> list[Gap]:
+        """Those with bytes from ``start`` to ``stop``."""
+        first = bisect_right(self.gaps, start, key=lambda gap: gap.end)
+        return self.gaps[first : bisect_left(self.gaps, stop, key=lambda gap: gap.position)]
+
+    def numbers_at(self, positions: Sequence[int]) -> list[int]:
+        """Numbers of the entries that begin at those of ``positions`` where one does."""
+        table = self.table
+        numbers = np.searchsorted(table.position, positions)
+        within = np.minimum(numbers, max(0, len(table) - 1))
+        found: list[int] = numbers[table.position[within] == positions].tolist() if len(table) else []
+        return found
+
+    def set_row(self, number: int, row: BatchRow) -> None:
+        """Another value of fields that no CRC covers."""
+        self.table.rows[number] = tuple(row)
+        self.table = Table(self.table.rows)
 
 
 def survey(source: Source, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Survey:
@@ -76,7 +95,7 @@ def survey(source: Source, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> 
             faults.setdefault(int(np.searchsorted(rows["position"], finding.position)), finding.message)
     is_good = rows["is_valid"].copy()
     is_good[list(faults)] = False
-    return Survey(rows, is_good, faults, gaps)
+    return Survey(Table(rows), is_good, faults, gaps)
 
 
 def _faults(chunk: CheckedChunk, rows: NDArray[np.void], checks: EntryChecks) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,58 @@
+"""The columns of batches that salvage asks for again and again, contiguous."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.checks.table import UNKNOWN_OFFSET
+
+Column = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Batches as columns, shape (batches,).
+
+    ``rows`` is of ``checks.table.row_dtype``.
+    """
+
+    rows: NDArray[np.void]
+
+    @cached_property
+    def first(self) -> Column:
+        """The first offset, as far as it is known: of a legacy wrapper that was not looked into it is the last."""
+        base, last = self.rows["base_offset"], self.rows["last_offset"]
+        first: Column = np.where(base == UNKNOWN_OFFSET, last, base)
+        return first
+
+    @cached_property
+    def last(self) -> Column:
+        """The last offset."""
+        return np.ascontiguousarray(self.rows["last_offset"])
+
+    @cached_property
+    def position(self) -> Column:
+        """Where each begins in its file."""
+        return np.ascontiguousarray(self.rows["position"])
+
+    @cached_property
+    def end(self) -> Column:
+        """Where each ends in its file."""
+        end: Column = self.rows["position"] + self.rows["size"]
+        return end
+
+    @cached_property
+    def records(self) -> Column:
+        """How many records each declares, 0 or more."""
+        return np.maximum(self.rows["record_count"].astype(np.int64), 0)
+
+    def __len__(self) -> int:
+        return int(self.rows.size)
+
+    def part(self, numbers: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Table:
+        """Some of them."""
+        return Table(self.rows[numbers])
