@@ -85,13 +85,18 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
     Exit status 1 when something would be changed and was not.
     """
     in_place, manifest = given["in_place"], given["manifest"]
+    salvages = [name for name, is_given in _salvage_options(given).items() if is_given]
     if manifest is not None and (paths or way or output or in_place):
         raise click.UsageError("--undo goes with nothing else")
     if output is not None and in_place:
         raise click.UsageError("-o and --in-place exclude each other")
+    if not in_place and (given["backup_dir"] or given["force"]):
+        raise click.UsageError("--backup-dir and --force go with --in-place")
+    if way is not None and way != Way.SALVAGE.value and salvages:
+        raise click.UsageError(f"{salvages[0]} goes with --salvage")
     if not paths and manifest is None:
         raise click.UsageError("no PATH given (kdump repair --help)")
-    if way is None and (given["deep"] or given["correct"] or given["txn"] or not given["hold_offsets"]):
+    if salvages:
         way = Way.SALVAGE.value
     console = Console(escapes=False, show_traceback=given["traceback"])
     reporter = console.reporter(verbose=given["verbose"])
@@ -138,3 +143,13 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
             fail(error.located(path))
     console.close()
     return exit_status.combined(damaged=left, unreadable=unreadable)
+
+
+def _salvage_options(given: dict[str, Any]) -> dict[str, bool]:
+    """Which of the options of salvage were given."""
+    return {
+        "--deep": given["deep"],
+        "--no-hold-offsets": not given["hold_offsets"],
+        "--txn": given["txn"] is not None,
+        "--correct": given["correct"],
+    }

@@ -74,7 +74,9 @@ def check_unchanged(manifest: Manifest) -> None:
     """
     for change in manifest.files:
         if os.path.lexists(os.path.join(manifest.directory, change.name)) and not (
-            _is(manifest, change, change.after) or _is(manifest, change, change.before)
+            _is(manifest, change, change.after)
+            or _is(manifest, change, change.before)
+            or _is_growing_back(manifest, change)
         ):
             raise _unfit(manifest, change, "was written to since")
 
@@ -217,17 +219,37 @@ def pieces_of(source: Source, position: int = 0, end: int | None = None) -> Iter
 
 
 def _is(manifest: Manifest, change: FileChange, state: FileState | None) -> bool:
-    """The file is in that state; a log that is cut, or gets its end back, is as it will be afterwards."""
     path = os.path.join(manifest.directory, change.name)
     if not os.path.lexists(path):
         return state is None
     if state is None or os.path.islink(path):
         return False
-    is_start = state is change.after and change.kept > 0
     with open_source(path) as source:
-        if source.size is None or (source.size < state.size if is_start else source.size != state.size):
-            return False
-        return start_sha256(source, state.size) == state.sha256
+        return source.size == state.size and start_sha256(source, state.size) == state.sha256
+
+
+def _is_growing_back(manifest: Manifest, change: FileChange) -> bool:
+    """A log that was cut, and behind that a part of its saved end: undoing it was interrupted."""
+    if not change.kept or change.after is None or change.saved is None:
+        return False
+    with (
+        open_source(os.path.join(manifest.directory, change.name)) as source,
+        open_source(os.path.join(manifest.backup, change.saved)) as saved,
+    ):
+        more = (source.size or 0) - change.kept
+        return (
+            0 < more <= (saved.size or 0)
+            and start_sha256(source, change.kept) == change.after.sha256
+            and all(piece == saved.read(at, len(piece)) for at, piece in _numbered(source, change.kept))
+        )
+
+
+def _numbered(source: Source, position: int) -> Iterator[tuple[int, memoryview]]:
+    """Pieces from ``position`` on, each with its distance from there."""
+    distance = 0
+    for piece in pieces_of(source, position):
+        yield distance, piece
+        distance += len(piece)
 
 
 def _unfit(manifest: Manifest, change: FileChange, what: str) -> KdumpError:
