@@ -14,9 +14,11 @@ from kdump.checks.table import row_dtype
 from kdump.mend.entry import Entry
 from kdump.mend.pieces import Dropped, Lost, Origin, Piece
 from kdump.mend.survey import Survey
-from kdump.mend.table import Column, Table
+from kdump.mend.table import Column, Table, has_cleaned
 
 _WRONG_CRC: Final = "the CRC is wrong"
+_MANY_GAPS: Final = 3
+"""As verify judges it: so many between batches that lie side by side are what the log cleaner leaves."""
 
 
 @dataclass(frozen=True)
@@ -112,12 +114,13 @@ class Draft:
             rows, owner, is_ours = rows[order], owner[order], is_ours[order]
         return DraftTable(rows, owner, is_ours)
 
-    def losses(self, base_offset: int, end_offset: int | None) -> list[Lost]:
+    def losses(self, base_offset: int, end_offset: int | None, *, with_gaps: bool = False) -> list[Lost]:
         """Offsets without batches where bytes of the log are missing from the result too.
 
         Args:
             base_offset: where the log begins.
             end_offset: behind the last offset it had, None where that is not known.
+            with_gaps: also where none are, if there are so few of them that the log was hardly compacted.
         """
         table = self.table
         expected = np.concatenate(([base_offset], table.last + 1))
@@ -125,7 +128,11 @@ class Draft:
         both = table.is_ours[1:] & table.is_ours[:-1]
         is_side_by_side = both & (table.end[:-1] == table.position[1:])
         starts_there = [bool(table.is_ours[0] and table.position[0] == 0)] if len(table) else []
-        is_lost = (expected[:-1] < table.first) & ~np.concatenate((starts_there, is_side_by_side)).astype(np.bool_)
+        is_whole = np.concatenate((starts_there, is_side_by_side)).astype(np.bool_)
+        is_missing = expected[:-1] < table.first
+        if with_gaps and np.count_nonzero(is_missing & is_whole) < _MANY_GAPS and not has_cleaned(table):
+            is_whole[:] = False
+        is_lost = is_missing & ~is_whole
         found = [
             Lost(int(expected[number]), int(table.first[number]) - 1, is_held=False)
             for number in np.flatnonzero(is_lost).tolist()

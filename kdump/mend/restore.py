@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.checks.table import BatchRow
-from kdump.format.batch import DELETE_HORIZON, MAX_INT32
+from kdump.format.batch import MAX_INT32
 from kdump.format.index import OffsetEntry
 from kdump.mend.chain import heaviest_chain
 from kdump.mend.entry import Entry
 from kdump.mend.surroundings import Surroundings
-from kdump.mend.table import Table
+from kdump.mend.table import Table, has_cleaned
 
 NEIGHBOURS: Final = "the only offset that its neighbours leave"
 ONE_BIT: Final = "one flipped bit away, and the only such offset that its neighbours leave"
@@ -71,11 +71,8 @@ def jumping_last(table: Table, around: Surroundings) -> int | None:
 
 def is_gapless(table: Table) -> bool:
     """No offsets are missing between batches that lie side by side, and no records in them: nothing was compacted."""
-    rows, first, last = table.rows, table.first, table.last
     is_side_by_side = table.position[1:] == table.end[:-1]
-    is_new = rows["magic"] >= 2
-    cleaned = is_new & ((rows["attributes"] & DELETE_HORIZON != 0) | (rows["record_count"] <= last - first))
-    return not cleaned.any() and bool((first[1:] == last[:-1] + 1)[is_side_by_side].all())
+    return not has_cleaned(table) and bool((table.first[1:] == table.last[:-1] + 1)[is_side_by_side].all())
 
 
 @dataclass(frozen=True, slots=True)

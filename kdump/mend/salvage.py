@@ -28,6 +28,7 @@ from kdump.mend.knownend import known_end
 from kdump.mend.order import fitting
 from kdump.mend.pieces import Lost, MendedLog, Origin, TouchedTransaction, TxnPolicy
 from kdump.mend.range import in_range
+from kdump.mend.replica import Replica, Wanted, fill
 from kdump.mend.restore import NEIGHBOURS, ONE_BIT, Room, fit, is_gapless, jumping_last, misdated, misplaced
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import survey
@@ -44,7 +45,8 @@ class SalvageOptions:
 
     ``deep``: drop batches whose CRC holds and whose records do not decode, too. ``limit``: most bytes that one batch
     may decompress to. ``hold_offsets``: put empty batches over what is lost. ``correct``: flip single bits back.
-    ``transactions``: what is done about those whose end is undecided.
+    ``transactions``: what is done about those whose end is undecided. ``replicas``: directories or logs of other copies
+    of the partition, which fill holes.
     """
 
     deep: bool = True
@@ -52,6 +54,7 @@ class SalvageOptions:
     hold_offsets: bool = True
     correct: bool = False
     transactions: TxnPolicy = TxnPolicy.LEAVE
+    replicas: tuple[str, ...] = ()
 
 
 class _Reason(IntEnum):
@@ -83,7 +86,7 @@ def salvage(source: Source, around: Surroundings, options: SalvageOptions | None
         options: see SalvageOptions.
 
     Raises:
-        KdumpError: the log cannot be read at all.
+        KdumpError: a replica cannot be read.
         ValueError: the source is a stream.
     """
     if source.size is None:
@@ -109,6 +112,8 @@ class _Salvage:
         """All steps."""
         self._restore()
         self._fill(self._choose())
+        if self._options.replicas:
+            self._ask_replicas()
         self._settle()
         end = self._known_end()
         transactions = self._end_transactions(end)
@@ -190,6 +195,29 @@ class _Salvage:
             used[self._survey.numbers_at([entry.row.position for entry in entries])] = True
         self._move(used, strictly=False)
 
+    def _ask_replicas(self) -> None:
+        """Fill what is lost from other copies of the partition."""
+        replicas = [Replica(path, self._options.limit) for path in self._options.replicas]
+        end = self._known_end()
+        losses = self._draft.losses(self._base_offset, end, with_gaps=True)
+        wanted = [Wanted(loss.first_offset, loss.last_offset) for loss in losses]
+        if end is None and self._cut_bytes:
+            wanted.append(Wanted(*self._unknown_tail, self._cut_bytes))
+        self._draft.add(fill(wanted, replicas, self._draft.table, self._around))
+
+    @property
+    def _cut_bytes(self) -> int:
+        """How many bytes behind the last batch are none."""
+        table = self._draft.table
+        return (self._source.size or 0) - int(table.end[table.is_ours].max(initial=0))
+
+    @property
+    def _unknown_tail(self) -> Hole:
+        """Offsets behind the last batch, as many as there may be."""
+        table = self._draft.table
+        first = int(table.last[-1]) + 1 if len(table) else self._base_offset
+        return first, self._base_offset + MAX_INT32
+
     def _move(self, used: NDArray[np.bool_], *, strictly: bool) -> list[Hole]:
         """Put good batches that are out of order where they belong (see ``order.fitting``); gives their offsets."""
         table = self._survey.table
@@ -266,10 +294,9 @@ class _Salvage:
         """Do what is to be done about transactions that touch a hole; gives all of them."""
         table = self._draft.table
         holes = [(loss.first_offset, loss.last_offset) for loss in self._draft.losses(self._base_offset, end)]
-        if end is None and int(table.end[table.is_ours].max(initial=0)) < (self._source.size or 0):
+        if end is None and self._cut_bytes:
             # Something was there, nothing says how much.
-            first = int(table.last[-1]) + 1 if len(table) else self._base_offset
-            holes.append((first, self._base_offset + MAX_INT32))
+            holes.append(self._unknown_tail)
         endings = decide(table, holes, self._around, self._options.transactions)
         self._drop(endings.dropped, _Reason.OPEN_TRANSACTION)
         self._draft.add(endings.markers)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.checks.table import UNKNOWN_OFFSET
+from kdump.format.batch import DELETE_HORIZON
 
 Column = NDArray[np.int64]
 
@@ -56,3 +57,10 @@ class Table:
     def part(self, numbers: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Table:
         """Some of them."""
         return Table(self.rows[numbers])
+
+
+def has_cleaned(table: Table) -> bool:
+    """The log cleaner has been at one of the batches: it holds fewer records than offsets, or a delete horizon."""
+    rows = table.rows
+    is_thinned = (rows["attributes"] & DELETE_HORIZON != 0) | (rows["record_count"] <= table.last - table.first)
+    return bool((is_thinned & (rows["magic"] >= 2)).any())
