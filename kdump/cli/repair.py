@@ -63,6 +63,14 @@ Examples:
     help="With --salvage: what becomes of transactions whose end is lost. [default: leave; in place: none]",
 )
 @click.option("--correct", is_flag=True, help="With --salvage: flip a bit back where that explains a wrong CRC.")
+@click.option(
+    "--from",
+    "replicas",
+    multiple=True,
+    type=click.Path(),
+    metavar="REPLICA_DIR",
+    help="With --salvage: fill holes from another copy; several, the first that has it gives it.",
+)
 @click.option("--first-segment", is_flag=True, help="The segment is the first of its log: no producer is known before.")
 @click.option(
     "--index-interval-bytes",
@@ -120,6 +128,7 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
             hold_offsets=given["hold_offsets"],
             correct=given["correct"],
             transactions=TxnPolicy(given["txn"] or TxnPolicy.LEAVE),
+            replicas=given["replicas"],
         ),
         given["txn"] is not None,
     )
@@ -152,4 +161,5 @@ def _salvage_options(given: dict[str, Any]) -> dict[str, bool]:
         "--no-hold-offsets": not given["hold_offsets"],
         "--txn": given["txn"] is not None,
         "--correct": given["correct"],
+        "--from": bool(given["replicas"]),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.lock import DirectoryLock, LockState
@@ -19,7 +19,7 @@ from kdump.mend.inplace import prepare
 from kdump.mend.journal import check_unchanged, clear_unprepared, finish, undo, unfinished
 from kdump.mend.manifest import MANIFEST_NAME, Manifest, read_manifest
 from kdump.mend.partitionfiles import PartitionFiles
-from kdump.mend.place import is_metadata, log_directory_above, place_of
+from kdump.mend.place import Place, is_metadata, log_directory_above, place_of
 from kdump.mend.plan import PartitionPlan, Settings, Way
 from kdump.mend.planner import Planner
 from kdump.mend.preparation import Preparation, check_room
@@ -122,19 +122,23 @@ class Repair:
                 "the other voters, or start from the newest good .checkpoint",
                 target,
             )
+        place = place_of(os.path.dirname(segments[0]))
         if self._options.output is not None:
-            return self._copy(self._options.output, target, segments, is_whole=is_whole)
+            return self._copy(self._options.output, target, segments, place, is_whole=is_whole)
         if self._options.in_place:
-            return self._in_place(target, segments, is_whole=is_whole)
-        return Repaired(self._planner().partition(target, segments, is_whole=is_whole))
+            return self._in_place(target, segments, place, is_whole=is_whole)
+        return Repaired(self._planner(target).partition(target, segments, place, is_whole=is_whole))
 
-    def _planner(self, copies: CopyWriter | None = None) -> Planner:
+    def _planner(self, target: str, copies: CopyWriter | None = None) -> Planner:
         """Salvage costs a look at every record; it is left out where another way is gone at once."""
         is_plan = self._options.output is None and not self._options.in_place
-        salvaging = self._options.salvaging if is_plan or self._way is Way.SALVAGE else None
+        salvaging = None
+        if is_plan or self._way is Way.SALVAGE:
+            replicas = tuple(_copy_of(target, replica) for replica in self._options.salvaging.replicas)
+            salvaging = replace(self._options.salvaging, replicas=replicas)
         return Planner(self._way, self._options.settings, self._open, salvaging=salvaging, copies=copies)
 
-    def _copy(self, output: str, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
+    def _copy(self, output: str, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
         above = log_directory_above(output)
         if above is not None:
             message = f"{above} is the log directory of a broker; give a directory outside of it"
@@ -146,13 +150,13 @@ class Repair:
             staging.refuse_existing([name, account_name])
             copies = CopyWriter(staging)
             if self._way is Way.SALVAGE:
-                plan = self._planner().partition(target, segments, is_whole=is_whole)
+                plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
                 self._refuse(plan)
                 for segment in plan.segments:
                     copies.write_salvaged(segment, self._options.settings)
                     segment.stamp.check(segment.path)
             else:
-                plan = self._planner(copies).partition(target, segments, is_whole=is_whole)
+                plan = self._planner(target, copies).partition(target, segments, place, is_whole=is_whole)
                 self._refuse(plan)
             if plan.is_refused:
                 return Repaired(plan)
@@ -165,8 +169,7 @@ class Repair:
         disk.write_file(os.path.join(output, account_name), json_account(plan))
         return Repaired(plan, os.path.join(output, name if is_whole else ""))
 
-    def _in_place(self, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
-        place = place_of(os.path.dirname(segments[0]))
+    def _in_place(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
         _refuse_links([place.directory, *segments])
         if place.lock is LockState.UNKNOWN and not self._options.force:
             message = "on this file system nobody can tell whether a broker runs elsewhere; --force goes on"
@@ -179,7 +182,7 @@ class Repair:
                 finish(home, manifest)
             clear_unprepared(place.directory)
             segments = [segment for segment in segments if os.path.lexists(segment)]
-            plan = self._planner().partition(target, segments, is_whole=is_whole)
+            plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
             self._refuse(plan)
             if not plan.has_changes or plan.is_refused:
                 return Repaired(plan)
@@ -239,6 +242,15 @@ def _check_room_in_place(plan: PartitionPlan, backup: str | None) -> None:
     if backup is not None:
         loss = plan.salvage_loss() if plan.way is Way.SALVAGE else plan.broker_loss()
         check_room(backup, loss.bytes_cut if loss is not None else 0)
+
+
+def _copy_of(target: str, replica: str) -> str:
+    """The partition ``target`` in a log directory ``replica``, or that itself. Raises KdumpError MISSING."""
+    if not os.path.lexists(replica):
+        raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=replica)
+    directory = os.path.abspath(target if os.path.isdir(target) else os.path.dirname(target))
+    below = os.path.join(replica, os.path.basename(directory))
+    return below if os.path.isdir(below) else replica
 
 
 def _refuse_links(paths: list[str]) -> None:

@@ -134,11 +134,10 @@ def _swapped_in(segment: SegmentPlan, preparation: Preparation, settings: Settin
     status = os.stat(segment.path)
     preparation.save(name, segment.recovered.read.sha256)
     new_name = f"{log.base_offset:020d}{Kind.LOG.value}"
-    copy = preparation.new_file(new_name, status)
-    with MendedSource(segment.path, log) as source:
-        producers, interval = segment.producers.copy(), settings.index_interval
+    producers, interval = segment.producers.copy(), settings.index_interval
+    with preparation.new_file(new_name, status) as copy, MendedSource(segment.path, log) as source:
         recovered = recover_log(source, log.base_offset, producers, index_interval=interval, copy=copy)
-    copy.finish(modified=status.st_mtime_ns)
+        copy.finish(modified=status.st_mtime_ns)
     preparation.made(new_name, recovered.read.sha256)
     contents = recovered.index_files(has_txn_index=has_txn_index(segment.path))
     for index in _existing(segment.path):
@@ -226,11 +225,10 @@ def _cut(segment: SegmentPlan, preparation: Preparation) -> None:
 def _copy_start(segment: SegmentPlan, preparation: Preparation) -> None:
     name, read = os.path.basename(segment.path), segment.recovered.read
     preparation.save(name, read.sha256)
-    copy = preparation.new_file(name, os.stat(segment.path))
-    with open_source(segment.path) as source:
+    with preparation.new_file(name, os.stat(segment.path)) as copy, open_source(segment.path) as source:
         for piece in pieces_of(source, 0, read.recovery.end):
             copy.write(piece)
-    copy.finish(modified=segment.stamp.modified)
+        copy.finish(modified=segment.stamp.modified)
     preparation.made(name, read.kept_sha256)
 
 

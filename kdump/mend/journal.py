@@ -199,15 +199,10 @@ def _restore(manifest: Manifest, change: FileChange) -> None:
 def copy_file(source_path: str, target: str, position: int = 0) -> None:
     """A durable copy of a file from ``position`` on, with its owner, mode and time."""
     status = os.stat(source_path)
-    copy = disk.NewFile(target, status, keep_owner=True)
-    try:
-        with open_source(source_path) as source:
-            for piece in pieces_of(source, position):
-                copy.write(piece)
-    except BaseException:
-        copy.abandon()
-        raise
-    copy.finish(modified=status.st_mtime_ns)
+    with disk.NewFile(target, status, keep_owner=True) as copy, open_source(source_path) as source:
+        for piece in pieces_of(source, position):
+            copy.write(piece)
+        copy.finish(modified=status.st_mtime_ns)
 
 
 def pieces_of(source: Source, position: int = 0, end: int | None = None) -> Iterator[memoryview]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 
 from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, parse_header
@@ -16,7 +15,7 @@ from kdump.mend.indexes import differing, has_indexes, has_txn_index, unfit_inde
 from kdump.mend.likebroker import Recovered, recover_log
 from kdump.mend.mendedsource import MendedSource
 from kdump.mend.pieces import MendedLog
-from kdump.mend.place import is_metadata, place_of
+from kdump.mend.place import Place, is_metadata
 from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.producersat import ProducersAt, WatchedProducers, base_offset_of, producers_at
 from kdump.mend.salvage import SalvageOptions, salvage
@@ -77,12 +76,13 @@ class Planner:
         self._salvaging = salvaging
         self._copies = copies
 
-    def partition(self, target: str, segments: Sequence[str], *, is_whole: bool) -> PartitionPlan:
+    def partition(self, target: str, segments: Sequence[str], place: Place, *, is_whole: bool) -> PartitionPlan:
         """The plan for segments of one partition.
 
         Args:
             target: the PATH that they come from.
             segments: paths of logs in offset order; at least one.
+            place: where they lie. It is not looked up here: asking for a lock would give back the one that is held.
             is_whole: they are all that the partition directory holds.
 
         Raises:
@@ -95,7 +95,7 @@ class Planner:
             is_closed = number + 1 < len(segments) or bool(segments_behind(path))
             plans.append(plan := self._segment(path, history, is_closed=is_closed, is_behind_cut=is_behind_cut))
             is_behind_cut |= is_whole and self._way is not Way.INDEXES and (plan.is_cut or plan.fails)
-        return PartitionPlan(self._way, target, place_of(os.path.dirname(segments[0])), is_whole, tuple(plans))
+        return PartitionPlan(self._way, target, place, is_whole, tuple(plans))
 
     def _segment(self, path: str, history: ProducerHistory, *, is_closed: bool, is_behind_cut: bool) -> SegmentPlan:
         base_offset = base_offset_of(path)
@@ -142,9 +142,9 @@ class Planner:
         interval = self._settings.index_interval
         if self._copies is None or not is_wanted:
             return recover_log(source, base_offset, producers, index_interval=interval)
-        copy = self._copies.open(source.path)
-        recovered = recover_log(source, base_offset, producers, index_interval=interval, copy=copy)
-        self._copies.close(source.path, copy, recovered)
+        with self._copies.open(source.path) as copy:
+            recovered = recover_log(source, base_offset, producers, index_interval=interval, copy=copy)
+            self._copies.finish(source.path, copy, recovered)
         return recovered
 
     def _unlike(self, source: Source, recovered: Recovered, *, is_closed: bool) -> set[Kind]:

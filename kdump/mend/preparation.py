@@ -19,8 +19,10 @@ from kdump.mend.journal import HOME, NEW, OLD
 from kdump.mend.manifest import Action, FileChange, FileState, Manifest, State, Step
 from kdump.mend.readthrough import ReadThrough, start_sha256
 
-_ROOM: Final = 1 << 20
-"""Bytes that manifests and directories need at most, as far as that can be told."""
+_ROOM: Final = 1 << 17
+"""Bytes for manifests and directories."""
+_INDEXES: Final = 128
+"""A log is at least so many times as large as its index files, as brokers are set by default."""
 
 
 class Preparation:
@@ -183,6 +185,7 @@ def check_room(directory: str, needed: int) -> None:
     status = os.statvfs(place)
     blocks = status.f_bfree if os.geteuid() == 0 else status.f_bavail
     room = blocks * status.f_frsize
-    if room < needed + _ROOM:
-        message = f"{needed + _ROOM:,} bytes are needed, {room:,} are free"
+    needed += needed // _INDEXES + _ROOM
+    if room < needed:
+        message = f"{needed:,} bytes are needed, {room:,} are free"
         raise KdumpError(Codes.UNWRITABLE, message, path=directory)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kdump.codes import Codes, Finding
 from kdump.kafka.failures import FailureKind
 from kdump.log.lock import LockState
-from kdump.mend.pieces import Dropped, Lost, Restored, TouchedTransaction, TxnPolicy
+from kdump.mend.pieces import Dropped, Lost, Origin, Piece, Restored, TouchedTransaction, TxnPolicy
 from kdump.mend.plan import Loss, PartitionPlan, SegmentPlan, Way
 from kdump.writers.blocks import escaped
 from kdump.writers.findings import finding_line
@@ -97,6 +97,9 @@ class _Text:
             yield f"what is left of it would not do either: {failure.message}; nothing is written"
         if log.base_offset != segment.base_offset:
             yield f"{self._would('write', 'written')} under its first offset, {log.base_offset:020d}.log"
+        for piece in log.pieces:
+            if piece.origin in _FROM_ELSEWHERE:
+                yield f"{self._would('take', 'took')} {_from_elsewhere(piece)}"
         for extent in log.dropped:
             yield f"{self._would('drop', 'dropped')} {_dropped(extent)}"
         for lost in log.lost:
@@ -226,6 +229,15 @@ def _touched(touched: TouchedTransaction) -> str:
     return text
 
 
+def _from_elsewhere(piece: Piece) -> str:
+    source = f"{_FROM_ELSEWHERE[piece.origin]} {escaped(piece.path or '')} at {piece.position:,}"
+    return f"offsets {_range(piece.first_offset, piece.last_offset)} {source}"
+
+
+_FROM_ELSEWHERE = {
+    Origin.REPLICA: "from the copy",
+    Origin.MOVED: "from where they were out of order,",
+}
 _DONE = {
     TxnPolicy.ABORT: "a marker that aborts it is put there",
     TxnPolicy.DROP: "its batches are dropped",

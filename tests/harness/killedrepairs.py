@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from kdump.codes import KdumpError
 from kdump.engine.repair import Repair, RepairOptions
 from kdump.mend.journal import HOME
 from kdump.mend.plan import Way
@@ -53,11 +54,12 @@ def contents(state: Tree) -> dict[str, bytes]:
 
 
 def repair(partition: Path, way: Way) -> None:
-    """In place; AssertionError where that is refused."""
-    errors: list[Exception] = []
+    """In place. Raises KdumpError."""
+    errors: list[KdumpError] = []
     options = RepairOptions(way, in_place=True, decides_transactions=True)
     list(Repair(options, on_error=errors.append).path(str(partition)))
-    assert not errors
+    if errors:
+        raise errors[0]
 
 
 def manifests(partition: Path) -> list[Path]:
