@@ -16,7 +16,7 @@ from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
 from kdump.mend.pieces import TxnPolicy
 from kdump.mend.plan import Settings, Way
-from kdump.mend.salvage import SalvageOptions
+from kdump.mend.salvageoptions import SalvageOptions
 from kdump.writers.blocks import escaped
 from kdump.writers.repairs import plan_text
 

@@ -23,7 +23,7 @@ from kdump.mend.place import Place, is_metadata, log_directory_above, place_of
 from kdump.mend.plan import PartitionPlan, Settings, Way
 from kdump.mend.planner import Planner
 from kdump.mend.preparation import Preparation, check_room
-from kdump.mend.salvage import SalvageOptions
+from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.staging import Staging
 from kdump.mend.stamp import Stamp
 

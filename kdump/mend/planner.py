@@ -11,17 +11,16 @@ from kdump.log.names import Kind
 from kdump.log.partition import segments_behind
 from kdump.log.source import Source, open_source
 from kdump.mend.copies import CopyWriter
-from kdump.mend.indexes import differing, has_indexes, has_txn_index, unfit_indexes
+from kdump.mend.indexes import differing, has_indexes, has_txn_index
 from kdump.mend.likebroker import Recovered, recover_log
 from kdump.mend.mendedsource import MendedSource
 from kdump.mend.pieces import MendedLog
 from kdump.mend.place import Place, is_metadata
 from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.producersat import ProducersAt, WatchedProducers, base_offset_of, producers_at
-from kdump.mend.salvage import SalvageOptions, salvage
+from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.sound import SoundData, sound_data
 from kdump.mend.stamp import Stamp
-from kdump.mend.surroundings import look_around
 
 
 class ProducerHistory:
@@ -126,6 +125,9 @@ class Planner:
     def _salvage(self, source: Source, producers: ProducersAt) -> MendedLog | None:
         if self._salvaging is None or is_metadata(source.path):
             return None
+        from kdump.mend.salvage import salvage
+        from kdump.mend.surroundings import look_around
+
         return salvage(source, look_around(source.path, producers.states.copy()), self._salvaging)
 
     def _mended(
@@ -154,6 +156,8 @@ class Planner:
         is_cut = recovered.recovery.outcome is Outcome.TRUNCATED
         if is_cut or self._way is Way.INDEXES or self._copies is not None or not unlike:
             return unlike
+        from kdump.mend.fitness import unfit_indexes
+
         # A sound index of a running broker is not quite the one that recovery makes.
         aborted = None if recovered.keeps_txn_index else _aborted(recovered)
         return unlike & unfit_indexes(source, base_offset_of(path), is_closed=is_closed, aborted=aborted)

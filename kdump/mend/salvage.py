@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import IntEnum
+from dataclasses import replace
 from operator import attrgetter
 from typing import Final
 
@@ -26,55 +25,17 @@ from kdump.mend.hold import held
 from kdump.mend.holes import HoleReader
 from kdump.mend.knownend import known_end
 from kdump.mend.order import fitting
-from kdump.mend.pieces import Lost, MendedLog, Origin, TouchedTransaction, TxnPolicy
+from kdump.mend.pieces import Lost, MendedLog, Origin, TouchedTransaction
 from kdump.mend.range import in_range
 from kdump.mend.replica import Replica, Wanted, fill
 from kdump.mend.restore import NEIGHBOURS, ONE_BIT, Room, fit, is_gapless, jumping_last, misdated, misplaced
+from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import survey
 from kdump.mend.table import Column
 from kdump.mend.transactions import contradictions
-from kdump.wire.compression import DEFAULT_LIMIT
 
 _NEWEST_MAGIC: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class SalvageOptions:
-    """How a log is salvaged.
-
-    ``deep``: drop batches whose CRC holds and whose records do not decode, too. ``limit``: most bytes that one batch
-    may decompress to. ``hold_offsets``: put empty batches over what is lost. ``correct``: flip single bits back.
-    ``transactions``: what is done about those whose end is undecided. ``replicas``: directories or logs of other copies
-    of the partition, which fill holes.
-    """
-
-    deep: bool = True
-    limit: int = DEFAULT_LIMIT
-    hold_offsets: bool = True
-    correct: bool = False
-    transactions: TxnPolicy = TxnPolicy.LEAVE
-    replicas: tuple[str, ...] = ()
-
-
-class _Reason(IntEnum):
-    """Why a good batch is not in the result."""
-
-    NONE = 0
-    OUT_OF_RANGE = 1
-    CONFLICT = 2
-    COPY = 3
-    CONTRADICTION = 4
-    OPEN_TRANSACTION = 5
-
-
-_REASON_TEXT: Final = {
-    _Reason.OUT_OF_RANGE: "the segment cannot hold its offsets",
-    _Reason.CONFLICT: "other batches, with more records, have its offsets",
-    _Reason.COPY: "the same batch is there twice",
-    _Reason.CONTRADICTION: "a plain batch and a transaction of its producer contradict each other",
-    _Reason.OPEN_TRANSACTION: "its transaction has lost its end",
-}
 
 
 def salvage(source: Source, around: Surroundings, options: SalvageOptions | None = None) -> MendedLog:

@@ -24,7 +24,7 @@ from kdump.mend import disk, preparation
 from kdump.mend.journal import HOME
 from kdump.mend.pieces import TxnPolicy
 from kdump.mend.plan import Way
-from kdump.mend.salvage import SalvageOptions
+from kdump.mend.salvageoptions import SalvageOptions
 from tests.harness.killedrepairs import build, contents, repair, tree
 
 
