@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from enum import IntEnum
 from operator import attrgetter
 from typing import Final
 
@@ -36,6 +37,26 @@ from kdump.mend.table import Column
 from kdump.mend.transactions import contradictions
 
 _NEWEST_MAGIC: Final = 2
+
+
+class _Reason(IntEnum):
+    """Why a good batch is not in the result."""
+
+    NONE = 0
+    OUT_OF_RANGE = 1
+    CONFLICT = 2
+    COPY = 3
+    CONTRADICTION = 4
+    OPEN_TRANSACTION = 5
+
+
+_REASON_TEXT: Final = {
+    _Reason.OUT_OF_RANGE: "the segment cannot hold its offsets",
+    _Reason.CONFLICT: "other batches, with more records, have its offsets",
+    _Reason.COPY: "the same batch is there twice",
+    _Reason.CONTRADICTION: "a plain batch and a transaction of its producer contradict each other",
+    _Reason.OPEN_TRANSACTION: "its transaction has lost its end",
+}
 
 
 def salvage(source: Source, around: Surroundings, options: SalvageOptions | None = None) -> MendedLog:

@@ -24,23 +24,3 @@ class SalvageOptions:
     correct: bool = False
     transactions: TxnPolicy = TxnPolicy.LEAVE
     replicas: tuple[str, ...] = ()
-
-
-class _Reason(IntEnum):
-    """Why a good batch is not in the result."""
-
-    NONE = 0
-    OUT_OF_RANGE = 1
-    CONFLICT = 2
-    COPY = 3
-    CONTRADICTION = 4
-    OPEN_TRANSACTION = 5
-
-
-_REASON_TEXT: Final = {
-    _Reason.OUT_OF_RANGE: "the segment cannot hold its offsets",
-    _Reason.CONFLICT: "other batches, with more records, have its offsets",
-    _Reason.COPY: "the same batch is there twice",
-    _Reason.CONTRADICTION: "a plain batch and a transaction of its producer contradict each other",
-    _Reason.OPEN_TRANSACTION: "its transaction has lost its end",
-}
