@@ -62,6 +62,8 @@ class Draft:
         self._size = size
         self._is_kept = np.zeros(len(survey.table), np.bool_)
         self._is_moved = np.zeros(len(survey.table), np.bool_)
+        self._is_elsewhere = np.zeros(len(survey.table), np.bool_)
+        self._explained: list[tuple[int, int]] = []
         self._entries: list[Entry] = []
         self._table: DraftTable | None = None
 
@@ -75,6 +77,14 @@ class Draft:
         """Take in others."""
         self._entries += entries
         self._table = None
+
+    def pass_over(self, numbers: Column) -> None:
+        """Batches of the survey that are copies of others: nothing is lost with them."""
+        self._is_elsewhere[numbers] = True
+
+    def explain(self, first: int, last: int) -> None:
+        """Of these offsets nothing is lost but what the table has: a replica has no more."""
+        self._explained.append((first, last))
 
     def drop(self, owners: Iterable[int]) -> None:
         """Take out what ``owner`` names."""
@@ -125,11 +135,14 @@ class Draft:
         table = self.table
         expected = np.concatenate(([base_offset], table.last + 1))
         # Between two batches that lie side by side in the log nothing was.
-        both = table.is_ours[1:] & table.is_ours[:-1]
-        is_side_by_side = both & (table.end[:-1] == table.position[1:])
-        starts_there = [bool(table.is_ours[0] and table.position[0] == 0)] if len(table) else []
-        is_whole = np.concatenate((starts_there, is_side_by_side)).astype(np.bool_)
+        is_ours = np.concatenate(([True], table.is_ours))
+        is_whole = is_ours[1:] & is_ours[:-1]
+        stop = table.position
+        start = np.concatenate(([0], table.end))[:-1]
+        is_whole &= (start <= stop) & (self._found_elsewhere(stop) - self._found_elsewhere(start) == stop - start)
         is_missing = expected[:-1] < table.first
+        for first, last in self._explained:
+            is_missing &= (expected[:-1] < first) | (table.first > last + 1)
         if with_gaps and np.count_nonzero(is_missing & is_whole) < _MANY_GAPS and not has_cleaned(table):
             is_whole[:] = False
         is_lost = is_missing & ~is_whole
@@ -139,6 +152,14 @@ class Draft:
         ]
         if end_offset is not None and end_offset > expected[-1]:
             found.append(Lost(int(expected[-1]), end_offset - 1, is_held=False))
+        return found
+
+    def _found_elsewhere(self, position: Column) -> Column:
+        """How many bytes before each position belong to batches that the result holds elsewhere."""
+        table = self._survey.table
+        numbers = np.flatnonzero(self._is_elsewhere | self._is_moved)
+        total = np.concatenate(([0], np.cumsum(table.end[numbers] - table.position[numbers])))
+        found: Column = total[np.searchsorted(table.position[numbers], position)]
         return found
 
     def pieces(self) -> Iterator[Piece]:

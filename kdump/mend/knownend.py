@@ -8,7 +8,8 @@ import numpy as np
 
 from kdump.codes import KdumpError
 from kdump.format.batch import HEADER_SIZE, MAX_INT32
-from kdump.log.heads import read_head
+from kdump.format.index import OffsetEntry
+from kdump.log.heads import LARGEST_ENTRY, read_head
 from kdump.log.source import Source
 from kdump.mend.draft import DraftTable
 from kdump.mend.surroundings import Surroundings
@@ -17,6 +18,9 @@ from kdump.mend.table import Table
 
 _LONGEST_BATCH = 1 << 20
 """Offsets: what the header of a damaged batch may claim at most."""
+_DENSER = 16
+_USUAL_RECORD = 16
+"""Bytes: hardly any log has smaller records, compressed."""
 
 
 def known_end(source: Source, found: Survey, good: DraftTable, around: Surroundings, base_offset: int) -> int | None:
@@ -65,28 +69,41 @@ def _by_headers(source: Source, found: Survey, position: int, end: int) -> int:
 
 
 def _by_offset_index(around: Surroundings, good: Table) -> Iterator[int]:
-    """By the last entry; offsets must rise, and an entry that leads to a good batch name no offset before it."""
+    """By the last entry, when all are such as a broker makes for this log.
+
+    They rise, in steps that batches and index.interval.bytes allow; one that leads into a good batch leads to its start
+    and names no offset before it; and behind the log no more offsets come to a byte than in it, by far.
+    """
     if not around.index or not len(good):
         return
     order = np.argsort(good.position, kind="stable")
-    position, first = good.position[order], good.first[order]
-    before = None
+    position, end, first = good.position[order], good.end[order], good.first[order]
+    offsets_in_log, bytes_in_log = int(good.last[-1] - good.first[0]) + 1, int((end - position).sum())
+    before = OffsetEntry(int(first[0]) - 1, 0)
     for entry in around.index:
-        place = int(np.searchsorted(position, entry.position))
-        is_there = place < position.size and int(position[place]) == entry.position
-        if (is_there and entry.offset < int(first[place])) or (before is not None and entry.offset <= before):
+        place = int(np.searchsorted(position, entry.position, side="right")) - 1
+        if place >= 0 and entry.position < end[place]:
+            is_right = entry.position == position[place] and entry.offset >= first[place]
+        else:
+            step, distance = entry.offset - before.offset, entry.position - before.position
+            is_right = step * bytes_in_log <= _DENSER * max(offsets_in_log, bytes_in_log // _USUAL_RECORD) * distance
+        if not (is_right and entry.offset > before.offset and 0 < entry.position - before.position <= LARGEST_ENTRY):
             return
-        before = entry.offset
-    yield around.index[-1].offset + 1
+        before = entry
+    yield before.offset + 1
 
 
 def _by_time_index(around: Surroundings, good: Table) -> Iterator[int]:
-    """By the last entry, when those of good batches have the right timestamps."""
+    """By the last entry, when those of good batches have the right timestamps, and there are such."""
     if not around.time_index or not len(good):
         return
     latest = good.rows["max_timestamp"]
+    matches = 0
     for entry in around.time_index:
         place = int(np.searchsorted(good.last, entry.offset))
-        if place < len(good) and good.first[place] <= entry.offset and latest[place] != entry.timestamp:
-            return
-    yield around.time_index[-1].offset + 1
+        if place < len(good) and good.first[place] <= entry.offset:
+            if latest[place] != entry.timestamp:
+                return
+            matches += 1
+    if matches:
+        yield around.time_index[-1].offset + 1

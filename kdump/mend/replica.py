@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -29,16 +30,36 @@ from kdump.mend.survey import survey
 from kdump.mend.table import Column, Table
 from kdump.wire.compression import DEFAULT_LIMIT
 
-_LAST: int = 2**63 - 1
+_LAST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Offsets to be filled, first and last; of a tail whose end is not known ``most`` bytes, else None."""
+    """Offsets to be filled, first and last.
+
+    At the end of a log (``is_tail``) the last one may lie inside a batch. ``most``: bytes that may be filled, None: any
+    number.
+    """
 
     first: int
     last: int
     most: int | None = None
+    is_tail: bool = False
+
+
+class Common(NamedTuple):
+    """Numbers, in the replica, of the batches directly before and behind the hole; None where one of them differs."""
+
+    before: int | None = None
+    behind: int | None = None
+
+
+@dataclass(slots=True)
+class Filling:
+    """Batches that fill a hole, in offset order; up to ``complete_to`` there never were others, None: not known."""
+
+    entries: list[Entry]
+    complete_to: int | None = None
 
 
 class Replica:
@@ -67,27 +88,30 @@ class Replica:
         if errors:
             raise errors[0]
 
-    def batches(self, wanted: Wanted, table: DraftTable, around: Surroundings) -> list[Entry]:
-        """Batches that fill a hole, in offset order.
+    def batches(self, wanted: Wanted, table: DraftTable, around: Surroundings) -> Filling:
+        """Batches that fill a hole.
 
         Args:
             wanted: the hole.
             table: the batches around it.
             around: the files around the log.
         """
-        found: list[Entry] = []
+        filling = Filling([])
         for path, batches in self._near(wanted, table):
-            if not _is_same_history(batches, table, wanted):
+            common = _same_history(batches, table, wanted)
+            if common is None:
                 continue
-            inside = np.flatnonzero((batches.first >= wanted.first) & (batches.last <= wanted.last))
+            upto = batches.first if wanted.is_tail else batches.last
+            inside = np.flatnonzero((batches.first >= wanted.first) & (upto <= wanted.last))
             inside = inside[_epochs_fit(batches.part(inside), table, wanted, around)]
             part = batches.part(inside)
             chosen = inside[heaviest_chain(part.first, part.last, part.records)]
             if wanted.most is not None:
-                size = np.cumsum(batches.rows["size"][chosen])
-                chosen = chosen[size <= wanted.most - sum(entry.row.size for entry in found)]
-            found += [Entry(row_at(batches.rows, number), Origin.REPLICA, path) for number in chosen.tolist()]
-        return found
+                chosen = chosen[np.cumsum(batches.rows["size"][chosen]) <= wanted.most]
+            filling.entries += [Entry(row_at(batches.rows, number), Origin.REPLICA, path) for number in chosen.tolist()]
+            if _is_complete(batches, common, chosen, is_tail=wanted.is_tail):
+                filling.complete_to = int(batches.last[chosen[-1]]) if wanted.is_tail and chosen.size else wanted.last
+        return filling
 
     def _near(self, wanted: Wanted, table: DraftTable) -> Iterator[tuple[str, Table]]:
         """(path, good batches) of the segments that may hold the offsets."""
@@ -102,14 +126,29 @@ class Replica:
                 yield path, self._tables[path]
 
 
-def _is_same_history(batches: Table, table: Table, wanted: Wanted) -> bool:
-    """The batches nearest to the hole that both have, before and behind, are the same, and there is one."""
+def _same_history(batches: Table, table: Table, wanted: Wanted) -> Common | None:
+    """The batches nearest to the hole that both have, if there is one and they are the same."""
     _, theirs, ours = np.intersect1d(batches.first, table.first, return_indices=True)
     is_same = (batches.rows["crc"][theirs] == table.rows["crc"][ours]) & (batches.last[theirs] == table.last[ours])
     before = np.flatnonzero(batches.first[theirs] < wanted.first)[-1:]
     behind = np.flatnonzero(batches.first[theirs] > wanted.last)[:1]
     nearest = np.concatenate((before, behind))
-    return bool(nearest.size) and bool(is_same[nearest].all())
+    if not nearest.size or not is_same[nearest].all():
+        return None
+    place = int(np.searchsorted(table.first, wanted.first))
+    is_before = before.size > 0 and int(ours[before[0]]) == place - 1
+    is_behind = behind.size > 0 and int(ours[behind[0]]) == place
+    return Common(int(theirs[before[0]]) if is_before else None, int(theirs[behind[0]]) if is_behind else None)
+
+
+def _is_complete(batches: Table, common: Common, chosen: Column, *, is_tail: bool) -> bool:
+    """The replica has nothing else between the batches around the hole; at the tail, behind the one before."""
+    if common.before is None or (common.behind is None and not is_tail):
+        return False
+    behind = common.before + chosen.size + 1 if common.behind is None else common.behind
+    between = np.arange(common.before, min(behind + 1, len(batches)))
+    is_side_by_side = batches.end[between[:-1]] == batches.position[between[1:]]
+    return bool(is_side_by_side.all()) and np.array_equal(np.arange(common.before + 1, behind), chosen)
 
 
 def _epochs_fit(part: Table, table: DraftTable, wanted: Wanted, around: Surroundings) -> Column:
@@ -126,27 +165,29 @@ def _epochs_fit(part: Table, table: DraftTable, wanted: Wanted, around: Surround
     return np.flatnonzero(fits)
 
 
-def fill(wanted: Sequence[Wanted], replicas: Sequence[Replica], table: DraftTable, around: Surroundings) -> list[Entry]:
-    """Batches for the holes ``wanted``: of the first replica that has some, and in what it leaves of the next."""
-    found: list[Entry] = []
-    for hole in wanted:
-        left = [hole]
-        for replica in replicas:
-            taken = [entry for part in left for entry in replica.batches(part, table, around)]
-            found += taken
-            left = [rest for part in left for rest in _rest(part, taken)]
-    return found
+def fill(hole: Wanted, replicas: Sequence[Replica], table: DraftTable, around: Surroundings) -> Filling:
+    """Batches for a hole: of the first replica that has some, and in what it leaves of the next."""
+    filling = Filling([])
+    left = [hole]
+    for replica in replicas:
+        rest: list[Wanted] = []
+        for part in left:
+            found = replica.batches(part, table, around)
+            filling.entries += found.entries
+            if part is hole:
+                filling.complete_to = found.complete_to
+            rest += _rest(part, found.entries)
+        left = rest
+    return filling
 
 
 def _rest(hole: Wanted, taken: Sequence[Entry]) -> Iterator[Wanted]:
-    """What of ``hole`` the batches do not cover."""
-    first = hole.first
-    most = hole.most
+    """What of ``hole`` the batches ``taken`` in it do not cover."""
+    first, most = hole.first, hole.most
     for entry in taken:
-        if hole.first <= entry.first_offset <= hole.last:
-            if entry.first_offset > first:
-                yield Wanted(first, entry.first_offset - 1)
-            first = entry.row.last_offset + 1
-            most = None if most is None else most - entry.row.size
+        if entry.first_offset > first:
+            yield Wanted(first, entry.first_offset - 1, most)
+        first = entry.row.last_offset + 1
+        most = None if most is None else most - entry.row.size
     if first <= hole.last:
-        yield Wanted(first, hole.last, most)
+        yield Wanted(first, hole.last, most, hole.is_tail)

@@ -94,9 +94,11 @@ class _Salvage:
         """All steps."""
         self._restore()
         self._fill(self._choose())
+        self._drop_contradictions()
         if self._options.replicas:
             self._ask_replicas()
-        self._settle()
+            self._drop_contradictions()
+        self._restore_epochs()
         end = self._known_end()
         transactions = self._end_transactions(end)
         losses = self._draft.losses(self._base_offset, end)
@@ -180,12 +182,21 @@ class _Salvage:
     def _ask_replicas(self) -> None:
         """Fill what is lost from other copies of the partition."""
         replicas = [Replica(path, self._options.limit) for path in self._options.replicas]
-        end = self._known_end()
-        losses = self._draft.losses(self._base_offset, end, with_gaps=True)
-        wanted = [Wanted(loss.first_offset, loss.last_offset) for loss in losses]
-        if end is None and self._cut_bytes:
-            wanted.append(Wanted(*self._unknown_tail, self._cut_bytes))
-        self._draft.add(fill(wanted, replicas, self._draft.table, self._around))
+        if self._cut_bytes and self._around.next_base is None:
+            # Nothing says for certain how much was behind the last batch.
+            self._ask(Wanted(*self._unknown_tail, self._cut_bytes, is_tail=True), replicas)
+        end: int | None = -1
+        while end != (end := self._known_end()):
+            # What was found may show that the indexes are right, and they say where the log ended.
+            for loss in self._draft.losses(self._base_offset, end, with_gaps=True):
+                is_tail = loss.first_offset == self._unknown_tail[0] and self._around.next_base is None
+                self._ask(Wanted(loss.first_offset, loss.last_offset, is_tail=is_tail), replicas)
+
+    def _ask(self, wanted: Wanted, replicas: Sequence[Replica]) -> None:
+        filling = fill(wanted, replicas, self._draft.table, self._around)
+        self._draft.add(filling.entries)
+        if filling.complete_to is not None:
+            self._draft.explain(wanted.first, filling.complete_to)
 
     @property
     def _cut_bytes(self) -> int:
@@ -223,6 +234,7 @@ class _Salvage:
             originals = set(rows[names][taken].tolist())
             copies[others] = [key in originals for key in rows[names][others].tolist()]
             self._reason[copies] = _Reason.COPY
+            self._draft.pass_over(np.flatnonzero(copies))
         return copies
 
     def _rooms(self, kept: Column) -> Iterator[Room]:
@@ -249,13 +261,16 @@ class _Salvage:
     def _known_end(self) -> int | None:
         return known_end(self._source, self._survey, self._draft.table, self._around, self._base_offset)
 
-    def _settle(self) -> None:
-        """Drop what recovery would fail on, and set leader epochs back that cannot be right."""
+    def _drop_contradictions(self) -> None:
+        """Drop batches on which recovery would fail."""
         table = self._draft.table
         wrong = contradictions(table.rows, self._around.producers)
         if wrong:
             self._drop(table.owner[wrong].tolist(), _Reason.CONTRADICTION)
-            table = self._draft.table
+
+    def _restore_epochs(self) -> None:
+        """Set leader epochs back that cannot be right."""
+        table = self._draft.table
         changed = {}
         for number, (epoch, why) in misdated(table.rows, self._around).items():
             owner = int(table.owner[number])
