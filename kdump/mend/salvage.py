@@ -291,7 +291,7 @@ class _Salvage:
         """Do what is to be done about transactions that touch a hole; gives all of them."""
         table = self._draft.table
         holes = [(loss.first_offset, loss.last_offset) for loss in self._draft.losses(self._base_offset, end)]
-        if end is None and self._cut_bytes:
+        if end is None and self._cut_bytes and self._around.next_base is None:
             # Something was there, nothing says how much.
             holes.append(self._unknown_tail)
         endings = decide(table, holes, self._around, self._options.transactions)
