@@ -16,14 +16,13 @@ from kdump.log.names import Kind, sibling
 from kdump.log.partition import segments_behind
 from kdump.log.source import open_source, read_whole
 from kdump.mend.indexes import INDEX_KINDS, has_txn_index
-from kdump.mend.journal import pieces_of
+from kdump.mend.journal import SWAP, pieces_of
 from kdump.mend.likebroker import Recovered, recover_log
 from kdump.mend.mendedsource import MendedSource
 from kdump.mend.partitionfiles import PartitionFiles, epochs_up_to
 from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.preparation import Preparation
 
-SWAP: Final = ".swap"
 _MARKER: Final = os.path.join("..", CLEAN_SHUTDOWN)
 
 
@@ -94,7 +93,7 @@ def _swap(
     snapshots = _kept_snapshots(plan, segments, preparation, sound_up_to)
     for names in (snapshots, *files):
         for name in names:
-            preparation.place(name, name + SWAP)
+            preparation.swap_in(name)
         preparation.sync()
     _take_marker(plan, preparation)
     for segment, names in zip(segments, files, strict=True):
@@ -110,7 +109,7 @@ def _swap(
                     preparation.remove(old, log + SWAP)
             preparation.sync()
             for name in (log, *names):
-                preparation.rename(name + SWAP, name)
+                preparation.swap(name)
         for name in snapshots:
             preparation.remove(name + SWAP)
         snapshots = []
@@ -125,7 +124,8 @@ def _swapped_in(segment: SegmentPlan, preparation: Preparation, settings: Settin
     name = os.path.basename(segment.path)
     kinds = (Kind.TXN_INDEX, Kind.TIME_INDEX, Kind.LOG, Kind.INDEX)
     if not segment.is_salvaged:
-        names = [sibling(name, kind) for kind in kinds if os.path.lexists(sibling(segment.path, kind))]
+        names = [sibling(name, kind) for kind in kinds]
+        names = [name for name in names if preparation.will_have(name)]
         for existing in names:
             preparation.link(existing)
         return names

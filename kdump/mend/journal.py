@@ -25,7 +25,8 @@ HOME: Final = ".kdump"
 OLD: Final = "old"
 NEW: Final = "new"
 
-_SWAP: Final = ".swap"
+SWAP: Final = ".swap"
+"""Ends the names of files with which a broker replaces others when it starts."""
 _LOG: Final = ".log"
 _PIECE: Final = 1 << 20
 
@@ -99,7 +100,7 @@ def undo(path: str, manifest: Manifest) -> None:
             raise _unfit(manifest, change, f"is changed, and {change.saved} is not in the backup")
     for step in manifest.steps:
         # What waits to be swapped in must not be.
-        if step.action is Action.PLACE and step.target.endswith(_SWAP):
+        if step.action is Action.PLACE and step.target.endswith(SWAP):
             _remove(os.path.join(manifest.directory, step.target))
     # As on the way there: indexes out, logs, indexes in.
     logs = [change for change in wrong if change.name.endswith(_LOG)]

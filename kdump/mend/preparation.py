@@ -15,7 +15,7 @@ from kdump.log.names import Kind
 from kdump.log.source import open_source
 from kdump.mend import disk, journal
 from kdump.mend.disk import NewFile
-from kdump.mend.journal import HOME, NEW, OLD
+from kdump.mend.journal import HOME, NEW, OLD, SWAP
 from kdump.mend.manifest import Action, FileChange, FileState, Manifest, State, Step
 from kdump.mend.readthrough import ReadThrough, start_sha256
 
@@ -133,10 +133,16 @@ class Preparation:
         disk.write_file(self.new_path(name), data, like, keep_owner=True)
         self.made(name, hashlib.sha256(data).hexdigest())
 
+    def will_have(self, name: str) -> bool:
+        """The file is there, or is to come."""
+        return any(map(os.path.lexists, (self.new_path(name), os.path.join(self.directory, name))))
+
     def link(self, name: str) -> None:
-        """A file that stays gets a second name among the new ones."""
-        if not disk.link(os.path.join(self.directory, name), self.new_path(name)):
-            journal.copy_file(os.path.join(self.directory, name), self.new_path(name))
+        """A file that stays, or the new one that takes its place, gets a second name to wait under."""
+        is_new = os.path.lexists(self.new_path(name))
+        source = self.new_path(name) if is_new else os.path.join(self.directory, name)
+        if not disk.link(source, self.new_path(name + SWAP)):
+            journal.copy_file(source, self.new_path(name + SWAP))
 
     def new_path(self, name: str) -> str:
         """Where a new file waits."""
@@ -144,13 +150,18 @@ class Preparation:
 
     # The steps.
 
-    def place(self, name: str, target: str | None = None) -> None:
-        """Step: a new file gets its name (or ``target`` for one)."""
-        self.steps.append(Step(Action.PLACE, target or name, self._new(name)))
+    def place(self, name: str) -> None:
+        """Step: a new file gets its name."""
+        self.steps.append(Step(Action.PLACE, name, self._new(name)))
 
-    def rename(self, source: str, target: str) -> None:
-        """Step: a file in the partition directory gets another name."""
-        self.steps.append(Step(Action.PLACE, target, source))
+    def swap_in(self, name: str) -> None:
+        """Step: a new file, or the second name of one that stays, waits beside it."""
+        is_link = os.path.lexists(self.new_path(name + SWAP))
+        self.steps.append(Step(Action.PLACE, name + SWAP, self._new(name + SWAP if is_link else name)))
+
+    def swap(self, name: str) -> None:
+        """Step: what waited takes its place."""
+        self.steps.append(Step(Action.PLACE, name, name + SWAP))
 
     def remove(self, name: str, while_there: str | None = None) -> None:
         """Step: a file goes; ``while_there``: only as long as that is there."""

@@ -23,7 +23,10 @@ Tree = dict[str, tuple[bytes, int, int]]
 
 
 def build(root: Path) -> Path:
-    """A log directory after a clean shutdown; two of six segments have a damaged batch in the middle."""
+    """A log directory after a clean shutdown; two of five segments have a damaged batch in the middle.
+
+    Between them an index is missing.
+    """
     partition = root / "logs" / "v2-txn-0"
     shutil.copytree(SOURCE, partition)
     for base_offset in DAMAGED:
@@ -31,6 +34,7 @@ def build(root: Path) -> Path:
         data = bytearray(log.read_bytes())
         data[5000] ^= 0x42
         log.write_bytes(data)
+    (partition / f"{201:020}.timeindex").unlink()
     (partition / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n3 250\n")
     (root / "logs" / "meta.properties").write_text("version=1\ncluster.id=x\nnode.id=1\n")
     (root / "logs" / MARKER).write_text('{"version":0,"brokerEpoch":1}')
