@@ -154,6 +154,13 @@ class Draft:
             found.append(Lost(int(expected[-1]), end_offset - 1, is_held=False))
         return found
 
+    def bytes_behind(self) -> int:
+        """How many bytes of the log lie behind the last batch of the result, copies not counted."""
+        ours = self.table.part(self.table.is_ours)
+        end = int(ours.end.max(initial=0))
+        start, stop = self._found_elsewhere(np.array([end, self._size])).tolist()
+        return int(self._size - end - (stop - start))
+
     def _found_elsewhere(self, position: Column) -> Column:
         """How many bytes before each position belong to batches that the result holds elsewhere."""
         table = self._survey.table

@@ -20,7 +20,7 @@ from kdump.format.index import OffsetEntry
 from kdump.mend.chain import heaviest_chain
 from kdump.mend.entry import Entry
 from kdump.mend.surroundings import Surroundings
-from kdump.mend.table import Table, has_cleaned
+from kdump.mend.table import Column, Table, has_cleaned
 
 NEIGHBOURS: Final = "the only offset that its neighbours leave"
 ONE_BIT: Final = "one flipped bit away, and the only such offset that its neighbours leave"
@@ -28,9 +28,11 @@ _ADJACENT: Final = "the batch beside it ends or begins there, and the log has no
 _INDEXED: Final = "the .index has it at this position"
 _SEQUENCES: Final = "the producer's sequence numbers account for every offset here"
 _LAST: Final = 2**63 - 1
-_OFFSET_BITS: Final = 63
+_TELLING_BITS: Final = range(16, 63)
 _IMPLAUSIBLE_GAP: Final = 1 << 16
 """Offsets that are not missing between two batches of a log that else has no gaps."""
+ENOUGH_PAIRS: Final = 3
+"""Batches side by side from which on it shows whether a log has gaps."""
 
 
 def misplaced(table: Table, around: Surroundings) -> dict[int, int]:
@@ -46,12 +48,26 @@ def misplaced(table: Table, around: Surroundings) -> dict[int, int]:
     numbers = np.flatnonzero(wanted)
     if not numbers.size:
         return {}
+    # Of a batch that is there twice one is where it should not be.
+    numbers = numbers[~table.twins()[numbers]]
     start, end = before[numbers], before[numbers] + span[numbers] - 1
-    # How many batches have offsets there: those that begin up to the end but for those that end before the start.
-    claims = np.searchsorted(np.sort(first), end, side="right") - np.searchsorted(np.sort(last), start)
+    by_first, by_last = np.sort(first), np.sort(last)
+
+    def claims(low: Column, high: Column) -> Column:
+        """How many batches have offsets there: those that begin up to the end but for those that end before it."""
+        return np.searchsorted(by_first, high, side="right") - np.searchsorted(by_last, low)
+
     own = (first[numbers] <= end) & (last[numbers] >= start)
-    is_free = claims == own
-    return dict(zip(numbers[is_free].tolist(), start[is_free].tolist(), strict=True))
+    is_free = claims(start, end) == own
+    # A batch whose own offsets are free, and go on where another one ends or begins, may just be out of order.
+    is_at_home = (claims(first[numbers], last[numbers]) == 1) & (
+        np.isin(first[numbers] - 1, last) | np.isin(last[numbers] + 1, first)
+    )
+    # Two in a row, and each was judged by the other.
+    is_judged = np.diff(numbers) > 1
+    is_alone = np.concatenate(([True], is_judged)) & np.concatenate((is_judged, [True]))
+    chosen = is_free & ~is_at_home & is_alone
+    return dict(zip(numbers[chosen].tolist(), start[chosen].tolist(), strict=True))
 
 
 def jumping_last(table: Table, around: Surroundings) -> int | None:
@@ -69,10 +85,14 @@ def jumping_last(table: Table, around: Surroundings) -> int | None:
     return expected if (stored ^ stored - first + expected).bit_count() == 1 else None
 
 
-def is_gapless(table: Table) -> bool:
-    """No offsets are missing between batches that lie side by side, and no records in them: nothing was compacted."""
+def is_gapless(table: Table, least: int = 0) -> bool:
+    """No offsets are missing between batches that lie side by side, and no records in them: nothing was compacted.
+
+    ``least``: of how many pairs this must be seen.
+    """
     is_side_by_side = table.position[1:] == table.end[:-1]
-    return not has_cleaned(table) and bool((table.first[1:] == table.last[:-1] + 1)[is_side_by_side].all())
+    goes_on = (table.first[1:] == table.last[:-1] + 1)[is_side_by_side]
+    return goes_on.size >= least and bool(goes_on.all()) and not has_cleaned(table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +206,15 @@ def _beside(entries: list[Entry], number: int, room: Room) -> tuple[int, str] | 
 
 
 def _one_bit_away(entry: Entry, room: Room) -> tuple[int, str] | None:
-    """(first offset, why) when exactly one flipped bit of the stored offset brings the entry into the room."""
+    """(first offset, why) when exactly one flipped bit of the stored offset brings the entry into the room.
+
+    A low bit may do so by chance where batches are out of order.
+    """
     if room.end is None:
         return None
     row = entry.row
     stored = row.base_offset if row.magic >= 2 else row.last_offset
-    firsts = (entry.first_offset + (stored ^ 1 << bit) - stored for bit in range(_OFFSET_BITS))
+    firsts = (entry.first_offset + (stored ^ 1 << bit) - stored for bit in _TELLING_BITS)
     possible = [first for first in firsts if room.first <= first and first + entry.span <= room.end]
     return (possible[0], ONE_BIT) if len(possible) == 1 else None
 
