@@ -95,6 +95,37 @@ def is_gapless(table: Table, least: int = 0) -> bool:
     return goes_on.size >= least and bool(goes_on.all()) and not has_cleaned(table)
 
 
+class RoomIndex:
+    """The .index of a log, asked about batches whose offset is in doubt.
+
+    An entry names the last offset of its batch; brokers up to 1.1 named the first. Which it is the good batches show.
+
+    Args:
+        entries: of the .index.
+        table: good batches in file order.
+    """
+
+    def __init__(self, entries: Sequence[OffsetEntry], table: Table) -> None:
+        self._offsets = {entry.position: entry.offset for entry in entries}
+        position, offset = np.array([(one.position, one.offset) for one in entries], np.int64).reshape(-1, 2).T
+        place = np.searchsorted(table.position, position)
+        place = np.minimum(place, max(0, len(table) - 1)) if len(table) else place[:0]
+        is_there = table.position[place] == position[: place.size]
+        place, offset = place[is_there], offset[: place.size][is_there]
+        self._names_last = bool((offset == table.last[place]).any())
+        self._names_first = bool((offset == table.first[place]).any())
+
+    def first_offsets(self, entry: Entry) -> set[int]:
+        """First offsets that the entry may have by the index; none where it does not have it."""
+        offset = self._offsets.get(entry.row.position)
+        if offset is None:
+            return set()
+        by_last, by_first = offset - entry.span + 1, offset
+        if self._names_last != self._names_first:
+            return {by_last if self._names_last else by_first}
+        return {by_last, by_first}
+
+
 @dataclass(frozen=True, slots=True)
 class Room:
     """A hole between two good batches: what fits in it, and how far a base offset can be told.
@@ -110,7 +141,7 @@ class Room:
     before: BatchRow | None
     behind: BatchRow | None
     is_gapless: bool
-    index: Sequence[OffsetEntry]
+    index: RoomIndex
     taken: Sequence[tuple[int, int]] = ()
 
     def has_place_for(self, entry: Entry) -> bool:
@@ -175,9 +206,7 @@ def _in_a_row(entries: list[Entry], first: int, why: str) -> list[Entry]:
 
 def _told_offset(entry: Entry, room: Room) -> tuple[int, str] | None:
     """(first offset, why) by the index or by sequence numbers."""
-    offsets = {one.offset for one in room.index if one.position == entry.row.position}
-    # The last offset of the batch; of brokers up to 1.1 the first.
-    firsts = {offset - entry.span + 1 for offset in offsets} | (offsets if entry.span > 1 else set())
+    firsts = room.index.first_offsets(entry)
     possible = [first for first in firsts if room.first <= first and first + entry.span <= room.limit]
     if len(possible) == 1:
         return possible[0], _INDEXED

@@ -34,6 +34,7 @@ from kdump.mend.restore import (
     NEIGHBOURS,
     ONE_BIT,
     Room,
+    RoomIndex,
     fit,
     is_gapless,
     jumping_last,
@@ -272,6 +273,7 @@ class _Salvage:
         table = self._survey.table
         chain = table.part(kept)
         is_without_gaps = is_gapless(chain, ENOUGH_PAIRS)
+        index = RoomIndex(self._around.index, chain)
         starts = np.concatenate(([0], chain.end))
         stops = np.append(chain.position, self._source.size or 0)
         for hole in np.flatnonzero(starts < stops).tolist():
@@ -281,11 +283,11 @@ class _Salvage:
                 int(starts[hole]),
                 int(stops[hole]),
                 self._base_offset if before is None else before.last_offset + 1,
-                self._known_end() if behind is None else first_offset(behind),
+                self._around.next_base if behind is None else first_offset(behind),
                 before,
                 behind,
                 is_without_gaps,
-                self._around.index,
+                index,
             )
 
     def _known_end(self) -> int | None:

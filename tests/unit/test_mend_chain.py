@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from hypothesis import given, settings
@@ -21,7 +21,7 @@ def best_by_force(batches: list[tuple[int, int, int]]) -> tuple[int, int]:
     best = (0, 0)
     for size in range(len(batches) + 1):
         for chosen in combinations(batches, size):
-            if all(one[1] < other[0] for one, other in zip(chosen, chosen[1:], strict=False)):
+            if all(one[1] < other[0] for one, other in pairwise(chosen)):
                 best = max(best, (sum(batch[2] for batch in chosen), size))
     return best
 
@@ -40,7 +40,7 @@ def test_it_holds_the_most_records(batches: list[tuple[int, int, int]]) -> None:
     chosen = chain(batches)
     taken = [batches[number] for number in chosen]
     assert chosen == sorted(set(chosen))
-    assert all(one[1] < other[0] for one, other in zip(taken, taken[1:], strict=False))
+    assert all(one[1] < other[0] for one, other in pairwise(taken))
     assert (sum(batch[2] for batch in taken), len(taken)) == best_by_force(batches)
 
 
