@@ -154,6 +154,13 @@ class Draft:
             found.append(Lost(int(expected[-1]), end_offset - 1, is_held=False))
         return found
 
+    def bytes_behind(self) -> int:
+        """How many bytes of the log lie behind the last batch of the result, copies not counted."""
+        ours = self.table.part(self.table.is_ours)
+        end = int(ours.end.max(initial=0))
+        start, stop = self._found_elsewhere(np.array([end, self._size])).tolist()
+        return int(self._size - end - (stop - start))
+
     def _found_elsewhere(self, position: Column) -> Column:
         """How many bytes before each position belong to batches that the result holds elsewhere."""
         table = self._survey.table
@@ -167,29 +174,45 @@ class Draft:
         table = self.table
         if not len(table):
             return
-        is_plain = table.owner >= 0
-        is_moved = np.zeros(len(table), np.bool_)
-        is_moved[is_plain] = self._is_moved[table.owner[is_plain]]
-        goes_on = is_plain[1:] & is_plain[:-1] & (is_moved[1:] == is_moved[:-1])
-        goes_on &= table.end[:-1] == table.position[1:]
+        source, sources = self._sources(table)
+        goes_on = (source[1:] == source[:-1]) & (source[1:] < len(sources)) & (table.end[:-1] == table.position[1:])
         starts = np.flatnonzero(np.concatenate(([True], ~goes_on)))
         stops = np.append(starts[1:], len(table))
         records = np.add.reduceat(table.records, starts)
         for start, stop, count in zip(starts.tolist(), stops.tolist(), records.tolist(), strict=True):
+            owner = int(table.owner[start])
+            entry = self._entries[-1 - owner] if owner < 0 else None
+            origin, path = (entry.origin, entry.path) if entry else sources[source[start]]
             position = int(table.position[start])
-            piece = Piece(
-                Origin.MOVED if is_moved[start] else Origin.KEPT,
-                self._path,
+            yield Piece(
+                origin,
+                path,
                 position,
                 int(table.end[stop - 1]) - position,
-                (),
-                b"",
+                tuple((change.at, change.data) for change in entry.changes) if entry else (),
+                entry.data if entry else b"",
                 int(table.first[start]),
                 int(table.last[stop - 1]),
                 stop - start,
                 count,
             )
-            yield piece if is_plain[start] else _piece_of(self._entries[-1 - int(table.owner[start])], piece)
+
+    def _sources(self, table: DraftTable) -> tuple[Column, list[tuple[Origin, str | None]]]:
+        """Where each batch comes from, as a number in the list; above it for batches that are a piece of their own."""
+        sources: list[tuple[Origin, str | None]] = [(Origin.KEPT, self._path), (Origin.MOVED, self._path)]
+        source = np.zeros(len(table), np.int64)
+        source[table.owner >= 0] = self._is_moved[table.owner[table.owner >= 0]]
+        own = np.iinfo(np.int64).max
+        for place in np.flatnonzero(table.owner < 0).tolist():
+            entry = self._entries[-1 - int(table.owner[place])]
+            key = entry.origin, entry.path
+            if entry.changes or entry.path is None:
+                source[place] = own
+                continue
+            if key not in sources:
+                sources.append(key)
+            source[place] = sources.index(key)
+        return source, sources
 
     def dropped(self, reason_of: Callable[[int], str | None]) -> Iterator[Dropped]:
         """What of the log is not in the result, in file order.
@@ -260,9 +283,3 @@ class Draft:
         table = self._survey.table
         first, last, records = int(table.first[number]), int(table.last[number]), int(table.records[number])
         return Dropped(position, end - position, first, last, 1, records, reason)
-
-
-def _piece_of(entry: Entry, piece: Piece) -> Piece:
-    """``piece``, whose place and offsets are those of ``entry``, as the piece that holds it."""
-    patches = tuple((change.at, change.data) for change in entry.changes)
-    return replace(piece, origin=entry.origin, path=entry.path, patches=patches, data=entry.data)

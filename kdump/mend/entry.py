@@ -92,6 +92,11 @@ class Entry:
         return tuple(Restored(one.field, self.row.position + one.at, one.old, one.new, one.why) for one in self.changes)
 
 
+def identity(row: BatchRow) -> tuple[int, ...]:
+    """What two batches share only when they are the same: offsets, size and CRC."""
+    return row.base_offset, row.last_offset, row.size, row.crc
+
+
 def magic_change(old: int, new: int, why: str) -> Change:
     """Another magic byte."""
     return Change(MAGIC_OFFSET, _INT8.pack(new), "magic", old, new, why)

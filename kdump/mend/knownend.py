@@ -38,7 +38,7 @@ def known_end(source: Source, found: Survey, good: DraftTable, around: Surroundi
     """
     end = int(good.last[-1]) + 1 if len(good) else base_offset
     if around.next_base is not None:
-        return around.next_base if around.next_base > end else None
+        return around.next_base if end < around.next_base <= base_offset + MAX_INT32 + 1 else None
     ours = good.part(good.is_ours)
     position = int(ours.end.max(initial=0))
     ends = [

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.mend.chain import heaviest_chain
-from kdump.mend.table import Table
+from kdump.mend.table import Column, Table
+
+_NO_LIMIT: Final = 2**63 - 1
+_BITS: Final = np.int64(1) << np.arange(62)
+_IMPLAUSIBLE_GAP: Final = 1 << 16
+"""Offsets behind the end of a log at which a batch that is out of order is hardly its last."""
 
 
-def fitting(others: Table, taken: Table, *, strictly: bool) -> NDArray[np.int64]:
+def fitting(others: Table, taken: Table, *, strictly: bool) -> Column:
     """Numbers of the batches that fill a place between those taken.
 
     That the place is free does not suffice, the offset may be what is wrong. Either the batch goes on where one that is
@@ -43,10 +50,20 @@ def fitting(others: Table, taken: Table, *, strictly: bool) -> NDArray[np.int64]
     return np.sort(chosen[kept[kept >= 0]])
 
 
-def _are_likely(others: Table, taken: Table, chosen: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of ``chosen``, that fit before number ``place`` of those taken, lie beside it, or fit where bytes miss."""
-    is_between = (place > 0) & (place < taken.first.size)
-    has_hole = np.concatenate(([False], taken.end[:-1] != taken.position[1:], [False]))
+def _are_likely(others: Table, taken: Table, chosen: Column, place: Column) -> NDArray[np.bool_]:
+    """Which of ``chosen``, that fit before number ``place`` of those taken, were swapped with others.
+
+    They belong beside what they lie beside, or where bytes are missing; and no flipped bit in the offset explains it.
+    """
     order = np.argsort(taken.position, kind="stable")
     beside = np.searchsorted(taken.position[order], others.position[chosen])
-    return np.asarray(is_between & (has_hole[place] | (np.abs(place - beside) == 1)))
+    # Bytes are missing in front of a batch of this number; behind the last one they may be any.
+    has_hole = np.concatenate((taken.position[:1] > 0, taken.end[:-1] != taken.position[1:], [True]))
+    last = np.concatenate(([-1], taken.last))
+    first = np.concatenate((taken.first, [_NO_LIMIT]))
+    is_near = others.first[chosen] - last[place] < _IMPLAUSIBLE_GAP
+    is_swapped = has_hole[place] | (np.abs(place - beside) == 1)
+    span = others.last[chosen] - others.first[chosen]
+    flipped = others.first[chosen][:, None] ^ _BITS
+    is_flip = (flipped > last[beside][:, None]) & (flipped + span[:, None] < first[beside][:, None])
+    return np.asarray(is_swapped & ((place < len(taken)) | is_near) & ~is_flip.any(axis=1))

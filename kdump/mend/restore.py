@@ -20,7 +20,7 @@ from kdump.format.index import OffsetEntry
 from kdump.mend.chain import heaviest_chain
 from kdump.mend.entry import Entry
 from kdump.mend.surroundings import Surroundings
-from kdump.mend.table import Table, has_cleaned
+from kdump.mend.table import Column, Table, has_cleaned
 
 NEIGHBOURS: Final = "the only offset that its neighbours leave"
 ONE_BIT: Final = "one flipped bit away, and the only such offset that its neighbours leave"
@@ -28,9 +28,11 @@ _ADJACENT: Final = "the batch beside it ends or begins there, and the log has no
 _INDEXED: Final = "the .index has it at this position"
 _SEQUENCES: Final = "the producer's sequence numbers account for every offset here"
 _LAST: Final = 2**63 - 1
-_OFFSET_BITS: Final = 63
+_TELLING_BITS: Final = range(16, 63)
 _IMPLAUSIBLE_GAP: Final = 1 << 16
 """Offsets that are not missing between two batches of a log that else has no gaps."""
+ENOUGH_PAIRS: Final = 3
+"""Batches side by side from which on it shows whether a log has gaps."""
 
 
 def misplaced(table: Table, around: Surroundings) -> dict[int, int]:
@@ -46,12 +48,26 @@ def misplaced(table: Table, around: Surroundings) -> dict[int, int]:
     numbers = np.flatnonzero(wanted)
     if not numbers.size:
         return {}
+    # Of a batch that is there twice one is where it should not be.
+    numbers = numbers[~table.twins()[numbers]]
     start, end = before[numbers], before[numbers] + span[numbers] - 1
-    # How many batches have offsets there: those that begin up to the end but for those that end before the start.
-    claims = np.searchsorted(np.sort(first), end, side="right") - np.searchsorted(np.sort(last), start)
+    by_first, by_last = np.sort(first), np.sort(last)
+
+    def claims(low: Column, high: Column) -> Column:
+        """How many batches have offsets there: those that begin up to the end but for those that end before it."""
+        return np.searchsorted(by_first, high, side="right") - np.searchsorted(by_last, low)
+
     own = (first[numbers] <= end) & (last[numbers] >= start)
-    is_free = claims == own
-    return dict(zip(numbers[is_free].tolist(), start[is_free].tolist(), strict=True))
+    is_free = claims(start, end) == own
+    # A batch whose own offsets are free, and go on where another one ends or begins, may just be out of order.
+    is_at_home = (claims(first[numbers], last[numbers]) == 1) & (
+        np.isin(first[numbers] - 1, last) | np.isin(last[numbers] + 1, first)
+    )
+    # Two in a row, and each was judged by the other.
+    is_judged = np.diff(numbers) > 1
+    is_alone = np.concatenate(([True], is_judged)) & np.concatenate((is_judged, [True]))
+    chosen = is_free & ~is_at_home & is_alone
+    return dict(zip(numbers[chosen].tolist(), start[chosen].tolist(), strict=True))
 
 
 def jumping_last(table: Table, around: Surroundings) -> int | None:
@@ -69,10 +85,45 @@ def jumping_last(table: Table, around: Surroundings) -> int | None:
     return expected if (stored ^ stored - first + expected).bit_count() == 1 else None
 
 
-def is_gapless(table: Table) -> bool:
-    """No offsets are missing between batches that lie side by side, and no records in them: nothing was compacted."""
+def is_gapless(table: Table, least: int = 0) -> bool:
+    """No offsets are missing between batches that lie side by side, and no records in them: nothing was compacted.
+
+    ``least``: of how many pairs this must be seen.
+    """
     is_side_by_side = table.position[1:] == table.end[:-1]
-    return not has_cleaned(table) and bool((table.first[1:] == table.last[:-1] + 1)[is_side_by_side].all())
+    goes_on = (table.first[1:] == table.last[:-1] + 1)[is_side_by_side]
+    return goes_on.size >= least and bool(goes_on.all()) and not has_cleaned(table)
+
+
+class RoomIndex:
+    """The .index of a log, asked about batches whose offset is in doubt.
+
+    An entry names the last offset of its batch; brokers up to 1.1 named the first. Which it is the good batches show.
+
+    Args:
+        entries: of the .index.
+        table: good batches in file order.
+    """
+
+    def __init__(self, entries: Sequence[OffsetEntry], table: Table) -> None:
+        self._offsets = {entry.position: entry.offset for entry in entries}
+        position, offset = np.array([(one.position, one.offset) for one in entries], np.int64).reshape(-1, 2).T
+        place = np.searchsorted(table.position, position)
+        place = np.minimum(place, max(0, len(table) - 1)) if len(table) else place[:0]
+        is_there = table.position[place] == position[: place.size]
+        place, offset = place[is_there], offset[: place.size][is_there]
+        self._names_last = bool((offset == table.last[place]).any())
+        self._names_first = bool((offset == table.first[place]).any())
+
+    def first_offsets(self, entry: Entry) -> set[int]:
+        """First offsets that the entry may have by the index; none where it does not have it."""
+        offset = self._offsets.get(entry.row.position)
+        if offset is None:
+            return set()
+        by_last, by_first = offset - entry.span + 1, offset
+        if self._names_last != self._names_first:
+            return {by_last if self._names_last else by_first}
+        return {by_last, by_first}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +141,7 @@ class Room:
     before: BatchRow | None
     behind: BatchRow | None
     is_gapless: bool
-    index: Sequence[OffsetEntry]
+    index: RoomIndex
     taken: Sequence[tuple[int, int]] = ()
 
     def has_place_for(self, entry: Entry) -> bool:
@@ -155,9 +206,7 @@ def _in_a_row(entries: list[Entry], first: int, why: str) -> list[Entry]:
 
 def _told_offset(entry: Entry, room: Room) -> tuple[int, str] | None:
     """(first offset, why) by the index or by sequence numbers."""
-    offsets = {one.offset for one in room.index if one.position == entry.row.position}
-    # The last offset of the batch; of brokers up to 1.1 the first.
-    firsts = {offset - entry.span + 1 for offset in offsets} | (offsets if entry.span > 1 else set())
+    firsts = room.index.first_offsets(entry)
     possible = [first for first in firsts if room.first <= first and first + entry.span <= room.limit]
     if len(possible) == 1:
         return possible[0], _INDEXED
@@ -186,12 +235,15 @@ def _beside(entries: list[Entry], number: int, room: Room) -> tuple[int, str] | 
 
 
 def _one_bit_away(entry: Entry, room: Room) -> tuple[int, str] | None:
-    """(first offset, why) when exactly one flipped bit of the stored offset brings the entry into the room."""
+    """(first offset, why) when exactly one flipped bit of the stored offset brings the entry into the room.
+
+    A low bit may do so by chance where batches are out of order.
+    """
     if room.end is None:
         return None
     row = entry.row
     stored = row.base_offset if row.magic >= 2 else row.last_offset
-    firsts = (entry.first_offset + (stored ^ 1 << bit) - stored for bit in range(_OFFSET_BITS))
+    firsts = (entry.first_offset + (stored ^ 1 << bit) - stored for bit in _TELLING_BITS)
     possible = [first for first in firsts if room.first <= first and first + entry.span <= room.end]
     return (possible[0], ONE_BIT) if len(possible) == 1 else None
 

@@ -21,7 +21,7 @@ from kdump.log.source import Source
 from kdump.mend.chain import heaviest_chain
 from kdump.mend.draft import Draft
 from kdump.mend.endings import Hole, decide
-from kdump.mend.entry import Entry
+from kdump.mend.entry import Entry, identity
 from kdump.mend.hold import held
 from kdump.mend.holes import HoleReader
 from kdump.mend.knownend import known_end
@@ -29,11 +29,22 @@ from kdump.mend.order import fitting
 from kdump.mend.pieces import Lost, MendedLog, Origin, TouchedTransaction
 from kdump.mend.range import in_range
 from kdump.mend.replica import Replica, Wanted, fill
-from kdump.mend.restore import NEIGHBOURS, ONE_BIT, Room, fit, is_gapless, jumping_last, misdated, misplaced
+from kdump.mend.restore import (
+    ENOUGH_PAIRS,
+    NEIGHBOURS,
+    ONE_BIT,
+    Room,
+    RoomIndex,
+    fit,
+    is_gapless,
+    jumping_last,
+    misdated,
+    misplaced,
+)
 from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import survey
-from kdump.mend.table import Column
+from kdump.mend.table import Column, Table
 from kdump.mend.transactions import contradictions
 
 _NEWEST_MAGIC: Final = 2
@@ -167,14 +178,16 @@ class _Salvage:
         """What can be had out of the holes of the chain, and what lies elsewhere than its offsets belong."""
         used = np.zeros(len(self._survey.table), np.bool_)
         used[kept] = True
-        used |= self._copies(used)
+        self._pass_over_copies(used)
         rooms = list(self._rooms(kept))
         # What clearly belongs elsewhere is not looked for in the holes.
         moved = self._move(used, strictly=True)
         reader = HoleReader(self._source, self._survey, correct=self._options.correct, limit=self._options.limit)
+        chain = self._draft.table
+        seen: set[tuple[int, ...]] = set()
         for room in rooms:
             part = replace(room, taken=_between(moved, room))
-            entries = fit(list(reader.entries(part, used)), part)
+            entries = fit([one for one in reader.entries(part, used) if self._is_new(one, chain, seen)], part)
             self._draft.add(entries)
             used[self._survey.numbers_at([entry.row.position for entry in entries])] = True
         self._move(used, strictly=False)
@@ -182,9 +195,10 @@ class _Salvage:
     def _ask_replicas(self) -> None:
         """Fill what is lost from other copies of the partition."""
         replicas = [Replica(path, self._options.limit) for path in self._options.replicas]
-        if self._cut_bytes and self._around.next_base is None:
+        most = self._draft.bytes_behind()
+        if most and self._around.next_base is None:
             # Nothing says for certain how much was behind the last batch.
-            self._ask(Wanted(*self._unknown_tail, self._cut_bytes, is_tail=True), replicas)
+            self._ask(Wanted(*self._unknown_tail, most, is_tail=True), replicas)
         end: int | None = -1
         while end != (end := self._known_end()):
             # What was found may show that the indexes are right, and they say where the log ended.
@@ -197,12 +211,6 @@ class _Salvage:
         self._draft.add(filling.entries)
         if filling.complete_to is not None:
             self._draft.explain(wanted.first, filling.complete_to)
-
-    @property
-    def _cut_bytes(self) -> int:
-        """How many bytes behind the last batch are none."""
-        table = self._draft.table
-        return (self._source.size or 0) - int(table.end[table.is_ours].max(initial=0))
 
     @property
     def _unknown_tail(self) -> Hole:
@@ -224,24 +232,30 @@ class _Salvage:
         used[found] = True
         return sorted(zip(table.first[found].tolist(), table.last[found].tolist(), strict=True))
 
-    def _copies(self, taken: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Good batches that are the same as one that is ``taken``."""
-        rows = self._survey.table.rows
-        copies = np.zeros(rows.size, np.bool_)
-        others = np.flatnonzero(self._survey.is_good & ~taken)
-        if others.size:
-            names = ["base_offset", "last_offset", "size", "crc"]
-            originals = set(rows[names][taken].tolist())
-            copies[others] = [key in originals for key in rows[names][others].tolist()]
-            self._reason[copies] = _Reason.COPY
-            self._draft.pass_over(np.flatnonzero(copies))
-        return copies
+    def _pass_over_copies(self, used: NDArray[np.bool_]) -> None:
+        """Good batches that are the same as another one, a ``used`` one if there is one: they become used, too."""
+        good = np.flatnonzero(self._survey.is_good)
+        if used[good].all():
+            return
+        copies = good[self._survey.table.part(good).copies(used[good])]
+        self._reason[copies] = _Reason.COPY
+        self._draft.pass_over(copies)
+        used[copies] = True
+
+    def _is_new(self, entry: Entry, chain: Table, seen: set[tuple[int, ...]]) -> bool:
+        """Neither the chain nor what was ``seen`` has the same batch; it is seen now."""
+        name = identity(entry.row)
+        place = int(np.searchsorted(chain.first, entry.first_offset))
+        is_new = name not in seen and not (place < len(chain) and identity(row_at(chain.rows, place)) == name)
+        seen.add(name)
+        return is_new
 
     def _rooms(self, kept: Column) -> Iterator[Room]:
         """The holes of the chain."""
         table = self._survey.table
         chain = table.part(kept)
-        is_without_gaps = is_gapless(chain)
+        is_without_gaps = is_gapless(chain, ENOUGH_PAIRS)
+        index = RoomIndex(self._around.index, chain)
         starts = np.concatenate(([0], chain.end))
         stops = np.append(chain.position, self._source.size or 0)
         for hole in np.flatnonzero(starts < stops).tolist():
@@ -251,11 +265,11 @@ class _Salvage:
                 int(starts[hole]),
                 int(stops[hole]),
                 self._base_offset if before is None else before.last_offset + 1,
-                self._known_end() if behind is None else first_offset(behind),
+                self._around.next_base if behind is None else first_offset(behind),
                 before,
                 behind,
                 is_without_gaps,
-                self._around.index,
+                index,
             )
 
     def _known_end(self) -> int | None:
@@ -291,7 +305,7 @@ class _Salvage:
         """Do what is to be done about transactions that touch a hole; gives all of them."""
         table = self._draft.table
         holes = [(loss.first_offset, loss.last_offset) for loss in self._draft.losses(self._base_offset, end)]
-        if end is None and self._cut_bytes and self._around.next_base is None:
+        if end is None and self._draft.bytes_behind() and self._around.next_base is None:
             # Something was there, nothing says how much.
             holes.append(self._unknown_tail)
         endings = decide(table, holes, self._around, self._options.transactions)

@@ -51,6 +51,20 @@ class Table:
         """How many records each declares, 0 or more."""
         return np.maximum(self.rows["record_count"].astype(np.int64), 0)
 
+    def copies(self, preferred: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which are the same as another one (offsets, size, CRC) that is ``preferred``, else that comes before."""
+        count = len(self)
+        order = np.lexsort((np.arange(count), ~preferred, self.rows["size"], self.last, self.first, self.rows["crc"]))
+        rows = self.rows[["crc", "base_offset", "last_offset", "size"]][order]
+        copies = np.zeros(count, np.bool_)
+        copies[order[1:]] = (rows[1:] == rows[:-1]) & ~preferred[order[1:]]
+        return copies
+
+    def twins(self) -> NDArray[np.bool_]:
+        """Which are the same as another one."""
+        copies = self.copies(np.zeros(len(self), np.bool_))
+        return copies | self.copies(copies) if copies.any() else copies
+
     def __len__(self) -> int:
         return int(self.rows.size)
 
