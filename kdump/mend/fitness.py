@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kdump.checks.batchtable import BatchTable
 from kdump.checks.ordered import OrderedChecks
-from kdump.checks.segment import CheckOptions, check_segment
+from kdump.checks.segment import CheckOptions, SegmentLook, check_segment
 from kdump.checks.siblings import check_segment_files
 from kdump.codes import Severity
 from kdump.format.index import AbortedTxn
@@ -27,7 +27,8 @@ def unfit_indexes(
     """
     table = BatchTable()
     ordered = OrderedChecks()
-    for _ in check_segment(source, base_offset, ordered, options=CheckOptions(deep=False), on_rows=table.add):
+    look = SegmentLook(source, options=CheckOptions(deep=False))
+    for _ in check_segment(look, base_offset, source.path, ordered, on_rows=table.add):
         pass
     log = table.log_view(base_offset, source.size or 0, [])
     findings = check_segment_files(

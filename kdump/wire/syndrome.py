@@ -1,8 +1,9 @@
 """Which single changed bit or byte explains a wrong CRC.
 
 CRCs are linear: the stored and the computed checksum differ by the CRC register that the error pattern alone leaves
-behind. Running that register backwards over zero bytes gives, at each byte, the pattern that this byte would need.
-O(n) steps of one table look-up each.
+behind. Running that register backwards over zero bytes gives, at each byte, the pattern that this byte would need. What
+the patterns of a byte come to on the next ``_STRIDE`` bytes is known from a table, so that the register can be run
+back by so many bytes at a time.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ CRC32_POLYNOMIAL: Final = 0xEDB88320
 """Both reflected, as shared/spec/formats.md gives them."""
 
 LONGEST_BITS: Final = 1 << 23
-"""Bytes up to which a flipped bit is looked for: about a second."""
+"""Bytes up to which a flipped bit is looked for: some 50 ms."""
 LONGEST_BYTES: Final = 1 << 16
 """Bytes up to which a changed byte is looked for; in more, one that fits is likely to be chance."""
+_STRIDE: Final = 64
 
 
 class Change(NamedTuple):
@@ -41,32 +43,64 @@ def single_change(stored: int, computed: int, size: int, polynomial: int) -> Cha
         return None
     if difference.bit_count() == 1:
         return Change(None, difference)
-    table, undo = _tables(polynomial)
-    patterns = {table[mask]: mask for mask in range(1, 256)}
+    strides = _strides(polynomial)
+    back0, back1, back2, back3 = strides.back
     found: list[Change] = []
     register = difference
-    for index in range(size - 1, -1, -1):
-        mask = patterns.get(register)
-        if mask is not None:
+    for passed in range(0, size, _STRIDE):
+        for distance, mask in strides.patterns.get(register, ()):
+            index = size - 1 - passed - distance
+            if index < 0:
+                continue
             # Two flips of one bit each never leave the same register in less than 2^31 bits.
             if mask.bit_count() == 1:
                 return Change(index, mask)
             found.append(Change(index, mask))
-        last = undo[register >> 24]
-        register = (register ^ table[last]) << 8 & 0xFFFF_FFFF | last
+        register = (
+            back0[register & 0xFF] ^ back1[register >> 8 & 0xFF] ^ back2[register >> 16 & 0xFF] ^ back3[register >> 24]
+        )
     return found[0] if len(found) == 1 and size <= LONGEST_BYTES else None
 
 
+class _Strides(NamedTuple):
+    """``patterns``: by register, the (zero bytes behind it, mask) of the changed bytes within a stride that leave it.
+
+    ``back``: for each byte of a register, lowest first, what it contributes to the register a stride of zero bytes ago.
+    """
+
+    patterns: dict[int, list[tuple[int, int]]]
+    back: tuple[list[int], ...]
+
+
 @cache
-def _tables(polynomial: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The byte table of the CRC, and for each top byte of an entry the entry's number."""
+def _strides(polynomial: int) -> _Strides:
     table = []
     for byte in range(256):
         register = byte
         for _ in range(8):
             register = register >> 1 ^ (polynomial if register & 1 else 0)
         table.append(register)
+    # The number of a table entry by its top byte.
     undo = [0] * 256
     for byte, register in enumerate(table):
         undo[register >> 24] = byte
-    return tuple(table), tuple(undo)
+    patterns: dict[int, list[tuple[int, int]]] = {}
+    registers = list(enumerate(table))[1:]
+    for distance in range(_STRIDE):
+        for mask, register in registers:
+            patterns.setdefault(register, []).append((distance, mask))
+        registers = [(mask, register >> 8 ^ table[register & 0xFF]) for mask, register in registers]
+    bits = []
+    for bit in range(32):
+        register = 1 << bit
+        for _ in range(_STRIDE):
+            last = undo[register >> 24]
+            register = (register ^ table[last]) << 8 & 0xFFFF_FFFF | last
+        bits.append(register)
+    back = []
+    for first in range(0, 32, 8):
+        column = [0]
+        for bit in bits[first : first + 8]:
+            column += [value ^ bit for value in column]
+        back.append(column)
+    return _Strides(patterns, tuple(back))
