@@ -23,11 +23,13 @@ from kdump.writers.repairs import plan_text
 
 def repair_text(repaired: Repaired, *, color: bool) -> str:
     """What would be or was done, and where it is."""
-    text = plan_text(repaired.plan, is_done=repaired.is_done, color=color)
+    target = escaped(repaired.plan.target)
+    text = "".join(f"{target}: finished what {escaped(manifest)} began\n" for manifest in repaired.finished)
+    text += plan_text(repaired.plan, is_done=repaired.is_done, color=color)
     if repaired.written is not None:
-        text += f"{escaped(repaired.plan.target)}: repaired copy in {escaped(repaired.written)}\n"
+        text += f"{target}: repaired copy in {escaped(repaired.written)}\n"
     if repaired.manifest is not None:
-        text += f"{escaped(repaired.plan.target)}: to undo: kdump repair --undo {escaped(repaired.manifest)}\n"
+        text += f"{target}: to undo: kdump repair --undo {escaped(repaired.manifest)}\n"
     return text
 
 
@@ -92,20 +94,8 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
 
     Exit status 1 when something would be changed and was not.
     """
-    in_place, manifest = given["in_place"], given["manifest"]
-    salvages = [name for name, is_given in _salvage_options(given).items() if is_given]
-    if manifest is not None and (paths or way or output or in_place):
-        raise click.UsageError("--undo goes with nothing else")
-    if output is not None and in_place:
-        raise click.UsageError("-o and --in-place exclude each other")
-    if not in_place and (given["backup_dir"] or given["force"]):
-        raise click.UsageError("--backup-dir and --force go with --in-place")
-    if way is not None and way != Way.SALVAGE.value and salvages:
-        raise click.UsageError(f"{salvages[0]} goes with --salvage")
-    if not paths and manifest is None:
-        raise click.UsageError("no PATH given (kdump repair --help)")
-    if salvages:
-        way = Way.SALVAGE.value
+    manifest = given["manifest"]
+    options = _options(paths, way, output, given)
     console = Console(escapes=False, show_traceback=given["traceback"])
     reporter = console.reporter(verbose=given["verbose"])
     left = unreadable = False
@@ -116,22 +106,6 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
         unreadable |= error.code not in REFUSALS
         console.show_error(error)
 
-    options = RepairOptions(
-        None if way is None else Way(way),
-        Settings(given["index_interval_bytes"], given["first_segment"]),
-        output,
-        in_place,
-        given["backup_dir"],
-        given["force"],
-        SalvageOptions(
-            deep=given["deep"],
-            hold_offsets=given["hold_offsets"],
-            correct=given["correct"],
-            transactions=TxnPolicy(given["txn"] or TxnPolicy.LEAVE),
-            replicas=given["replicas"],
-        ),
-        given["txn"] is not None,
-    )
     job = Repair(
         options,
         on_error=fail,
@@ -147,19 +121,56 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
         try:
             for repaired in job.path(path):
                 left |= repaired.leaves_damage
-                console.out.write(repair_text(repaired, color=console.color).encode("utf-8", "surrogateescape"))
+                for segment in repaired.plan.segments if reporter.verbose else ():
+                    reporter.note(f"{segment.path}: {segment.stamp.size:,} bytes, {repaired.plan.way.value}")
+                console.out.write(repair_text(repaired, color=console.color).encode())
         except KdumpError as error:
             fail(error.located(path))
     console.close()
     return exit_status.combined(damaged=left, unreadable=unreadable)
 
 
-def _salvage_options(given: dict[str, Any]) -> dict[str, bool]:
-    """Which of the options of salvage were given."""
-    return {
+def _options(paths: tuple[str, ...], way: str | None, output: str | None, given: dict[str, Any]) -> RepairOptions:
+    """What is asked for. Raises click.UsageError where it does not go together."""
+    in_place, manifest = given["in_place"], given["manifest"]
+    salvages = _salvage_options(given)
+    if manifest is not None and (paths or way or output or in_place):
+        raise click.UsageError("--undo goes with nothing else")
+    if output is not None and in_place:
+        raise click.UsageError("-o and --in-place exclude each other")
+    if not in_place and (given["backup_dir"] or given["force"]):
+        raise click.UsageError("--backup-dir and --force go with --in-place")
+    if way not in (None, Way.SALVAGE.value) and salvages:
+        raise click.UsageError(f"{salvages[0]} goes with --salvage")
+    if not paths and manifest is None:
+        raise click.UsageError("no PATH given (kdump repair --help)")
+    if salvages:
+        way = Way.SALVAGE.value
+    return RepairOptions(
+        None if way is None else Way(way),
+        Settings(given["index_interval_bytes"], given["first_segment"]),
+        output,
+        in_place,
+        given["backup_dir"],
+        given["force"],
+        SalvageOptions(
+            deep=given["deep"],
+            hold_offsets=given["hold_offsets"],
+            correct=given["correct"],
+            transactions=TxnPolicy(given["txn"] or TxnPolicy.LEAVE),
+            replicas=given["replicas"],
+        ),
+        decides_transactions=given["txn"] is not None,
+    )
+
+
+def _salvage_options(given: dict[str, Any]) -> list[str]:
+    """Those of the options of salvage that were given."""
+    is_given = {
         "--deep": given["deep"],
         "--no-hold-offsets": not given["hold_offsets"],
         "--txn": given["txn"] is not None,
         "--correct": given["correct"],
-        "--from": bool(given["replicas"]),
+        "--from": given["replicas"],
     }
+    return [name for name, value in is_given.items() if value]

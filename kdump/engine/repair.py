@@ -16,8 +16,8 @@ from kdump.mend import disk
 from kdump.mend.account import account, json_account
 from kdump.mend.copies import CopyWriter
 from kdump.mend.inplace import prepare
-from kdump.mend.journal import check_unchanged, clear_unprepared, finish, undo, unfinished
-from kdump.mend.manifest import MANIFEST_NAME, Manifest, read_manifest
+from kdump.mend.journal import check_unchanged, clear_unprepared, finish, read_journal, undo, unfinished
+from kdump.mend.manifest import MANIFEST_NAME, Manifest
 from kdump.mend.partitionfiles import PartitionFiles
 from kdump.mend.place import Place, is_metadata, log_directory_above, place_of
 from kdump.mend.plan import PartitionPlan, Settings, Way
@@ -59,6 +59,8 @@ class Repaired:
     plan: PartitionPlan
     written: str | None = None
     manifest: str | None = None
+    finished: tuple[str, ...] = ()
+    """Manifests of repairs that were begun before, and are finished now."""
 
     @property
     def is_done(self) -> bool:
@@ -177,24 +179,26 @@ class Repair:
         with ExitStack() as stack:
             if place.log_directory is not None:
                 stack.enter_context(DirectoryLock(place.log_directory))
+            finished = []
             for home, manifest in unfinished(place.directory):
                 check_unchanged(manifest)
                 finish(home, manifest)
+                finished.append(os.path.join(manifest.backup, MANIFEST_NAME))
             clear_unprepared(place.directory)
             segments = [segment for segment in segments if os.path.lexists(segment)]
             plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
             self._refuse(plan)
             if not plan.has_changes or plan.is_refused:
-                return Repaired(plan)
-            return Repaired(plan, manifest=self._repair(plan))
+                return Repaired(plan, finished=tuple(finished))
+            return Repaired(plan, manifest=self._repair(plan), finished=tuple(finished))
 
     def _refuse(self, plan: PartitionPlan) -> None:
         """Raises KdumpError REPAIR_REFUSED for what nobody has decided."""
         options, behind = self._options, plan.good_behind_damage
         if options.in_place and options.way is None and behind.batches:
             raise _refused(
-                f"{behind.batches:,} good batches with {behind.records:,} records lie behind the damage; --like-broker "
-                "cuts them off, --salvage keeps them",
+                f"good data lie behind the damage ({behind.records:,} records, batches: {behind.batches:,}); "
+                "--like-broker cuts them off, --salvage keeps them",
                 plan.target,
             )
         if options.in_place and self._way is Way.SALVAGE and plan.undecided and not options.decides_transactions:
@@ -227,7 +231,7 @@ def undo_repair(path: str) -> Manifest:
     Raises:
         KdumpError: see ``kdump.mend.journal.undo``; LOCK_HELD.
     """
-    manifest = read_manifest(path)
+    manifest = read_journal(path)
     place = place_of(manifest.directory)
     with ExitStack() as stack:
         if place.log_directory is not None:

@@ -182,7 +182,8 @@ def _recovered(segment: SegmentPlan, settings: Settings) -> Recovered:
 
 def _take_marker(plan: PartitionPlan, preparation: Preparation) -> None:
     """The next start must look at what is there: a clean shutdown says that it need not."""
-    if plan.place.clean_shutdown is not None:
+    marker = plan.place.clean_shutdown
+    if marker is not None and os.path.lexists(marker):
         preparation.save(_MARKER)
         preparation.remove(_MARKER)
         preparation.sync("..")

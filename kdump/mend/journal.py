@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from kdump.codes import Codes, KdumpError
@@ -51,12 +52,27 @@ def finish(journal: str, manifest: Manifest) -> None:
     _close(journal, manifest.with_state(State.DONE))
 
 
+def read_journal(path: str) -> Manifest:
+    """The manifest at ``path``; one that lies in a partition directory belongs to that, wherever it was moved to.
+
+    Raises:
+        KdumpError: see read_manifest.
+    """
+    manifest = read_manifest(path)
+    journal = os.path.dirname(os.path.abspath(path))
+    home, name = os.path.split(journal)
+    if os.path.basename(home) != HOME:
+        return manifest
+    is_inside = os.path.basename(manifest.backup) == name
+    return replace(manifest, directory=os.path.dirname(home), backup=journal if is_inside else manifest.backup)
+
+
 def unfinished(directory: str) -> Iterator[tuple[str, Manifest]]:
     """(journal, manifest) of the repairs of a partition directory that were begun and not finished."""
     for journal in _journals(directory):
         path = os.path.join(journal, MANIFEST_NAME)
         if os.path.lexists(path):
-            manifest = read_manifest(path)
+            manifest = read_journal(path)
             if manifest.state is State.BEGUN:
                 yield journal, manifest
 

@@ -61,6 +61,9 @@ class Preparation:
         """Take the preparation back."""
         journal.clear(self.journal)
         journal.clear(self.backup)
+        home = os.path.dirname(self.journal)
+        if not os.listdir(home):
+            disk.remove_directory(home)
 
     def begin(self, way: str, logs: Iterable[Mapping[str, Any]]) -> Manifest:
         """Everything is there: write the manifest."""

@@ -176,7 +176,7 @@ def test_good_batches_behind_damage_ask_for_a_decision(holed: Path, tmp_path: Pa
     before = contents(tree(holed.parent))
     status, _, errors = repair(holed.parent, "--in-place", cwd=tmp_path)
     assert status == DAMAGE
-    assert "1 good batches with 3 records lie behind the damage; --like-broker cuts them off, --salvage keeps" in errors
+    assert "good data lie behind the damage (3 records, batches: 1); --like-broker cuts them off, --salvage" in errors
     assert contents(tree(holed.parent)) == before
     assert not list(holed.parent.glob(".kdump/*/*"))
 
