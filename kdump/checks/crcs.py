@@ -7,7 +7,7 @@ from kdump.wire.checksum import crc32, crc32c
 from kdump.wire.syndrome import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, Change, single_change
 
 _SEARCH_BUDGET = 1 << 25
-"""Bytes of a segment in which single changes are looked for: a few seconds."""
+"""Bytes of a segment in which single changes are looked for: a few seconds at most."""
 
 
 class CrcChecks:
