@@ -32,7 +32,7 @@ from kdump.mend.pieces import Origin
 from kdump.mend.survey import examine
 from kdump.wire.checksum import crc32, crc32c
 from kdump.wire.compression import DEFAULT_LIMIT
-from kdump.wire.syndrome import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, single_change
+from kdump.wire.syndrome import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, flipped_bit
 
 _MAGICS: Final = (2, 1, 0)
 _V2_CRC_OFFSET: Final = MAGIC_OFFSET + 1
@@ -79,8 +79,8 @@ def corrected(data: memoryview, position: int, path: str, limit: int = DEFAULT_L
     start, field, polynomial = _coverage(magic)
     stored = _UINT32.unpack_from(data, field)[0]
     computed = (crc32c if magic == 2 else crc32)(data[start:])
-    change = single_change(stored, computed, len(data) - start, polynomial)
-    if change is None or change.mask.bit_count() != 1:
+    change = flipped_bit(stored, computed, len(data) - start, polynomial)
+    if change is None:
         return None
     if change.place is None:
         byte = 3 - (change.mask.bit_length() - 1) // 8

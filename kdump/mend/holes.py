@@ -30,8 +30,6 @@ _BUDGET: Final = 1 << 28
 _BUDGET_PER_BYTE: Final = 4
 _HOPELESS: Final = frozenset({Codes.ZERO_FILL, Codes.UNREADABLE})
 """Gaps in which no entry begins at the start."""
-_CORRECTION_COST: Final = 64
-"""Looking for a flipped bit costs as much as the CRC of so many times the bytes."""
 
 
 class HoleReader:
@@ -102,7 +100,7 @@ class HoleReader:
             if data is None:
                 continue
             entry = proved(data, position, path, is_whole=stop in (end, room.stop), limit=self._limit)
-            if entry is None and stop == end and self._correct and self._spend(_CORRECTION_COST * len(data)):
+            if entry is None and stop == end and self._correct:
                 entry = corrected(data, position, path, self._limit)
             if entry is not None:
                 return entry
