@@ -118,18 +118,26 @@ class Repair:
                 self._on_error(error.located(folder))
 
     def _partition(self, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
-        if is_metadata(segments[0]) and (self._options.in_place or self._way is Way.SALVAGE):
-            raise _refused(
-                "the metadata of a cluster are neither salvaged nor repaired in place; let this node fetch them from "
-                "the other voters, or start from the newest good .checkpoint",
-                target,
-            )
         place = place_of(os.path.dirname(segments[0]))
+        if is_metadata(segments[0]) and (self._options.in_place or self._way is Way.SALVAGE):
+            return self._leave_metadata(target, segments, place, is_whole=is_whole)
         if self._options.output is not None:
             return self._copy(self._options.output, target, segments, place, is_whole=is_whole)
         if self._options.in_place:
             return self._in_place(target, segments, place, is_whole=is_whole)
         return Repaired(self._planner(target).partition(target, segments, place, is_whole=is_whole))
+
+    def _leave_metadata(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
+        """Nothing is done about them; KdumpError REPAIR_REFUSED where something would have to be."""
+        planner = Planner(Way.LIKE_BROKER, self._options.settings, self._open)
+        plan = planner.partition(target, segments, place, is_whole=is_whole)
+        if plan.has_changes:
+            raise _refused(
+                "the metadata of a cluster are neither salvaged nor repaired in place; let this node fetch them from "
+                "the other voters, or start from the newest good .checkpoint",
+                target,
+            )
+        return Repaired(plan)
 
     def _planner(self, target: str, copies: CopyWriter | None = None) -> Planner:
         """Salvage costs a look at every record; it is left out where another way is gone at once."""

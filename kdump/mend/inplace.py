@@ -23,6 +23,8 @@ from kdump.mend.partitionfiles import PartitionFiles, epochs_up_to
 from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.preparation import Preparation
 
+_NO_END: Final = 2**63
+"""Of a log that goes on behind the segments of a plan."""
 _MARKER: Final = os.path.join("..", CLEAN_SHUTDOWN)
 
 
@@ -47,9 +49,7 @@ def _prepare_like_broker(plan: PartitionPlan, preparation: Preparation) -> None:
     for segment in reversed(removed):
         _remove_segment(segment, preparation)
     _cut(cut, preparation)
-    if plan.is_whole:
-        end_offset, sound_up_to = plan.ends()
-        _trim_others(plan.place.directory, preparation, end_offset=end_offset, sound_up_to=sound_up_to)
+    _trim_others(plan, preparation)
 
 
 def _prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Settings) -> None:
@@ -62,14 +62,13 @@ def _prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Se
     changed = [number for number, segment in enumerate(plan.segments) if segment.is_salvaged]
     if not changed:
         return
-    end_offset, sound_up_to = plan.ends()
+    _, sound_up_to = plan.ends()
     if not _is_plain_cut(plan, changed):
         _swap(plan.segments[changed[0] : changed[-1] + 1], plan, preparation, settings, sound_up_to)
     else:
         _take_marker(plan, preparation)
         _cut(plan.segments[-1], preparation)
-    if plan.is_whole:
-        _trim_others(plan.place.directory, preparation, end_offset=end_offset, sound_up_to=sound_up_to)
+    _trim_others(plan, preparation)
 
 
 def _is_plain_cut(plan: PartitionPlan, changed: Sequence[int]) -> bool:
@@ -233,9 +232,12 @@ def _copy_start(segment: SegmentPlan, preparation: Preparation) -> None:
     preparation.made(name, read.kept_sha256)
 
 
-def _trim_others(directory: str, preparation: Preparation, *, end_offset: int, sound_up_to: int) -> None:
-    """Snapshots that include what is gone, and leader epochs that begin behind the end."""
-    files = PartitionFiles.of(directory)
+def _trim_others(plan: PartitionPlan, preparation: Preparation) -> None:
+    """Snapshots that include what is gone, and leader epochs that begin behind the end, go."""
+    end_offset, sound_up_to = plan.ends()
+    if segments_behind(plan.segments[-1].path):
+        end_offset = _NO_END
+    files = PartitionFiles.of(plan.place.directory)
     for path in files.dropped_snapshots(end_offset=end_offset, sound_up_to=sound_up_to):
         name = os.path.basename(path)
         preparation.save(name)

@@ -37,7 +37,7 @@ class _Text:
     def lines(self) -> Iterator[str]:
         plan = self._plan
         above = plan.place.log_directory
-        if plan.is_whole and above is not None and not self._is_done:
+        if plan.is_whole and above is not None and plan.has_changes and not self._is_done:
             yield (
                 f"{self._target}: when another in-sync replica exists, do not repair: move this directory away and "
                 "let it be fetched"

@@ -193,6 +193,21 @@ def test_a_torn_tail_needs_no_decision(torn: Path, tmp_path: Path) -> None:
     assert manifests(torn.parent) == [manifest]
 
 
+@pytest.mark.parametrize("way", ["--like-broker", "--salvage"])
+def test_one_segment_of_several(tmp_path: Path, way: str) -> None:
+    partition = build(tmp_path)
+    before = tree(partition)
+    assert repair(partition / f"{105:020}.log", way, "--in-place", cwd=tmp_path)[0] == CLEAN
+    after = contents(tree(partition))
+    snapshots = {name for name in after if name.endswith(".snapshot")}
+    assert snapshots == {f"v2-txn-0/{105:020}.snapshot"}
+    assert after["v2-txn-0/leader-epoch-checkpoint"] == before["v2-txn-0/leader-epoch-checkpoint"][0]
+    logs = {name for name in after if name.endswith(".log")}
+    assert {name for name in logs if after[name] != before[name][0]} == {f"v2-txn-0/{105:020}.log"}
+    assert repair("--undo", manifests(partition)[0], cwd=tmp_path)[0] == CLEAN
+    assert tree(partition) == before
+
+
 @pytest.mark.parametrize("way", [["--like-broker"], ["--salvage", "--txn", "leave"]])
 def test_undo(tmp_path: Path, way: list[str]) -> None:
     partition = build(tmp_path)
@@ -281,6 +296,17 @@ def test_metadata_are_planned_and_copied_only(tmp_path: Path) -> None:
         assert status == DAMAGE
         assert "neither salvaged nor repaired in place" in errors
     assert repair("__cluster_metadata-0", "-o", "out", cwd=tmp_path)[0] == CLEAN
+
+
+def test_sound_metadata_are_in_nobodys_way(tmp_path: Path) -> None:
+    log = log_of(tmp_path / "__cluster_metadata-0", rows(0))
+    assert repair(log, "--first-segment", "-o", "out", cwd=tmp_path)[0] == CLEAN
+    for index in (tmp_path / "out").glob("*index"):
+        shutil.copy(index, log.parent)
+    assert repair(".", "--salvage", "--in-place", cwd=tmp_path)[:2] == (
+        CLEAN,
+        "./__cluster_metadata-0: nothing to repair\n",
+    )
 
 
 def test_checkpoint(tmp_path: Path) -> None:
