@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import click
@@ -14,11 +15,29 @@ from kdump.engine.repair import Repair, Repaired, RepairOptions, undo_repair
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
+from kdump.mend.account import account, losses
 from kdump.mend.pieces import TxnPolicy
 from kdump.mend.plan import Settings, Way
 from kdump.mend.salvageoptions import SalvageOptions
 from kdump.writers.blocks import escaped
 from kdump.writers.repairs import plan_text
+
+
+def repair_json(repaired: Repaired) -> str:
+    """The same as a JSON object in one line."""
+    plan = repaired.plan
+    members = {
+        "type": "repair",
+        "path": plan.target,
+        "way": plan.way.value,
+        "isDamaged": plan.is_damaged,
+        "isDone": repaired.is_done,
+        "written": repaired.written,
+        "manifest": repaired.manifest,
+        "losses": losses(plan),
+        "logs": account(plan),
+    }
+    return json.dumps(members) + "\n"
 
 
 def repair_text(repaired: Repaired, *, color: bool) -> str:
@@ -82,6 +101,13 @@ Examples:
     help="The broker's index.interval.bytes.  [default: 4096]",
 )
 @click.option(
+    "--output",
+    "output_format",
+    type=click.Choice(["text", "jsonl"]),
+    default="text",
+    help="Lines for people (default), or a JSON object a partition.",
+)
+@click.option(
     "--backup-dir",
     type=click.Path(),
     metavar="DIR",
@@ -123,7 +149,9 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
                 left |= repaired.leaves_damage
                 for segment in repaired.plan.segments if reporter.verbose else ():
                     reporter.note(f"{segment.path}: {segment.stamp.size:,} bytes, {repaired.plan.way.value}")
-                console.out.write(repair_text(repaired, color=console.color).encode())
+                is_text = given["output_format"] == "text"
+                text = repair_text(repaired, color=console.color) if is_text else repair_json(repaired)
+                console.out.write(text.encode())
         except KdumpError as error:
             fail(error.located(path))
     console.close()

@@ -72,6 +72,22 @@ def test_plan_shows_both_ways(holed: Path, tmp_path: Path) -> None:
     ]
 
 
+def test_plan_as_json(holed: Path, tmp_path: Path) -> None:
+    status, text, _ = repair(holed, "--output", "jsonl", cwd=tmp_path)
+    plan = json.loads(text)
+    assert status == DAMAGE
+    assert (plan["type"], plan["path"], plan["way"], plan["isDone"]) == ("repair", str(holed), "like-broker", False)
+    assert plan["losses"]["like-broker"]["offsets"] == [[3, 8]]
+    assert plan["losses"]["salvage"] == {
+        "bytesCut": len(rows(3)), "records": 0, "batches": 0, "offsets": [[3, 5]], "segments": 0, "endOffset": 9,
+    }  # fmt: skip
+    (log,) = plan["logs"]
+    assert log["dropped"][0]["position"] == len(rows(0))
+    holed.write_bytes(rows(0) + rows(2**31 + 5))
+    (log,) = json.loads(repair(holed, "--output", "jsonl", cwd=tmp_path)[1])["logs"]
+    assert log["failure"]["class"].endswith("LogSegmentOffsetOverflowException")
+
+
 def test_plan_of_a_sound_partition(tmp_path: Path) -> None:
     assert repair(SEGMENTS / "v2-txn-0", cwd=tmp_path) == (CLEAN, f"{SEGMENTS / 'v2-txn-0'}: nothing to repair\n", "")
 
