@@ -29,9 +29,8 @@ from kdump.scan.target import Target, target_by_path
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from kdump.engine.rowdump import RowOptions
+    from kdump.spark.session import Session
 
 _COUNT_ONLY = 1 << 62
 """Rows to skip when they are only counted."""
@@ -279,7 +278,7 @@ def _local_only(given: Mapping[str, Any], paths: Sequence[str], files: str | Non
     }
 
 
-def _dump_on_spark(spark: SparkSession, paths: Sequence[str], given: Mapping[str, Any], console: Console) -> int:
+def _dump_on_spark(spark: Session, paths: Sequence[str], given: Mapping[str, Any], console: Console) -> int:
     from kdump.engine.dumptasks import CollectedRun, plan_dump
     from kdump.engine.rowdump import RowDump
     from kdump.spark.dump import dumped

@@ -17,7 +17,7 @@ from kdump.log.lock import is_held
 from kdump.log.partition import segment_files
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from kdump.spark.session import Session
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -63,7 +63,7 @@ def engine_options(function: _Function) -> _Function:
 
 def session(
     given: Mapping[str, Any], paths: Sequence[str], note: Callable[[str], None], *, cannot: Mapping[str, Any]
-) -> SparkSession | None:
+) -> Session | None:
     """The Spark session to run in; None: in this process.
 
     Args:

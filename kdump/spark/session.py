@@ -7,12 +7,15 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+Session: TypeAlias = "SparkSession"
+"""For those that hand one on without importing pyspark."""
 
 LOCAL: Final = "local[*]"
 _OLDEST_JAVA: Final = 17
