@@ -216,7 +216,10 @@ class Codes(Enum):
         "KD209",
         "decoder",
         "the chosen decoder cannot decode a key or value",
-        "A key or value is too short for the decoder that was asked for.",
+        "A key or value is not what the decoder that was asked for takes: too short, not of its form, or a message "
+        "with a field that does not fit. dump shows the bytes instead, or what the Java tool says. Kafka's own reader "
+        "of the topic fails on such a record, or skips it.",
+        Severity.WARNING,
     )
     INNER_CRC = Code(
         "KD210",
@@ -285,6 +288,15 @@ class Codes(Enum):
         "A control record has a type that Kafka 4.3.1 does not know, or a transaction marker is neither COMMIT nor "
         "ABORT. Recovery fails where it belongs to a producer. The transaction stays open.",
         Severity.WARNING,
+    )
+    PAYLOAD_UNKNOWN = Code(
+        "KD219",
+        "payload-unknown",
+        "a record type or version that the decoder does not know",
+        "A record of one of Kafka's internal topics has a type, or its value a version, that Kafka 4.3.1 does not "
+        "have: a newer broker wrote it, or the topic is not what its name says. dump shows the bytes instead, or what "
+        "the Java tool says.",
+        Severity.INFO,
     )
 
     INDEX = Code(
@@ -763,6 +775,10 @@ class KdumpError(Exception):
         self.path = path
         self.position = position
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Workers send it to their driver.
+        return _error, (type(self), self.code, self.message, self.path, self.position)
+
     def located(self, path: str | None = None, position: int | None = None) -> KdumpError:
         """Fill in what the raising code did not know; what is known stays. Returns self."""
         if self.path is None:
@@ -775,6 +791,10 @@ class KdumpError(Exception):
         where = "" if self.path is None else f"{self.path}: "
         at = "" if self.position is None else f"at {self.position}: "
         return f"{where}{at}{self.message}"
+
+
+def _error(kind: type[KdumpError], code: Codes, message: str, path: str | None, position: int | None) -> KdumpError:
+    return kind(code, message, path=path, position=position)
 
 
 class DamageError(KdumpError):

@@ -23,6 +23,8 @@ class ColumnType(Enum):
     """``[key, value]`` pairs of BYTES; never null."""
     OBJECT = auto()
     """A JSON object."""
+    VALUE = auto()
+    """Any JSON value."""
 
 
 class Column(NamedTuple):
@@ -82,6 +84,20 @@ RECORD: Final = Table(
     + _RECORD_METADATA,
 )
 """Records with their contents (``--print-data-log``). Sizes in bytes, timestamps in ms."""
+RECORD_DECODED: Final = Table(
+    "record",
+    FILE
+    + _RECORD_TIME
+    + _columns(
+        key=ColumnType.BYTES,
+        value=ColumnType.BYTES,
+        decodedKey=ColumnType.VALUE,
+        decodedValue=ColumnType.VALUE,
+        headers=ColumnType.HEADERS,
+    )
+    + _RECORD_METADATA,
+)
+"""The same where a decoder was chosen."""
 RECORD_METADATA: Final = Table(
     "record", FILE + _RECORD_TIME + _columns(headerKeys=ColumnType.BYTES_LIST) + _RECORD_METADATA
 )

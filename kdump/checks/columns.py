@@ -28,7 +28,7 @@ def entries_in_doubt(chunk: CheckedChunk, reader: BlockReader) -> Iterator[int]:
     ``reader`` decodes records (``with_records``).
     """
     damaged = set(chunk.damaged)
-    for part in reader.read(chunk.data, [*chunk.starts, chunk.end], chunk.position):
+    for part in reader.read(chunk.data, [*chunk.starts, chunk.end], chunk.position, damaged=chunk.damaged):
         if isinstance(part, Stretch):
             yield from (number for number in range(part.first, part.last) if number not in damaged)
         elif part.records is not None:

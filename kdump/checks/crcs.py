@@ -6,29 +6,17 @@ from kdump.format.batch import CRC_START, LOG_OVERHEAD, MAGIC_OFFSET
 from kdump.wire.checksum import crc32, crc32c
 from kdump.wire.syndrome import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, Change, single_change
 
-_SEARCH_BUDGET = 1 << 25
-"""Bytes of a segment in which single changes are looked for: a few seconds at most."""
 
-
-class CrcChecks:
-    """Describes the wrong CRCs of one segment; past the budget without looking for a cause."""
-
-    def __init__(self) -> None:
-        self._budget = _SEARCH_BUDGET
-
-    def describe(self, entry: memoryview, position: int) -> str:
-        """The wrong CRC of the whole ``entry`` at ``position``: stored, computed, and the change that explains it."""
-        is_legacy = entry[MAGIC_OFFSET] < 2
-        start, field = (MAGIC_OFFSET, LOG_OVERHEAD) if is_legacy else (CRC_START, MAGIC_OFFSET + 1)
-        computed = (crc32 if is_legacy else crc32c)(entry[start:])
-        stored = int.from_bytes(entry[field : field + 4], "big")
-        message = f"the CRC is wrong: stored {stored:#010x}, computed {computed:#010x}"
-        size = len(entry) - start
-        if size > self._budget:
-            return message
-        self._budget -= size
-        change = single_change(stored, computed, size, CRC32_POLYNOMIAL if is_legacy else CRC32C_POLYNOMIAL)
-        return message if change is None else f"{message}; {_explain(change, entry, start, position)}"
+def describe_crc(entry: memoryview, position: int) -> str:
+    """The wrong CRC of the whole ``entry`` at ``position``: stored, computed, and the change that explains it."""
+    is_legacy = entry[MAGIC_OFFSET] < 2
+    start, field = (MAGIC_OFFSET, LOG_OVERHEAD) if is_legacy else (CRC_START, MAGIC_OFFSET + 1)
+    computed = (crc32 if is_legacy else crc32c)(entry[start:])
+    stored = int.from_bytes(entry[field : field + 4], "big")
+    message = f"the CRC is wrong: stored {stored:#010x}, computed {computed:#010x}"
+    polynomial = CRC32_POLYNOMIAL if is_legacy else CRC32C_POLYNOMIAL
+    change = single_change(stored, computed, len(entry) - start, polynomial)
+    return message if change is None else f"{message}; {_explain(change, entry, start, position)}"
 
 
 def _explain(change: Change, entry: memoryview, start: int, position: int) -> str:

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kdump.checks.crcs import CrcChecks
+from kdump.checks.crcs import describe_crc
 from kdump.checks.table import BatchRow, first_offset
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.format.batch import HEADER_SIZE, LENGTH_OFFSET, MAX_INT32
@@ -49,7 +49,6 @@ class HoleChecks:
     def __init__(self, source: Source, behind: Behind) -> None:
         self._source = source
         self._behind = behind
-        self._crcs = CrcChecks()
         self._last_offset: int | None = None
         self._damaged: tuple[BatchRow, str] | None = None
 
@@ -71,7 +70,7 @@ class HoleChecks:
     def see_damaged(self, row: BatchRow, entry: memoryview) -> Iterator[Finding]:
         """An entry whose framing holds and whose CRC is wrong; ``entry`` is all of it."""
         yield from self._close(first_offset(row), row)
-        self._damaged = row, self._crcs.describe(entry, row.position)
+        self._damaged = row, describe_crc(entry, row.position)
 
     def see_sound(self, first: BatchRow, last_offset: int) -> Iterator[Finding]:
         """Sound entries that follow one another: the first one, and the last offset of the last one."""

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.format import checkpoint
+from kdump.log import files
 from kdump.log.names import parse_partition_directory
 from kdump.log.source import read_whole
 
@@ -39,18 +40,18 @@ def check_log_directory(directory: str, partitions: Mapping[Partition, Partition
         partitions: those whose directories are there and have no state; None: the extent is not known.
     """
     try:
-        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
-        folders = [entry.name for entry in entries if entry.is_dir()]
-    except OSError as error:
-        yield Finding(Codes.UNREADABLE, error.strerror or str(error), 0, path=directory)
+        entries = sorted(files.listing(directory), key=lambda entry: entry.name)
+    except KdumpError as error:
+        yield Finding(error.code, error.message, 0, path=directory)
         return
-    files = {entry.name for entry in entries}.difference(folders)
+    folders = [entry.name for entry in entries if entry.is_directory]
+    names = {entry.name for entry in entries if not entry.is_directory}
     for finding in check_directory_names(folders):
         yield replace(finding, path=os.path.join(directory, finding.path or ""))
-    for name in sorted(files & _CHECKPOINTS.keys()):
+    for name in sorted(names & _CHECKPOINTS.keys()):
         yield from _check_checkpoint(os.path.join(directory, name), partitions)
     yield from _check_topic_ids(directory, folders)
-    yield from _check_markers(directory, files)
+    yield from _check_markers(directory, names)
 
 
 def check_directory_names(names: Iterable[str]) -> Iterator[Finding]:

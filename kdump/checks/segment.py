@@ -1,10 +1,13 @@
-"""One pass over a segment: its chunks to the local checks, its batch table to the ordered ones and to whoever asks."""
+"""One pass over a segment: its chunks to the local checks, its batch table to the ordered ones and to whoever asks.
+
+The two halves can be done apart: looks at stretches of a log by many, the ordered half by one, when all have looked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from kdump.checks.holes import Behind
 from kdump.checks.local import LocalChecks
@@ -12,6 +15,7 @@ from kdump.checks.ordered import OrderedChecks
 from kdump.checks.table import BatchRow, read_columns, read_rows
 from kdump.codes import Finding
 from kdump.format.batch import MAGIC_OFFSET, parse_header
+from kdump.log.extents import Extent
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
@@ -45,72 +49,115 @@ class CheckOptions:
     columnar: bool | None = None
 
 
-def check_segment(
-    source: Source,
-    base_offset: int | None,
-    ordered: OrderedChecks,
-    *,
-    behind: Behind | None = None,
-    options: CheckOptions | None = None,
-    on_rows: Callable[[Rows], None] = lambda rows: None,
-) -> Iterator[Finding]:
-    """Check a segment's log; everything but what ``ordered.finish`` says once the partition is over.
+class SegmentLook:
+    """One pass over a segment's log, or a stretch of it: the local findings, and the rows of its batch table.
 
     Args:
         source: the log.
-        base_offset: of its name, None for a stream.
-        ordered: of the partition; this is its next segment.
         behind: the segment's index and the next segment, for where consumers go on.
         options: see CheckOptions.
+        extent: what is looked at; None: all of it.
+
+    ``ends_in_hole``, once the items are exhausted: damage lies behind the last row.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        behind: Behind | None = None,
+        options: CheckOptions | None = None,
+        extent: Extent | None = None,
+    ) -> None:
+        self._source = source
+        self._options = options or CheckOptions()
+        self._extent = extent
+        self._local = LocalChecks(source, behind, deep=self._options.deep, limit=self._options.limit)
+        self.ends_in_hole = False
+
+    def items(self) -> Iterator[Finding | Rows]:
+        """Both in file order, but that findings of headers may come some rows late.
+
+        Raises:
+            KdumpError: a stream cannot be read; what cannot be read of a file is a finding.
+        """
+        source, local = self._source, self._local
+        is_columnar = self._options.columnar
+        is_behind_hole = False
+        held: list[NDArray[np.void]] = []
+        held_count = 0
+        for item in ResyncWalk(source).items() if self._extent is None else self._extent.items(source):
+            if isinstance(item, Gap):
+                yield from local.check_gap(item)
+                is_behind_hole = True
+                continue
+            if is_columnar is None:
+                is_columnar = _pays(item, source.size, self._options.deep)
+            if is_columnar:
+                columns = read_columns(item, is_behind_hole)
+                yield from local.check_columns(item, columns)
+                held.append(columns)
+                held_count += columns.size
+                if held_count >= _ROWS_AT_A_TIME:
+                    yield from self._hand_over(held)
+                    held, held_count = [], 0
+            else:
+                rows = read_rows(item, is_behind_hole)
+                yield from local.check_rows(item, rows)
+                yield rows
+            is_behind_hole = bool(item.damaged) and item.damaged[-1] == len(item.starts) - 1
+        if held:
+            yield from self._hand_over(held)
+        yield from local.finish()
+        self.ends_in_hole = is_behind_hole
+
+    def _hand_over(self, parts: list[NDArray[np.void]]) -> Iterator[Finding | Rows]:
+        """Rows of several chunks, and what is said of them without the bytes of their chunks."""
+        import numpy as np
+
+        rows = np.concatenate(parts)
+        yield from self._local.check_header_columns(rows)
+        yield rows
+
+
+class Look(Protocol):
+    """What was seen of a segment, now or earlier: see SegmentLook."""
+
+    @property
+    def ends_in_hole(self) -> bool:
+        """See SegmentLook."""
+
+    def items(self) -> Iterator[Finding | Rows]:
+        """See SegmentLook."""
+
+
+def check_segment(
+    look: Look,
+    base_offset: int | None,
+    path: str | None,
+    ordered: OrderedChecks,
+    *,
+    on_rows: Callable[[Rows], None] = lambda rows: None,
+) -> Iterator[Finding]:
+    """The findings of a segment's log; everything but what ``ordered.finish`` says once the partition is over.
+
+    Args:
+        look: at the segment.
+        base_offset: of its name, None for a stream.
+        path: its own.
+        ordered: of the partition; this is its next segment.
         on_rows: takes the rows of the batch table in file order, for checks of the files beside the log.
 
     Raises:
-        KdumpError: a stream cannot be read; what cannot be read of a file is a finding.
+        KdumpError: as ``look.items``.
     """
-    options = options or CheckOptions()
-    local = LocalChecks(source, behind, deep=options.deep, limit=options.limit)
-    is_columnar = options.columnar
-    is_behind_hole = False
-    held: list[NDArray[np.void]] = []
-    held_count = 0
-    yield from ordered.start_segment(base_offset, source.path)
-    for item in ResyncWalk(source).items():
-        if isinstance(item, Gap):
-            yield from local.check_gap(item)
-            is_behind_hole = True
-            continue
-        if is_columnar is None:
-            is_columnar = _pays(item, source.size, options.deep)
-        if is_columnar:
-            columns = read_columns(item, is_behind_hole)
-            yield from local.check_columns(item, columns)
-            held.append(columns)
-            held_count += columns.size
-            if held_count >= _ROWS_AT_A_TIME:
-                yield from _see_columns(held, local, ordered, on_rows)
-                held, held_count = [], 0
+    yield from ordered.start_segment(base_offset, path)
+    for item in look.items():
+        if isinstance(item, Finding):
+            yield item
         else:
-            rows = read_rows(item, is_behind_hole)
-            yield from local.check_rows(item, rows)
-            yield from ordered.see(rows)
-            on_rows(rows)
-        is_behind_hole = bool(item.damaged) and item.damaged[-1] == len(item.starts) - 1
-    if held:
-        yield from _see_columns(held, local, ordered, on_rows)
-    yield from local.finish()
-    yield from ordered.finish_segment(ends_in_hole=is_behind_hole)
-
-
-def _see_columns(
-    parts: list[NDArray[np.void]], local: LocalChecks, ordered: OrderedChecks, on_rows: Callable[[Rows], None]
-) -> Iterator[Finding]:
-    """What is said of rows without the bytes of their chunks."""
-    import numpy as np
-
-    rows = np.concatenate(parts)
-    yield from local.check_header_columns(rows)
-    yield from ordered.see(rows)
-    on_rows(rows)
+            yield from ordered.see(item)
+            on_rows(item)
+    yield from ordered.finish_segment(ends_in_hole=look.ends_in_hole)
 
 
 def _pays(chunk: CheckedChunk, size: int | None, deep: bool) -> bool:

@@ -20,6 +20,7 @@ from kdump.codes import Codes, DamageError, Finding, KdumpError, Severity
 from kdump.format import checkpoint
 from kdump.format.index import TXN_ENTRY_SIZE, AbortedTxn, parse_txn_index
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
+from kdump.log import files
 from kdump.log.names import SIBLING_TEXT_FILES, FileName, Kind, parse_file_name, sibling
 from kdump.log.source import read_whole
 
@@ -198,10 +199,10 @@ def check_segment_files(
     )
     for kind, is_needed, check in checks:
         path = sibling(log_path, kind)
-        if os.path.lexists(path):
+        if files.exists(path):
             # Read first: the log may have grown before that, and its index with it.
             findings = list(_read_and_check(path, check))
-            yield from while_growing(findings) if _grew(log_path, log) else findings
+            yield from while_growing(findings) if findings and _grew(log_path, log) else findings
         elif is_needed:
             yield Finding(Codes.INDEX_MISSING, f"there is no {os.path.basename(path)}", 0, path=path)
         elif kind is Kind.TXN_INDEX and aborted:
@@ -218,9 +219,9 @@ def while_growing(findings: Iterable[Finding]) -> Iterator[Finding]:
 def check_partition_files(directory: str, log: LogSummary) -> Iterator[Finding]:
     """Names, producer snapshots and text files of a partition directory; the index files go with their segments."""
     try:
-        names = sorted(entry.name for entry in os.scandir(directory) if not entry.is_dir())
-    except OSError as error:
-        yield Finding(Codes.UNREADABLE, error.strerror or str(error), 0, path=directory)
+        names = sorted(entry.name for entry in files.listing(directory) if not entry.is_directory)
+    except KdumpError as error:
+        yield Finding(error.code, error.message, 0, path=directory)
         return
     for finding in check_names(names):
         yield replace(finding, path=os.path.join(directory, finding.path or ""))
@@ -260,8 +261,8 @@ def _read_and_check(path: str, check: Callable[[bytes], Iterator[Finding]]) -> I
 
 def _grew(log_path: str, log: LogView) -> bool:
     try:
-        return os.stat(log_path).st_size > log.size
-    except OSError:
+        return files.size(log_path) > log.size
+    except KdumpError:
         return False
 
 

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli import exit_status, view_options
+from kdump.cli import engine_options, exit_status, view_options
 from kdump.cli.common import common_options
 from kdump.cli.console import Console
-from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once, refuse_missing_decoders
+from kdump.cli.coordinated import PartitionFinder, coordinated
+from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once
 from kdump.codes import Codes, KdumpError
 from kdump.kafka.dumplog.options import MAX_BYTES, MAX_MESSAGE_SIZE, DumpOptions
 from kdump.kafka.dumplog.targets import target_by_java_name
 from kdump.kafka.dumplog.tool import DumpTool
 from kdump.kafka.java import split_commas
+from kdump.log.files import enter, exists, handed_over, is_directory
 from kdump.log.names import SIBLING_TEXT_FILES
 from kdump.log.partition import segment_files
-from kdump.log.source import open_source
+from kdump.log.source import open_source, reads_once
 from kdump.scan.printing import Emit
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
-from kdump.scan.target import target_by_path
+from kdump.scan.target import Target, target_by_path
 from kdump.wire.compression import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from kdump.engine.rowdump import RowOptions
+    from kdump.spark.session import Session
 
 _COUNT_ONLY = 1 << 62
 """Rows to skip when they are only counted."""
@@ -65,14 +71,15 @@ Examples:
     metavar="POSITION",
     help="Explain the bytes around a file position, field by field, damage included.",
 )
+@engine_options.engine_options
 @common_options
 def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: Any) -> int:
     """Print Kafka segment files as DumpLogSegments 4.3.1 does, byte for byte.
 
     A PATH is a segment file (.log .index .timeindex .txnindex .snapshot .checkpoint, also with .deleted, .swap or
-    .cleaned behind it), a partition directory, a log directory, or - for standard input.
+    .cleaned behind it), a partition directory, a log directory, a URI of one (s3://bucket/orders-0),
+    or - for standard input.
     """
-    refuse_missing_decoders(given)
     if given["fields"] == "help":
         click.echo(view_options.list_fields())
         return exit_status.CLEAN
@@ -89,27 +96,48 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         pager=given["pager"],
         show_traceback=given["traceback"],
     )
+    try:
+        spark = engine_options.session(
+            given, tuple(map(enter, paths)), console.note, cannot=_local_only(given, paths, files, all_files)
+        )
+    except KdumpError as error:
+        console.show_error(error)
+        return exit_status.UNREADABLE
+    if spark is not None:
+        return _dump_on_spark(spark, paths, given, console)
+    wanted = coordinated(given)
+    finder = None if wanted is None else PartitionFinder(wanted, given["partitions"])
     make_run = _text_run(given) if is_text else _row_run(given, console)
 
     def execute(emit: Emit, reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> FileRun:
         run = make_run(emit, reporter, budget)
+
+        def dump_one(target: Target) -> None:
+            before = budget.seen
+            run.dump(target)
+            if finder is not None:
+                finder.see(target, has_records=budget.seen > before)
+
         if files is not None:
-            _dump_names(run, files)
+            _dump_names(run, files, dump_one)
         elif follow:
             from kdump.engine.follow import followed
 
             try:
                 for target in followed(paths[0], console.out.flush):
-                    run.dump(target)
+                    dump_one(target)
                     if budget.is_spent:
                         break
             except KdumpError as error:
                 run.fail(error)
         else:
-            _dump_paths(run, paths, all_files)
+            for target in _targets(run, paths, all_files):
+                if finder is None or finder.wants(target, paths):
+                    dump_one(target)
         return run
 
-    budget = RowBudget(take=given["take"])
+    # Where the records of a group are is told by counting rows, which a budget without end does not do.
+    budget = RowBudget(take=given["take"] if finder is None or given["take"] is not None else _COUNT_ONLY)
     if given["tail"] is not None:
         # Rows are counted first: bounded memory whatever the rows and the format are.
         counted = RowBudget(skip=_COUNT_ONLY)
@@ -117,10 +145,12 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         budget = RowBudget(max(0, counted.seen - given["tail"]), given["tail"])
     if files is not None:
         for word in paths:
-            console.note(f"{word}: ignored, as DumpLogSegments ignores it beside --files")
+            console.note(f"{enter(word)}: ignored, as DumpLogSegments ignores it beside --files")
     reporter = console.reporter(verbose=given["verbose"])
     run = execute(console.out.write, reporter, budget, follow=given["follow"])
     console.out.flush()
+    for line in () if finder is None else finder.notes():
+        reporter.note(line)
     for line in run.finish():
         console.errors.write(os.fsencode(line))
     console.close()
@@ -136,7 +166,7 @@ def _explain(paths: tuple[str, ...], given: Mapping[str, Any]) -> int:
 
     console = Console(color=given["color"], escapes=False, pager=given["pager"], show_traceback=given["traceback"])
     try:
-        with open_source(paths[0]) as source:
+        with open_source(enter(paths[0])) as source:
             found = report(
                 source,
                 given["explain"],
@@ -161,12 +191,14 @@ def _text_run(given: Mapping[str, Any]) -> _MakeRun:
         raise click.UsageError("--fields and --batches go with --output jsonl, csv or table")
     selection = view_options.selection(given)
     decoders = given["key_decoder_class"], given["value_decoder_class"]
+    decoding = view_options.decoding(given)
     options = DumpOptions(
         deep_iteration=given["deep_iteration"],
         print_data_log=given["print_data_log"]
         or given["view"] == "records"
         or selection.by_contents
-        or any(name is not None for name in decoders),
+        or any(name is not None for name in decoders)
+        or decoding.is_made,
         skip_record_metadata=given["skip_record_metadata"],
         verify_index_only=given["verify_index_only"],
         index_sanity_check=given["index_sanity_check"],
@@ -180,6 +212,7 @@ def _text_run(given: Mapping[str, Any]) -> _MakeRun:
         resync=given["resync"],
         seek=not given["no_index"],
         secret=view_options.secret(given),
+        decoding=decoding,
     )
     return lambda emit, reporter, budget: DumpTool(options, emit, reporter, budget=budget)
 
@@ -195,17 +228,24 @@ _TEXT_ONLY = (
 
 
 def _row_run(given: Mapping[str, Any], console: Console) -> _MakeRun:
+    from kdump.engine.rowdump import RowDump
+
+    options = _row_options(given, console)
+    return lambda emit, reporter, budget: RowDump(options, emit, reporter, budget=budget)
+
+
+def _row_options(given: Mapping[str, Any], console: Console) -> RowOptions:
     """Structured output. UsageError for options that only the compatible text has."""
     for name in _TEXT_ONLY:
         if given[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} goes with --output kafka only")
-    from kdump.engine.rowdump import RowDump, RowOptions
+    from kdump.engine.rowdump import RowOptions
     from kdump.scan.view import ViewOptions
 
     selection = view_options.selection(given)
     table = view_options.table(given, selection)
     fields = view_options.fields(given, table)
-    options = RowOptions(
+    return RowOptions(
         lines=view_options.lines(given, fields, width=console.width, color=console.color),
         table=table,
         fields=fields,
@@ -219,36 +259,67 @@ def _row_run(given: Mapping[str, Any], console: Console) -> _MakeRun:
         ),
         read_committed=given["isolation"] == "read_committed",
         secret=view_options.secret(given),
+        decoding=view_options.decoding(given),
     )
-    return lambda emit, reporter, budget: RowDump(options, emit, reporter, budget=budget)
 
 
-def _dump_names(run: FileRun, files: str) -> None:
+def _local_only(given: Mapping[str, Any], paths: Sequence[str], files: str | None, all_files: bool) -> dict[str, bool]:
+    """What only this process can do, and whether it is asked for."""
+    return {
+        "--output kafka": given["output"] == "kafka" and given["template"] is None,
+        "--output table": given["output"] == "table",
+        "--files": files is not None,
+        "--all-files": all_files,
+        "-n": given["take"] is not None,
+        "--tail": given["tail"] is not None,
+        "--follow": given["follow"],
+        "--group or --transactional-id": coordinated(given) is not None,
+        "a stream": any(map(reads_once, paths)),
+    }
+
+
+def _dump_on_spark(spark: Session, paths: Sequence[str], given: Mapping[str, Any], console: Console) -> int:
+    from kdump.engine.dumptasks import CollectedRun, plan_dump
+    from kdump.engine.rowdump import RowDump
+    from kdump.spark.dump import dumped
+
+    options = _row_options(given, console)
+    run = RowDump(options, console.out.write, console.reporter(verbose=given["verbose"]))
+    collected = CollectedRun(run, console.out.write)
+    tasks = plan_dump(target.path for target in _targets(run, paths, all_files=False))
+    stores = [handed_over(enter(path)) for path in paths]
+    for piece in dumped(spark, tasks, options, verbose=given["verbose"], stores=stores):
+        collected.take(piece)
+    console.close()
+    return exit_status.combined(damaged=run.damaged, unreadable=run.unreadable)
+
+
+def _dump_names(run: FileRun, files: str, dump_one: Callable[[Target], None]) -> None:
     for name in split_commas(files):
         target = target_by_java_name(name)
         if target is None:
             run.ignore(name)
         else:
-            run.dump(target)
+            dump_one(target)
 
 
-def _dump_paths(run: FileRun, paths: tuple[str, ...], all_files: bool) -> None:
-    for path in paths:
-        if os.path.isdir(path):
-            for name in segment_files(path, run.fail, all_files=all_files):
-                target = target_by_path(name)
-                if target is not None:
-                    run.dump(target)
-            continue
-        target = target_by_path(path)
-        if target is not None:
-            run.dump(target)
-        else:
-            run.fail(_no_segment_file(path))
+def _targets(run: FileRun, paths: Sequence[str], all_files: bool) -> Iterator[Target]:
+    for path in map(enter, paths):
+        try:
+            if is_directory(path):
+                names = segment_files(path, run.fail, all_files=all_files)
+                yield from (target for target in map(target_by_path, names) if target is not None)
+                continue
+            target = target_by_path(path)
+            if target is None:
+                raise _no_segment_file(path)
+            yield target
+        except KdumpError as error:
+            run.fail(error)
 
 
 def _no_segment_file(path: str) -> KdumpError:
-    if not os.path.lexists(path):
+    if not exists(path):
         return KdumpError(Codes.MISSING, "no such file or directory", path=path)
     if os.path.basename(path) in SIBLING_TEXT_FILES:
         return KdumpError(Codes.NOT_A_SEGMENT_FILE, "a text file, nothing to dump", path=path)

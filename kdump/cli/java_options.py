@@ -10,7 +10,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from kdump.kafka.dumplog.options import DECODER_PACKAGE, DECODERS, MAX_BYTES, MAX_MESSAGE_SIZE, Decoder
+from kdump.kafka.dumplog.options import DECODER_CLASSES, DECODER_PACKAGE, MAX_BYTES, MAX_MESSAGE_SIZE, Decoder
+from kdump.payloads.choice import INTERNAL_TOPICS
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -20,14 +21,9 @@ _JAVA_FLAGS: Final = (
     "verify-index-only",
     "index-sanity-check",
     "skip-record-metadata",
-    "offsets-decoder",
-    "transaction-log-decoder",
-    "cluster-metadata-decoder",
-    "remote-log-metadata-decoder",
-    "share-group-state-decoder",
+    *(f"{name}-decoder" for name in INTERNAL_TOPICS),
 )
 _JAVA_VALUED: Final = ("files", "max-bytes", "max-message-size", "key-decoder-class", "value-decoder-class")
-_TOPIC_DECODERS: Final = tuple(name for name in _JAVA_FLAGS if name.endswith("-decoder"))
 
 
 class JavaOptionsCommand(click.Command):
@@ -59,9 +55,9 @@ def once(ctx: click.Context, parameter: click.Parameter, values: tuple[Any, ...]
 def decoder(name: str | None) -> Decoder:
     """The decoder of that class name, with or without its package; UsageError for an unknown one."""
     simple = (name or "StringDecoder").removeprefix(DECODER_PACKAGE)
-    if simple not in DECODERS:
-        raise click.UsageError(f"unknown decoder class '{name}' (known: {', '.join(DECODERS)})")
-    return DECODERS[simple]
+    if simple not in DECODER_CLASSES:
+        raise click.UsageError(f"unknown decoder class '{name}' (known: {', '.join(DECODER_CLASSES)})")
+    return DECODER_CLASSES[simple]
 
 
 _OPTIONS: Final = (
@@ -104,13 +100,11 @@ _OPTIONS: Final = (
         metavar="[CLASS]",
         help="The same for values.",
     ),
-    click.option("--offsets-decoder", is_flag=True, help="Decode __consumer_offsets (no such decoder yet)."),
-    click.option("--transaction-log-decoder", is_flag=True, help="Decode __transaction_state (no such decoder yet)."),
-    click.option("--cluster-metadata-decoder", is_flag=True, help="Decode __cluster_metadata (no such decoder yet)."),
-    click.option(
-        "--remote-log-metadata-decoder", is_flag=True, help="Decode __remote_log_metadata (no such decoder yet)."
-    ),
-    click.option("--share-group-state-decoder", is_flag=True, help="Decode __share_group_state (no such decoder yet)."),
+    click.option("--offsets-decoder", is_flag=True, help="Decode __consumer_offsets; implies --print-data-log."),
+    click.option("--transaction-log-decoder", is_flag=True, help="The same for __transaction_state."),
+    click.option("--cluster-metadata-decoder", is_flag=True, help="The same for __cluster_metadata and .checkpoint."),
+    click.option("--remote-log-metadata-decoder", is_flag=True, help="The same for __remote_log_metadata."),
+    click.option("--share-group-state-decoder", is_flag=True, help="The same for __share_group_state."),
 )
 
 
@@ -121,8 +115,6 @@ def java_options(function: _Function) -> _Function:
     return function
 
 
-def refuse_missing_decoders(given: Mapping[str, Any]) -> None:
-    """UsageError for the decoders of internal topics, which this version does not have."""
-    for name in _TOPIC_DECODERS:
-        if given[name.replace("-", "_")]:
-            raise click.UsageError(f"--{name} is not available in this version of kdump")
+def topic_decoder(given: Mapping[str, Any]) -> str | None:
+    """The decoder of an internal topic that a flag asks for; of several the one that the Java tool prefers."""
+    return next((name for name in INTERNAL_TOPICS if given[f"{name.replace('-', '_')}_decoder"]), None)

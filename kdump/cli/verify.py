@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from kdump.checks.segment import CheckOptions
-from kdump.cli import exit_status
+from kdump.cli import engine_options, exit_status
 from kdump.cli.common import common_options
 from kdump.cli.console import Console
 from kdump.codes import Finding, KdumpError, Severity
-from kdump.engine.verify import Verification
+from kdump.engine.partitioncheck import Item, PartitionCheck
+from kdump.engine.verify import Judge, Verification
+from kdump.log.files import enter
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
+from kdump.scan.run import Reporter
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.writers.findings import JUnitReport, finding_json, finding_line, summary_line
 from kdump.writers.summary import TerminalSummary
@@ -52,14 +56,16 @@ Examples:
     default="auto",
     help="Colours of the text. [default: auto: on a terminal without NO_COLOR]",
 )
+@engine_options.engine_options
 @common_options
 def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int:
-    """Check segments, partition directories, whole log directories and pipes, past every damaged place.
+    """Check segments, partition directories, whole log directories, URIs of them and pipes, past every damaged place.
 
     Exit status 1 when there is an error (with --strict: or a warning).
     """
     if not paths:
         raise click.UsageError("no PATH given (kdump verify --help)")
+    paths = tuple(map(enter, paths))
     console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
     failing = frozenset({Severity.ERROR, Severity.WARNING} if given["strict"] else {Severity.ERROR})
     report = JUnitReport(failing)
@@ -73,11 +79,11 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
         report.add_error(error)
         console.show_error(error)
 
-    verification = Verification(
-        options,
-        opened=lambda path: MeteredSource(open_source(path), given["rate"], reporter.progress),
-        on_error=fail,
-    )
+    try:
+        verification = Verification(_judge(paths, options, given, console, reporter), on_error=fail)
+    except KdumpError as error:
+        console.show_error(error)
+        return exit_status.UNREADABLE
     overview = TerminalSummary(width=console.width, color=console.color)
     for path in paths:
         try:
@@ -87,7 +93,6 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
                     if output == "junit":
                         report.add_finding(item)
                     overview.add_finding(item)
-                    text = finding_line(item, color=console.color) if output == "text" else finding_json(item)
                 else:
                     if output == "junit":
                         report.add_segment(item)
@@ -95,9 +100,7 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
                     if reporter.verbose:
                         read = "" if item.size is None else f"{item.size:,} bytes, "
                         reporter.note(f"{item.path}: {read}{depth}")
-                    text = summary_line(item) if output == "text" else ""
-                if output != "junit":
-                    console.out.write(text.encode("utf-8", "surrogateescape"))
+                console.out.write(_line(item, output, color=console.color).encode("utf-8", "surrogateescape"))
         except KdumpError as error:
             fail(error.located(path))
     if output == "junit":
@@ -106,3 +109,25 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
         console.out.write(overview.text().encode("utf-8", "surrogateescape"))
     console.close()
     return exit_status.combined(damaged=damaged, unreadable=unreadable)
+
+
+def _judge(
+    paths: tuple[str, ...], options: CheckOptions, given: Mapping[str, Any], console: Console, reporter: Reporter
+) -> Judge:
+    """What checks the partitions: this process, or Spark. Raises as ``engine_options.session``."""
+    spark = engine_options.session(given, paths, console.note, cannot={"--rate": given["rate"]})
+    if spark is not None:
+        from kdump.spark.verify import SparkJudge
+
+        return SparkJudge(spark, paths, options).segments
+    check = PartitionCheck(
+        options, opened=lambda path: MeteredSource(open_source(path), given["rate"], reporter.progress)
+    )
+    return check.segments
+
+
+def _line(item: Item, output: str, *, color: bool) -> str:
+    """What is printed of an item at once."""
+    if output == "text":
+        return finding_line(item, color=color) if isinstance(item, Finding) else summary_line(item)
+    return finding_json(item) if output == "jsonl" and isinstance(item, Finding) else ""

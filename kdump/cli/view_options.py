@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from kdump.cli.coordinated import coordinated
+from kdump.cli.java_options import topic_decoder
 from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
+from kdump.codes import KdumpError
+from kdump.log.names import is_uri
 from kdump.log.source import reads_once
+from kdump.payloads.choice import DecoderChoice
 from kdump.scan.selection import Range, Selection
-from kdump.tables import BATCH, RECORD, RECORD_METADATA, Table
+from kdump.tables import BATCH, RECORD, RECORD_DECODED, RECORD_METADATA, Table
 
 if TYPE_CHECKING:
     from kdump.writers.context import FileContext
@@ -35,6 +40,17 @@ _OPTIONS: Final = (
         metavar="STRING",
         help=r"Records by a format string: %t %p %o %T %k %v %K %V %h %H %e %x %y %f %i, \n \t \xNN; see the manual.",
     ),
+    click.option(
+        "--decode",
+        type=click.Choice(["auto"]),
+        help="auto: decode Kafka's internal topics, each by the name of its directory.",
+    ),
+    click.option(
+        "--key-decoder",
+        metavar="NAME",
+        help="Keys as text, hex, base64, json, int32, int64, float64, uuid, none, or as an installed decoder has them.",
+    ),
+    click.option("--value-decoder", metavar="NAME", help="The same for values."),
     click.option("--offset", "offsets", type=OffsetRange(), metavar="A:B", help="Offsets A up to B, B left out."),
     click.option(
         "--time",
@@ -62,6 +78,11 @@ _OPTIONS: Final = (
         metavar="N",
         help="Batches of this producer; may be repeated.",
     ),
+    click.option(
+        "--group", metavar="G", help="Records of this group in __consumer_offsets, decoded; names its partition."
+    ),
+    click.option("--transactional-id", metavar="T", help="The same for a transactional id (__transaction_state)."),
+    click.option("--partitions", type=click.IntRange(1), metavar="N", help="How many partitions that topic has."),
     click.option("--control/--no-control", "control", default=None, help="Only control batches, or none of them."),
     click.option(
         "--isolation",
@@ -103,6 +124,8 @@ def check_together(given: Mapping[str, Any], paths: Sequence[str]) -> None:
     if given["follow"]:
         if len(paths) != 1 or given["resync"] or given["isolation"] == "read_committed":
             raise click.UsageError("--follow takes one PATH, and neither --resync nor --isolation read_committed")
+        if is_uri(paths[0]):
+            raise click.UsageError("--follow takes a PATH of this machine, what lies behind a URI is not followed")
         if given["output"] == "table":
             raise click.UsageError("--follow shows rows as they come, a table is made of pages")
     if given["tail"] is not None:
@@ -115,6 +138,7 @@ def check_together(given: Mapping[str, Any], paths: Sequence[str]) -> None:
 
 def selection(given: Mapping[str, Any]) -> Selection:
     """The ranges and filters."""
+    wanted = coordinated(given)
     return Selection(
         offsets=given["offsets"] or Range(),
         times=given["times"] or Range(),
@@ -123,7 +147,32 @@ def selection(given: Mapping[str, Any]) -> Selection:
         headers=given["headers"],
         producer_ids=frozenset(given["producer_ids"]),
         control=given["control"],
+        coordinated=None if wanted is None else wanted.key_pattern,
     )
+
+
+def decoding(given: Mapping[str, Any]) -> DecoderChoice:
+    """The decoders of keys and values; UsageError for those that exclude each other and for unknown ones."""
+    internal = topic_decoder(given)
+    own = given["key_decoder"], given["value_decoder"]
+    wanted = coordinated(given)
+    if wanted is not None and internal is None and given["decode"] is None and not any(own):
+        internal = wanted.decoder
+    choice = DecoderChoice(internal, given["decode"] == "auto", *own)
+    if not choice.is_made:
+        return choice
+    if internal is not None and (choice.by_topic or any(own)):
+        raise click.UsageError(
+            f"--{internal}-decoder goes neither with --decode nor with --key-decoder, --value-decoder"
+        )
+    for part, name in (("key", own[0]), ("value", own[1])):
+        if name is not None and given[f"{part}_decoder_class"] is not None:
+            raise click.UsageError(f"--{part}-decoder and --{part}-decoder-class exclude each other")
+        if name is not None:
+            check_decoder(name)
+    if secret(given) is not None:
+        raise click.UsageError("--redact hides what a decoder would show, they exclude each other")
+    return choice
 
 
 def secret(given: Mapping[str, Any]) -> bytes | None:
@@ -141,11 +190,14 @@ def table(given: Mapping[str, Any], chosen: Selection) -> Table:
     UsageError for batches by their contents, which only decoding would tell.
     """
     if given["view"] == "batches" and chosen.by_contents:
-        raise click.UsageError("--key, --value and --header choose records, they do not go with --batches")
+        raise click.UsageError("--key, --value, --header and --group choose records, they do not go with --batches")
+    if given["view"] == "batches" and decoding(given).is_made:
+        raise click.UsageError("decoders show records, they do not go with --batches")
+    records = RECORD_DECODED if decoding(given).is_made else RECORD
     if given["template"] is not None or given["view"] == "records":
-        return RECORD
-    if given["view"] is None and (given["print_data_log"] or chosen.by_contents):
-        return RECORD
+        return records
+    if given["view"] is None and (given["print_data_log"] or chosen.by_contents or records is RECORD_DECODED):
+        return records
     if given["view"] is None and given["deep_iteration"]:
         return RECORD_METADATA
     return BATCH
@@ -156,7 +208,7 @@ def fields(given: Mapping[str, Any], shown: Table) -> tuple[str, ...] | None:
     if given["fields"] is None:
         return None
     names = tuple(name.strip() for name in given["fields"].split(","))
-    known = RECORD.names + RECORD_METADATA.names if shown.type == RECORD.type else shown.names
+    known = shown.names + RECORD_METADATA.names if shown.type == RECORD.type else shown.names
     for name in names:
         if name not in known:
             raise click.UsageError(f"no column '{name}' in {shown.type} rows (--fields help lists them)")
@@ -168,6 +220,7 @@ def list_fields() -> str:
     lines = []
     for shown in (BATCH, RECORD):
         lines += [f"{shown.type}:", *(f"  {column.name} ({column.type.name.lower()})" for column in shown.columns)]
+    lines.append("decodedKey, decodedValue besides: records with a decoder")
     return "\n".join([*lines, "headerKeys instead of key, value and headers: records with --deep-iteration"])
 
 
@@ -190,3 +243,15 @@ def lines(
     if given["output"] == "table":
         return lambda context: TableLines(chosen, context, width=width, color=color)
     return lambda context: RowLines(given["output"], chosen, context)
+
+
+def check_decoder(name: str) -> None:
+    """UsageError when there is no decoder of that name, or it cannot be loaded."""
+    from kdump.payloads.registry import names, plain_decoder
+
+    try:
+        plain_decoder(name)
+    except KeyError:
+        raise click.UsageError(f"no decoder '{name}' (known: {', '.join(names())})") from None
+    except KdumpError as error:
+        raise click.UsageError(str(error)) from error

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from kdump.codes import Codes, KdumpError
+from kdump.log import files
 from kdump.log.names import Kind
 from kdump.log.partition import segment_files, segments_behind
 from kdump.scan.target import Follow, Target, target_by_path
@@ -32,9 +33,9 @@ def followed(path: str, on_wait: Callable[[], None]) -> Iterator[Target]:
 
 def _growing(path: str) -> Iterator[str]:
     """The segments that are there, then those that are made while the newest one is read."""
-    if not os.path.lexists(path):
+    if not files.exists(path):
         raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
-    if not os.path.isdir(path):
+    if not files.is_directory(path):
         pending = [path]
     else:
         errors: list[KdumpError] = []

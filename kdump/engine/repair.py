@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.lock import DirectoryLock, LockState
@@ -15,16 +15,17 @@ from kdump.log.source import STDIN, Source, open_source, reads_once
 from kdump.mend import disk
 from kdump.mend.account import account, json_account
 from kdump.mend.copies import CopyWriter
-from kdump.mend.inplace import prepare_like_broker, prepare_salvage
-from kdump.mend.journal import check_unchanged, clear_unprepared, finish, undo, unfinished
-from kdump.mend.manifest import MANIFEST_NAME, Manifest, read_manifest
+from kdump.mend.inplace import prepare
+from kdump.mend.journal import check_unchanged, clear_unprepared, finish, read_journal, undo, unfinished
+from kdump.mend.manifest import MANIFEST_NAME, Manifest
 from kdump.mend.partitionfiles import PartitionFiles
-from kdump.mend.place import log_directory_above, place_of
+from kdump.mend.place import Place, is_metadata, log_directory_above, place_of
 from kdump.mend.plan import PartitionPlan, Settings, Way
 from kdump.mend.planner import Planner
-from kdump.mend.preparation import Preparation
-from kdump.mend.salvage import SalvageOptions
+from kdump.mend.preparation import Preparation, check_room
+from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.staging import Staging
+from kdump.mend.stamp import Stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,20 @@ class Repaired:
     plan: PartitionPlan
     written: str | None = None
     manifest: str | None = None
+    finished: tuple[str, ...] = ()
+    """Manifests of repairs that were begun before, and are finished now."""
+
+    @property
+    def is_done(self) -> bool:
+        """Something was done."""
+        return self.written is not None or self.manifest is not None
+
+    @property
+    def leaves_damage(self) -> bool:
+        """Something is to be done that was not."""
+        if self.plan.way is Way.INDEXES and self.plan.is_damaged:
+            return True
+        return self.plan.has_changes and not self.is_done
 
 
 class Repair:
@@ -103,36 +118,55 @@ class Repair:
                 self._on_error(error.located(folder))
 
     def _partition(self, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
+        place = place_of(os.path.dirname(segments[0]))
+        if is_metadata(segments[0]) and (self._options.in_place or self._way is Way.SALVAGE):
+            return self._leave_metadata(target, segments, place, is_whole=is_whole)
         if self._options.output is not None:
-            return self._copy(self._options.output, target, segments, is_whole=is_whole)
+            return self._copy(self._options.output, target, segments, place, is_whole=is_whole)
         if self._options.in_place:
-            return self._in_place(target, segments, is_whole=is_whole)
-        return Repaired(self._planner().partition(target, segments, is_whole=is_whole))
+            return self._in_place(target, segments, place, is_whole=is_whole)
+        return Repaired(self._planner(target).partition(target, segments, place, is_whole=is_whole))
 
-    def _planner(self, copies: CopyWriter | None = None) -> Planner:
+    def _leave_metadata(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
+        """Nothing is done about them; KdumpError REPAIR_REFUSED where something would have to be."""
+        planner = Planner(Way.LIKE_BROKER, self._options.settings, self._open)
+        plan = planner.partition(target, segments, place, is_whole=is_whole)
+        if plan.has_changes:
+            raise _refused(
+                "the metadata of a cluster are neither salvaged nor repaired in place; let this node fetch them from "
+                "the other voters, or start from the newest good .checkpoint",
+                target,
+            )
+        return Repaired(plan)
+
+    def _planner(self, target: str, copies: CopyWriter | None = None) -> Planner:
         """Salvage costs a look at every record; it is left out where another way is gone at once."""
         is_plan = self._options.output is None and not self._options.in_place
-        salvaging = self._options.salvaging if is_plan or self._way is Way.SALVAGE else None
+        salvaging = None
+        if is_plan or self._way is Way.SALVAGE:
+            replicas = tuple(_copy_of(target, replica) for replica in self._options.salvaging.replicas)
+            salvaging = replace(self._options.salvaging, replicas=replicas)
         return Planner(self._way, self._options.settings, self._open, salvaging=salvaging, copies=copies)
 
-    def _copy(self, output: str, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
+    def _copy(self, output: str, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
         above = log_directory_above(output)
         if above is not None:
             message = f"{above} is the log directory of a broker; give a directory outside of it"
             raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
         name = os.path.basename(os.path.abspath(target))
+        check_room(output, sum(Stamp.of(segment).size for segment in segments))
         with Staging(output) as staging:
             account_name = f"kdump-{name}.json"
             staging.refuse_existing([name, account_name])
             copies = CopyWriter(staging)
             if self._way is Way.SALVAGE:
-                plan = self._planner().partition(target, segments, is_whole=is_whole)
+                plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
                 self._refuse(plan)
                 for segment in plan.segments:
                     copies.write_salvaged(segment, self._options.settings)
                     segment.stamp.check(segment.path)
             else:
-                plan = self._planner(copies).partition(target, segments, is_whole=is_whole)
+                plan = self._planner(target, copies).partition(target, segments, place, is_whole=is_whole)
                 self._refuse(plan)
             if plan.is_refused:
                 return Repaired(plan)
@@ -145,35 +179,34 @@ class Repair:
         disk.write_file(os.path.join(output, account_name), json_account(plan))
         return Repaired(plan, os.path.join(output, name if is_whole else ""))
 
-    def _in_place(self, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
-        place = place_of(os.path.dirname(segments[0]))
+    def _in_place(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
         _refuse_links([place.directory, *segments])
-        if place.is_metadata:
-            raise _refused("the metadata of a cluster are not repaired in place: use -o, or another voter's", target)
         if place.lock is LockState.UNKNOWN and not self._options.force:
             message = "on this file system nobody can tell whether a broker runs elsewhere; --force goes on"
             raise KdumpError(Codes.LOCK_HELD, message, path=place.log_directory)
         with ExitStack() as stack:
             if place.log_directory is not None:
                 stack.enter_context(DirectoryLock(place.log_directory))
+            finished = []
             for home, manifest in unfinished(place.directory):
                 check_unchanged(manifest)
                 finish(home, manifest)
+                finished.append(os.path.join(manifest.backup, MANIFEST_NAME))
             clear_unprepared(place.directory)
             segments = [segment for segment in segments if os.path.lexists(segment)]
-            plan = self._planner().partition(target, segments, is_whole=is_whole)
+            plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
             self._refuse(plan)
             if not plan.has_changes or plan.is_refused:
-                return Repaired(plan)
-            return Repaired(plan, manifest=self._repair(plan))
+                return Repaired(plan, finished=tuple(finished))
+            return Repaired(plan, manifest=self._repair(plan), finished=tuple(finished))
 
     def _refuse(self, plan: PartitionPlan) -> None:
         """Raises KdumpError REPAIR_REFUSED for what nobody has decided."""
         options, behind = self._options, plan.good_behind_damage
         if options.in_place and options.way is None and behind.batches:
             raise _refused(
-                f"{behind.batches:,} good batches with {behind.records:,} records lie behind the damage; --like-broker "
-                "cuts them off, --salvage keeps them",
+                f"good data lie behind the damage ({behind.records:,} records, batches: {behind.batches:,}); "
+                "--like-broker cuts them off, --salvage keeps them",
                 plan.target,
             )
         if options.in_place and self._way is Way.SALVAGE and plan.undecided and not options.decides_transactions:
@@ -181,18 +214,14 @@ class Repair:
                 f"producer {touched.producer_id} from offset {touched.first_offset} on" for touched in plan.undecided
             )
             raise _refused(f"transactions whose end is not known touch a hole ({named}): --txn decides", plan.target)
-        if self._way is Way.SALVAGE and plan.place.is_metadata:
-            raise _refused(
-                "the metadata of a cluster are not salvaged: a record left out makes another cluster", plan.target
-            )
-        if self._way is Way.INDEXES and plan.is_damaged:
+        if self._way is Way.INDEXES and plan.is_damaged and not options.in_place:
             damaged = next(segment for segment in plan.segments if segment.is_cut or segment.fails)
             raise _refused("the log is damaged; --indexes rebuilds those of good logs only", damaged.path)
 
     def _repair(self, plan: PartitionPlan) -> str:
+        _check_room_in_place(plan, self._options.backup)
         preparation = Preparation(plan.place.directory, self._options.backup)
         try:
-            prepare = prepare_salvage if self._way is Way.SALVAGE else prepare_like_broker
             prepare(plan, preparation, self._options.settings)
             for segment in plan.segments:
                 segment.stamp.check(segment.path)
@@ -210,13 +239,30 @@ def undo_repair(path: str) -> Manifest:
     Raises:
         KdumpError: see ``kdump.mend.journal.undo``; LOCK_HELD.
     """
-    manifest = read_manifest(path)
+    manifest = read_journal(path)
     place = place_of(manifest.directory)
     with ExitStack() as stack:
         if place.log_directory is not None:
             stack.enter_context(DirectoryLock(place.log_directory))
         undo(path, manifest)
     return manifest
+
+
+def _check_room_in_place(plan: PartitionPlan, backup: str | None) -> None:
+    """Raises KdumpError UNWRITABLE where the new files, or the originals that must be copied, have no room."""
+    check_room(plan.place.directory, plan.bytes_to_write)
+    if backup is not None:
+        loss = plan.salvage_loss() if plan.way is Way.SALVAGE else plan.broker_loss()
+        check_room(backup, loss.bytes_cut if loss is not None else 0)
+
+
+def _copy_of(target: str, replica: str) -> str:
+    """The partition ``target`` in a log directory ``replica``, or that itself. Raises KdumpError MISSING."""
+    if not os.path.lexists(replica):
+        raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=replica)
+    directory = os.path.abspath(target if os.path.isdir(target) else os.path.dirname(target))
+    below = os.path.join(replica, os.path.basename(directory))
+    return below if os.path.isdir(below) else replica
 
 
 def _refuse_links(paths: list[str]) -> None:

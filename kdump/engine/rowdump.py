@@ -11,15 +11,16 @@ from kdump.format.snapshot import parse_snapshot
 from kdump.kafka import rows
 from kdump.log.names import Kind
 from kdump.log.source import read_whole
-from kdump.scan.printing import Emit, Printer
+from kdump.payloads.choice import DecoderChoice
+from kdump.scan.printing import Emit, Printer, TextBytes
 from kdump.scan.redacted import RedactingPrinter
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
 from kdump.scan.target import Target
 from kdump.scan.view import LogView, ViewOptions
-from kdump.tables import BATCH, INDEX, PRODUCER, TIME_INDEX, TXN_INDEX, Table
+from kdump.tables import BATCH, INDEX, PRODUCER, RECORD_DECODED, TIME_INDEX, TXN_INDEX, Table
 from kdump.writers.context import FileContext
-from kdump.writers.printers import Lines, RowPrinter
+from kdump.writers.printers import Decoding, Lines, RowPrinter
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +30,15 @@ class RowOptions:
     lines: Callable[[FileContext], Lines]
     """Makes the writer of a file's rows."""
     table: Table = BATCH
-    """Of logs: BATCH, RECORD or RECORD_METADATA."""
+    """Of logs: BATCH, RECORD, RECORD_DECODED or RECORD_METADATA."""
     fields: tuple[str, ...] | None = None
     """Columns that are shown; None: all."""
     view: ViewOptions = field(default_factory=ViewOptions)
     read_committed: bool = False
     secret: bytes | None = None
     """Given: keys and values are replaced by hashes keyed with it."""
+    decoding: DecoderChoice = field(default_factory=DecoderChoice)
+    """How keys and values are decoded, for the table RECORD_DECODED."""
 
     @property
     def shows_txn_state(self) -> bool:
@@ -51,24 +54,38 @@ class RowDump(FileRun):
         emit: takes whole lines.
         reporter: takes what goes to stderr.
         budget: how many rows are shown.
+        titled: the table whose title was written before.
     """
 
-    def __init__(self, options: RowOptions, emit: Emit, reporter: Reporter, *, budget: RowBudget | None = None) -> None:
+    def __init__(
+        self,
+        options: RowOptions,
+        emit: Emit,
+        reporter: Reporter,
+        *,
+        budget: RowBudget | None = None,
+        titled: Table | None = None,
+    ) -> None:
         super().__init__(reporter)
         self._options = options
         self._emit = emit
         self._budget = budget or RowBudget()
-        self._titled: Table | None = None
+        self._titled = titled
 
     def dump(self, target: Target) -> None:
         """See FileRun."""
+        for _ in self.steps(target):
+            pass
+
+    def steps(self, target: Target) -> Iterator[None]:
+        """The same, in steps of some megabytes."""
         if self._budget.is_spent:
             return
         lines = self._options.lines(FileContext.of(target.path))
         try:
             with self.file(target.path):
                 if target.kind in (Kind.LOG, Kind.CHECKPOINT):
-                    self._log(target, lines)
+                    yield from self._log(target, lines)
                 else:
                     table, found = _entries(target)
                     self._title(table, lines)
@@ -84,7 +101,7 @@ class RowDump(FileRun):
         """See FileRun: nothing."""
         return iter(())
 
-    def _log(self, target: Target, lines: Lines) -> None:
+    def _log(self, target: Target, lines: Lines) -> Iterator[None]:
         options = self._options
         self._title(options.table, lines)
         with target.open() as source:
@@ -94,7 +111,7 @@ class RowDump(FileRun):
             transactions = None
             if options.shows_txn_state and source.size is not None:
                 transactions = self.transactions.of(target.path)
-            printer: Printer = RowPrinter(lines, options.table, transactions)
+            printer: Printer[str, TextBytes] = RowPrinter(lines, options.table, transactions, self._decoding(target))
             if options.secret is not None:
                 printer = RedactingPrinter(printer, options.secret)
             view = LogView(
@@ -107,15 +124,21 @@ class RowDump(FileRun):
                 on_finding=lambda finding: self._found(target.path, finding, lines),
             )
             try:
-                view.run()
+                yield from view.steps()
             except DamageError as error:
                 self.stop(error, source)
             finally:
                 self.damaged |= view.damaged
                 self.note_read(target.path, view)
+                self.sum_up_undecoded(target.path)
             if view.trailing:
                 message = f"{view.trailing} invalid bytes at the end"
                 self.stop(DamageError(Codes.TRAILING_BYTES, message, position=view.end), source)
+
+    def _decoding(self, target: Target) -> Decoding | None:
+        if self._options.table is not RECORD_DECODED:
+            return None
+        return Decoding(self._options.decoding.decoder(target.topic), self.note_undecoded)
 
     def _found(self, path: str, finding: Finding, lines: Lines) -> None:
         self.skip(path, finding)

@@ -7,7 +7,7 @@ decoders; so is, within a block, every batch that ``fast.records`` does not acce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,6 +95,7 @@ class BlockReader:
         bounds: list[int],
         position: int,
         wanted: Callable[[NDArray[np.void]], NDArray[np.bool_]] | None = None,
+        damaged: Sequence[int] | None = None,
     ) -> Iterator[BatchBlock | Stretch]:
         """The entries of a chunk in order, each in exactly one block or stretch.
 
@@ -103,6 +104,7 @@ class BlockReader:
             bounds: where entry i begins, and at the end where the last one ends.
             position: of the chunk in the file.
             wanted: which batches, by their headers; of the others neither CRC nor records are looked at.
+            damaged: the numbers of the entries whose CRC is wrong, where that is known.
         """
         data = np.frombuffer(view, np.uint8)
         bound = np.array(bounds, np.int64)
@@ -120,14 +122,21 @@ class BlockReader:
                 keep = wanted(headers)
                 numbers, headers = numbers[keep], headers[keep]
             if numbers.size:
-                yield from self._blocks(
-                    view, data, position, _Entries(numbers, starts[numbers], ends[numbers], headers)
-                )
+                entries = _Entries(numbers, starts[numbers], ends[numbers], headers)
+                if damaged is None:
+                    is_valid = _crcs(view, entries) == native_column(headers, "crc")
+                else:
+                    is_valid = ~np.isin(numbers, damaged)
+                yield from self._blocks(view, data, position, entries, is_valid)
 
     def _blocks(
-        self, view: memoryview, data: NDArray[np.uint8], position: int, entries: _Entries
+        self,
+        view: memoryview,
+        data: NDArray[np.uint8],
+        position: int,
+        entries: _Entries,
+        is_valid: NDArray[np.bool_],
     ) -> Iterator[BatchBlock]:
-        is_valid = _crcs(view, entries) == native_column(entries.headers, "crc")
         file_position = entries.starts + position
         if not self._with_records:
             yield BatchBlock(entries.numbers, entries.headers, file_position, is_valid, data, None)

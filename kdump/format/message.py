@@ -1,17 +1,19 @@
 """Kafka's schema-driven ("message") encoding, driven by one table of schemas.
 
 Source: shared/spec/formats.md section 10, shared/spec/records.json (the message definitions of Kafka 4.3.1; KIP-482
-for flexible versions and tagged fields). ``messages.json`` beside this module holds the schemas in use: the values of
-control records.
+for flexible versions and tagged fields). ``messages.json`` beside this module holds the schemas of all that Kafka
+stores; ``docs/make-messages.py`` makes it from the jars of a release.
 """
 
 from __future__ import annotations
 
 import json
+import struct
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -22,16 +24,36 @@ from kdump.wire.utf8 import decode_utf8
 Value: TypeAlias = "int | float | bool | str | bytes | list[Value] | dict[str, Value] | None"
 """What a field reads as; a uuid is its 22-character URL-safe base64 form."""
 
+TABLE: Final = Path(__file__).with_name("messages.json")
 ZERO_UUID: Final = "A" * 22
 
-_INTEGER_TYPES: Final = {
-    "int8": (1, True),
-    "int16": (2, True),
-    "int32": (4, True),
-    "int64": (8, True),
-    "uint16": (2, False),
-    "uint32": (4, False),
+_FIXED: Final = {
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "uint16": "H",
+    "uint32": "I",
+    "bool": "?",
+    "float64": "d",
 }
+"""Types of a fixed size, as ``struct`` names them."""
+FIXED_SIZES: Final = {name: struct.calcsize(f">{code}") for name, code in _FIXED.items()}
+"""Their sizes in bytes."""
+UUID_SIZE: Final = 16
+LONGEST_STRING: Final = 0x7FFF
+
+
+class MessageError(DamageError):
+    """A message cannot be read.
+
+    ``cause``: what Kafka's reader says of it; None where that has nothing to say (the data ends inside a field of
+    fixed size or a length).
+    """
+
+    def __init__(self, code: Codes, cause: str | None) -> None:
+        super().__init__(code, cause or "the message ends inside a field")
+        self.cause = cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,142 +88,371 @@ class Field:
     default: Value
     fields: tuple[Field, ...]
 
-    @property
-    def element(self) -> Field | None:
-        """For an array: its element as a field that is never null."""
-        if not self.type.startswith("[]"):
-            return None
-        none = Versions.parse(None)
-        return Field(self.name, self.type[2:], self.versions, none, none, None, None, self.fields)
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schema:
-    """One message definition."""
+    """One message definition. ``api_key``: the number of the record type, None for messages that are no records."""
 
     name: str
+    group: str
+    type: str
+    api_key: int | None
     versions: Versions
     flexible: Versions
     fields: tuple[Field, ...]
+
+    def layout(self, version: int) -> Layout:
+        """The message at ``version``; one that is not valid is read as the nearest that is, as Kafka does.
+
+        Above the highest one, structs inside are refused where they occur.
+        """
+        if version not in self._layouts:
+            known = min(max(version, self.versions.low), self.versions.high)
+            refused = version if version > known else None
+            self._layouts[version] = Layout.of(self.fields, known, known in self.flexible, refused)
+        return self._layouts[version]
+
+    @cached_property
+    def _layouts(self) -> dict[int, Layout]:
+        return {}
 
 
 @cache
 def schemas() -> Mapping[str, Schema]:
     """The table by message name."""
-    table = json.loads(Path(__file__).with_name("messages.json").read_text("utf-8"))
-    return {entry["name"]: _schema(entry) for entry in table["records"]}
+    return {entry["name"]: _schema(entry) for entry in json.loads(TABLE.read_text("utf-8"))["messages"]}
+
+
+@cache
+def record_schemas(group: str, kind: str) -> Mapping[int, Schema]:
+    """The schemas of one group (``group-coordinator``) and type (``coordinator-value``) by their record type."""
+    return {
+        schema.api_key: schema
+        for schema in schemas().values()
+        if schema.api_key is not None and (schema.group, schema.type) == (group, kind)
+    }
 
 
 def _schema(entry: dict[str, Any]) -> Schema:
-    structs = {struct["name"]: struct["fields"] for struct in entry["commonStructs"]}
-    fields = tuple(_field(field, structs) for field in entry["fields"])
     return Schema(
-        entry["name"], Versions.parse(entry["validVersions"]), Versions.parse(entry["flexibleVersions"]), fields
+        entry["name"],
+        entry["group"],
+        entry["type"],
+        entry.get("apiKey"),
+        Versions.parse(entry["validVersions"]),
+        Versions.parse(entry["flexibleVersions"]),
+        tuple(_field(words, entry["structs"]) for words in entry["fields"]),
     )
 
 
-def _field(entry: dict[str, Any], structs: dict[str, Any]) -> Field:
-    type_name: str = entry["type"]
-    inner = entry.get("fields") or structs.get(type_name.removeprefix("[]"), ())
-    fields = tuple(_field(field, structs) for field in inner)
+def _field(words: str, structs: dict[str, list[str]]) -> Field:
+    """A field out of ``name type versions [nullable=VERSIONS] [tagged=VERSIONS tag=N] [default=VALUE]``."""
+    name, type_name, versions, *marks = words.split(" ")
+    given = dict(mark.split("=", 1) for mark in marks)
+    fields = tuple(_field(inner, structs) for inner in structs.get(type_name.removeprefix("[]"), ()))
     return Field(
-        entry["jsonName"],
+        name,
         type_name,
-        Versions.parse(entry["versions"]),
-        Versions.parse(entry.get("nullableVersions")),
-        Versions.parse(entry.get("taggedVersions")),
-        entry.get("tag"),
-        _default(type_name, entry.get("default"), fields),
+        Versions.parse(versions),
+        Versions.parse(given.get("nullable")),
+        Versions.parse(given.get("tagged")),
+        int(given["tag"]) if "tag" in given else None,
+        default_of(type_name, given.get("default"), fields),
         fields,
     )
 
 
-def _default(type_name: str, text: Any, fields: tuple[Field, ...]) -> Value:
+def default_of(type_name: str, text: Any, fields: tuple[Field, ...]) -> Value:
+    """The value of a field that a message does not have; ``text``: the definition's own default, None: it has none."""
     if text == "null":
         return None
-    if type_name in _INTEGER_TYPES:
-        return int(str(text), 0) if text not in (None, "") else 0
-    if type_name == "float64":
-        return float(text) if text else 0.0
     if type_name == "bool":
         return str(text).lower() == "true"
+    if type_name == "float64":
+        return float(text or 0)
+    if type_name in _FIXED:
+        return int(str(text or 0), 0)
     if type_name == "string":
         return str(text or "")
     if type_name == "uuid":
         return ZERO_UUID
-    if type_name in ("bytes", "records"):
+    if type_name == "bytes":
         return b""
     if type_name.startswith("[]"):
         return []
     return {field.name: field.default for field in fields}
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A field at one version. ``type``: of the field, or of an array's elements; ``layout``: of a struct."""
+
+    name: str
+    type: str
+    is_array: bool
+    is_nullable: bool
+    tag: int | None
+    """None: it is not tagged in this version."""
+    default: Value
+    layout: Layout | None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A message, or a struct in it, at one version."""
+
+    is_flexible: bool
+    members: tuple[Member, ...]
+    """In the order of the schema, which is that of the printed text."""
+    defaults: Mapping[str, Value]
+    """Of every field, also of those that this version does not have."""
+    steps: tuple[_Step, ...]
+    """How the untagged members are read."""
+    tagged: Mapping[int, _Step]
+    """How the tagged ones are read, by tag."""
+
+    @classmethod
+    def of(cls, fields: tuple[Field, ...], version: int, is_flexible: bool, refused: int | None) -> Layout:
+        """``refused``: the version that structs inside say they cannot read; None: they can."""
+        members = tuple(_member(field, version, is_flexible, refused) for field in fields if version in field.versions)
+        # A tag that only other versions have is not unknown: it may not be there.
+        tagged = {
+            field.tag: _refusal(f"Tag {field.tag} is not valid for version {version}")
+            for field in fields
+            if field.tag is not None
+        }
+        tagged |= {member.tag: _step(member, is_flexible) for member in members if member.tag is not None}
+        return cls(
+            is_flexible,
+            members,
+            {field.name: field.default for field in fields},
+            tuple(_steps((member for member in members if member.tag is None), is_flexible)),
+            tagged,
+        )
+
+
+def _member(field: Field, version: int, is_flexible: bool, refused: int | None) -> Member:
+    type_name = field.type.removeprefix("[]")
+    layout = None
+    if field.fields:
+        layout = Layout.of(field.fields, version, is_flexible, refused)
+        if refused is not None:
+            layout = Layout(is_flexible, (), {}, (_refusal(f"Can't read version {refused} of {type_name}"),), {})
+    return Member(
+        field.name,
+        type_name,
+        field.type.startswith("[]"),
+        version in field.nullable,
+        field.tag if version in field.tagged else None,
+        field.default,
+        layout,
+    )
+
+
+_Step: TypeAlias = "Callable[[Cursor, dict[str, Value]], None]"
+"""Reads one member, or a few of fixed size in a row."""
+_Reader: TypeAlias = "Callable[[Cursor], Value]"
+
+
 def read_message(schema: Schema, version: int, cursor: Cursor) -> dict[str, Value]:
     """Read one message; absent fields have their defaults, unknown tagged fields are skipped.
 
     Raises:
-        DamageError: the bytes end early, or null stands where it may not.
+        MessageError: the bytes end early, or something stands where it may not.
     """
-    return _read_struct(schema.fields, version, version in schema.flexible, cursor)
+    return _read_struct(schema.layout(version), cursor)
 
 
-def _read_struct(fields: tuple[Field, ...], version: int, flexible: bool, cursor: Cursor) -> dict[str, Value]:
-    values: dict[str, Value] = {}
-    tagged: dict[int, Field] = {}
-    for field in fields:
-        values[field.name] = field.default
-        if field.tag is not None and version in field.tagged:
-            tagged[field.tag] = field
-        elif version in field.versions:
-            values[field.name] = _read_field(field, version, flexible, cursor)
-    if flexible:
-        for _ in range(cursor.unsigned_varint()):
-            tag = cursor.unsigned_varint()
-            section = Cursor(cursor.take(cursor.unsigned_varint()))
-            if tag in tagged:
-                values[tagged[tag].name] = _read_field(tagged[tag], version, flexible, section, tagged=True)
+def _read_struct(layout: Layout, cursor: Cursor) -> dict[str, Value]:
+    values = dict(layout.defaults)
+    for step in layout.steps:
+        step(cursor, values)
+    if layout.is_flexible:
+        for _ in range(_unsigned_varint(cursor)):
+            tag, size = _unsigned_varint(cursor), _unsigned_varint(cursor)
+            known = layout.tagged.get(tag)
+            # Like Kafka's reader, which has no use for the size of a tagged field that it knows.
+            if known is None:
+                _take(cursor, size)
+            else:
+                known(cursor, values)
     return values
 
 
-def _read_field(field: Field, version: int, flexible: bool, cursor: Cursor, *, tagged: bool = False) -> Value:
-    nullable = version in field.nullable
-    element = field.element
-    if field.fields and element is None:
-        if nullable and _null_marker(cursor, tagged):
-            return None
-        return _read_struct(field.fields, version, flexible, cursor)
-    if element is None and field.type not in ("string", "bytes", "records"):
-        return _SCALARS[field.type](cursor)
-    size = _read_length(field.type, flexible, cursor)
-    if size < 0:
-        if not nullable:
-            raise DamageError(Codes.RECORD, f"non-nullable field {field.name} was serialized as null")
+def _steps(members: Iterable[Member], is_flexible: bool) -> Iterator[_Step]:
+    for is_fixed, run in groupby(members, lambda member: member.type in _FIXED and not member.is_array):
+        if is_fixed:
+            yield _fixed_step(list(run))
+        else:
+            yield from (_step(member, is_flexible) for member in run)
+
+
+def _fixed_step(members: list[Member]) -> _Step:
+    names = [member.name for member in members]
+    layout = struct.Struct(">" + "".join(_FIXED[member.type] for member in members))
+
+    def step(cursor: Cursor, values: dict[str, Value]) -> None:
+        values.update(zip(names, _unpack(layout, cursor), strict=True))
+
+    return step
+
+
+def _step(member: Member, is_flexible: bool) -> _Step:
+    name, read = member.name, _reader(member, is_flexible)
+
+    def step(cursor: Cursor, values: dict[str, Value]) -> None:
+        values[name] = read(cursor)
+
+    return step
+
+
+def _refusal(cause: str) -> _Step:
+    def step(cursor: Cursor, values: dict[str, Value]) -> None:
+        raise MessageError(cursor.code, cause)
+
+    return step
+
+
+def _reader(member: Member, is_flexible: bool) -> _Reader:
+    """How the value of a member is read."""
+    if not member.is_array:
+        return _scalar_reader(member, member.name, is_flexible)
+    element = Member(member.name, member.type, False, False, None, None, member.layout)
+    read_element = _scalar_reader(element, f"{member.name} element", is_flexible)
+
+    def read(cursor: Cursor) -> Value:
+        count = _length(cursor, "[]", is_flexible)
+        if count < 0:
+            return _null(member, member.name, cursor)
+        if count > cursor.remaining:
+            left = cursor.remaining
+            cause = f"Tried to allocate a collection of size {count}, but there are only {left} bytes remaining."
+            raise MessageError(cursor.code, cause)
+        return [read_element(cursor) for _ in range(count)]
+
+    return read
+
+
+def _scalar_reader(member: Member, name: str, is_flexible: bool) -> _Reader:
+    layout = member.layout
+    if layout is not None:
+        return _struct_reader(member, layout)
+    match member.type:
+        case "string":
+            return _string_reader(member, name, is_flexible)
+        case "bytes":
+            return _bytes_reader(member, name, is_flexible)
+        case "uuid":
+            return lambda cursor: uuid_text(_unpack(_UUID, cursor)[0])
+    fixed = struct.Struct(">" + _FIXED[member.type])
+    return lambda cursor: _unpack(fixed, cursor)[0]
+
+
+def _struct_reader(member: Member, layout: Layout) -> _Reader:
+    if not member.is_nullable:
+        return lambda cursor: _read_struct(layout, cursor)
+
+    def read(cursor: Cursor) -> Value:
+        # A byte says whether it is there, in the tagged section a varint: what is there has a size above 0.
+        is_there = _unpack(_INT8, cursor)[0] >= 0 if member.tag is None else _unsigned_varint(cursor) > 0
+        return _read_struct(layout, cursor) if is_there else None
+
+    return read
+
+
+def _string_reader(member: Member, name: str, is_flexible: bool) -> _Reader:
+    def read(cursor: Cursor) -> Value:
+        size = _length(cursor, "string", is_flexible)
+        if size < 0:
+            return _null(member, name, cursor)
+        if size > LONGEST_STRING:
+            raise MessageError(cursor.code, f"string field {name} had invalid length {size}")
+        return decode_utf8(_take(cursor, size))
+
+    return read
+
+
+def _bytes_reader(member: Member, name: str, is_flexible: bool) -> _Reader:
+    def read(cursor: Cursor) -> Value:
+        size = _length(cursor, "bytes", is_flexible)
+        return _null(member, name, cursor) if size < 0 else _take(cursor, size)
+
+    return read
+
+
+_INT8: Final = struct.Struct(">b")
+_UUID: Final = struct.Struct(f">{UUID_SIZE}s")
+_LENGTHS: Final = {"string": struct.Struct(">h"), "bytes": struct.Struct(">i"), "[]": struct.Struct(">i")}
+_LONGEST_VARINT: Final = 5
+
+
+def uuid_text(data: bytes) -> str:
+    """The 22 characters by which Kafka names the 16 bytes of a uuid."""
+    return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _null(member: Member, name: str, cursor: Cursor) -> Value:
+    if not member.is_nullable:
+        raise MessageError(cursor.code, f"non-nullable field {name} was serialized as null")
+    return None
+
+
+def _length(cursor: Cursor, type_name: str, is_flexible: bool) -> int:
+    if is_flexible:
+        # In Java's int arithmetic, where 2^31 less one is the largest length and not a negative one.
+        return (_unsigned_varint(cursor) - 1 + 2**31) % 2**32 - 2**31
+    length: int = _unpack(_LENGTHS[type_name], cursor)[0]
+    return length
+
+
+def _unpack(layout: struct.Struct, cursor: Cursor) -> tuple[Any, ...]:
+    start = cursor.position
+    if layout.size > cursor.end - start:
+        raise MessageError(cursor.code, None)
+    cursor.position = start + layout.size
+    return layout.unpack_from(cursor.buffer, start)
+
+
+def _take(cursor: Cursor, size: int) -> bytes:
+    if not 0 <= size <= cursor.remaining:
+        few = f"Error reading byte array of {size} byte(s): only {cursor.remaining} byte(s) available"
+        # A negative size fails in Java where the array is made.
+        raise MessageError(cursor.code, few if size > 0 else str(size))
+    return cursor.take(size)
+
+
+def _unsigned_varint(cursor: Cursor) -> int:
+    try:
+        return cursor.unsigned_varint()
+    except DamageError:
+        raise MessageError(cursor.code, _varint_cause(cursor)) from None
+
+
+def _varint_cause(cursor: Cursor) -> str | None:
+    data = bytes(cursor.buffer[cursor.position : min(cursor.end, cursor.position + _LONGEST_VARINT)])
+    if len(data) < _LONGEST_VARINT:
         return None
-    if element is None:
-        raw = cursor.take(size)
-        return decode_utf8(raw) if field.type == "string" else raw
-    if size > cursor.remaining:
-        raise DamageError(Codes.RECORD, f"{size} elements of {field.name} where {cursor.remaining} bytes are left")
-    return [_read_field(element, version, flexible, cursor) for _ in range(size)]
+    value = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data)) & 0xFFFF_FFFF
+    return f"Varint is too long, the most significant bit in the 5th byte is set, converted value: {value:x}"
 
 
-def _null_marker(cursor: Cursor, tagged: bool) -> bool:
-    return cursor.unsigned_varint() == 0 if tagged else cursor.integer(1) < 0
+def shown(layout: Layout, values: dict[str, Value]) -> dict[str, Value]:
+    """The members that a message of this version has, tagged ones where they are not at their default.
 
-
-def _read_length(type_name: str, flexible: bool, cursor: Cursor) -> int:
-    if flexible:
-        return cursor.unsigned_varint() - 1
-    return cursor.integer(2 if type_name == "string" else 4)
-
-
-def _integer_reader(size: int, signed: bool) -> Callable[[Cursor], Value]:
-    return lambda cursor: cursor.integer(size, signed=signed)
-
-
-_SCALARS: Final[dict[str, Callable[[Cursor], Value]]] = {
-    **{name: _integer_reader(*layout) for name, layout in _INTEGER_TYPES.items()},
-    "bool": lambda cursor: cursor.integer(1) != 0,
-    "float64": lambda cursor: cursor.float64(),
-    "uuid": lambda cursor: urlsafe_b64encode(cursor.take(16)).rstrip(b"=").decode(),
-}
+    Source: shared/spec/decoders.md section 2.
+    """
+    members: dict[str, Value] = {}
+    for member in layout.members:
+        value = values[member.name]
+        if member.tag is not None and value == member.default:
+            continue
+        if member.layout is not None and value is not None:
+            inner = member.layout
+            if isinstance(value, list):
+                value = [shown(inner, item) for item in value if isinstance(item, dict)]
+            elif isinstance(value, dict):
+                value = shown(inner, value)
+        elif isinstance(value, list):
+            value = list(value)
+        members[member.name] = value
+    return members

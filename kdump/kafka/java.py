@@ -61,11 +61,17 @@ def hash_map_order(keys: Iterable[str]) -> list[str]:
     return sorted(newest_first, key=lambda key: _spread_hash(key) & capacity - 1)
 
 
-def _spread_hash(text: str) -> int:
+def string_hash(text: str) -> int:
+    """``text.hashCode()``, an int32."""
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
         value = 31 * value + (high << 8 | low) & 0xFFFF_FFFF
+    return value - (value >> 31 << 32)
+
+
+def _spread_hash(text: str) -> int:
+    value = string_hash(text) & 0xFFFF_FFFF
     return value ^ value >> 16
 
 

@@ -5,11 +5,13 @@ Source: shared/spec/decoders.md section 2.
 
 from __future__ import annotations
 
+import math
 from base64 import b64encode
-from typing import cast
+from typing import Any, cast
 
-from kdump.format.message import Field, Schema, Value
+from kdump.format.message import Schema, Value, shown
 from kdump.kafka.java import json_string
+from kdump.kafka.javadouble import double_string
 
 
 def known_version(schema: Schema, values: dict[str, Value]) -> int:
@@ -19,30 +21,39 @@ def known_version(schema: Schema, values: dict[str, Value]) -> int:
 
 def message_json(schema: Schema, version: int, values: dict[str, Value]) -> str:
     """Compact JSON of ``values`` with the members that ``version`` has, in the schema's order."""
-    return _struct_json(schema.fields, version, values)
+    return json_text(shown(schema.layout(version), values))
 
 
-def _struct_json(fields: tuple[Field, ...], version: int, values: dict[str, Value]) -> str:
-    members = []
-    for field in fields:
-        value = values[field.name]
-        tagged = field.tag is not None and version in field.tagged
-        # A tagged field is printed when it differs from its default, any other one always.
-        if version in field.versions and not (tagged and value == field.default):
-            members.append(f'"{field.name}":{_value_json(field, version, value)}')
-    return "{" + ",".join(members) + "}"
+def json_text(value: Value) -> str:
+    """Compact JSON of any value of a message, or of an object that holds some."""
+    match value:
+        case str():
+            return json_string(value)
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case dict():
+            return "{" + ",".join([f'"{name}":{json_text(item)}' for name, item in value.items()]) + "}"
+        case list():
+            return "[" + ",".join(map(json_text, value)) + "]"
+        case bytes():
+            return f'"{b64encode(value).decode()}"'
+        case float():
+            text = double_string(value)
+            return text if math.isfinite(value) else f'"{text}"'
+    return "null"
 
 
-def _value_json(field: Field, version: int, value: Value) -> str:
-    if value is None:
-        return "null"
-    element = field.element
-    if element is not None:
-        return "[" + ",".join(_value_json(element, version, item) for item in cast(list[Value], value)) + "]"
-    if field.fields:
-        return _struct_json(field.fields, version, cast(dict[str, Value], value))
-    if isinstance(value, bytes):
-        return f'"{b64encode(value).decode()}"'
-    if isinstance(value, str):
-        return json_string(value)
-    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+def json_value(value: Any) -> Any:
+    """Any value of a message as ``json`` takes it: bytes and numbers that are no JSON in the words of ``json_text``."""
+    match value:
+        case bytes():
+            return b64encode(value).decode()
+        case float() if not math.isfinite(value):
+            return double_string(value)
+        case dict():
+            return {name: json_value(item) for name, item in value.items()}
+        case list():
+            return [json_value(item) for item in value]
+    return value

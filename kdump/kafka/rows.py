@@ -15,7 +15,8 @@ from kdump.format.index import AbortedTxn, OffsetEntry, TimeEntry
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.format.snapshot import ProducerEntry
-from kdump.kafka.message_json import known_version, message_json
+from kdump.kafka.message_json import json_value, known_version, message_json
+from kdump.payloads.decoded import PayloadError, RecordDecoder
 
 Row: TypeAlias = dict[str, Any]
 """Values by column name, without the columns of ``tables.FILE``."""
@@ -152,6 +153,23 @@ def legacy_record_row(entry: Message, position: int, is_valid: bool, record: Leg
         "isValid": is_valid,
         "problem": None if is_valid else "the CRC of the message is wrong",
     }
+
+
+def add_decoded(row: Row, decoder: RecordDecoder | None) -> tuple[PayloadError, ...]:
+    """Add ``decodedKey`` and ``decodedValue`` to the row of a record; gives what does not decode.
+
+    Both are null for a control record and without a decoder, and each is where its part is null or does not decode;
+    ``problem`` says so.
+    """
+    if row["isControl"] or decoder is None:
+        row["decodedKey"] = row["decodedValue"] = None
+        return ()
+    decoded = decoder.decode(row["key"], row["value"])
+    for name, value in (("decodedKey", decoded.key), ("decodedValue", decoded.value)):
+        row[name] = None if isinstance(value, bytes) else json_value(value)
+    if decoded.findings and row["problem"] is None:
+        row["problem"] = decoded.findings[0].message
+    return decoded.findings
 
 
 _V2_RECORD_FIELDS: Final = (

@@ -17,6 +17,7 @@ from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.mounts import file_system, tells_locks
+from kdump.log.names import is_uri
 
 LOCK_FILE: Final = ".lock"
 # struct flock of Linux: type, whence, start, length, process id.
@@ -36,7 +37,12 @@ class LockState(Enum):
 
 
 def is_held(log_directory: str) -> bool:
-    """A process holds the lock of the log directory: a broker runs on it. Where nobody can tell, nobody does."""
+    """A process holds the lock of the log directory: a broker runs on it. Where nobody can tell, nobody does.
+
+    False for a URI: stores have no locks.
+    """
+    if is_uri(log_directory):
+        return False
     try:
         descriptor = os.open(os.path.join(log_directory, LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -24,6 +24,7 @@ class MeteredSource(Source):
     def __init__(self, source: Source, rate: int | None, progress: Callable[[str, int, int | None], None]) -> None:
         super().__init__(source.path, source.size)
         self._source = source
+        self.can_skip_errors = source.can_skip_errors
         self._rate = rate
         self._progress = progress
         self._began = time.monotonic()

@@ -5,6 +5,7 @@ Source: shared/spec/formats.md section 5 (KIP-405 for tiered-storage names).
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from enum import Enum
@@ -31,6 +32,10 @@ SIBLING_TEXT_FILES: Final = frozenset({"leader-epoch-checkpoint", "partition.met
 
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+CLUSTER_METADATA: Final = "__cluster_metadata"
+"""The topic of KRaft's log and of its snapshots."""
+
 _TIERED: Final = re.compile(r"(\d{20})-[0-9A-Za-z_-]{22}")
 _LEADING_OFFSET: Final = re.compile(r"[+-]?\d+")
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[0-9A-Za-z_-]+-(?:delete|future|stray))?")
@@ -48,6 +53,11 @@ class FileName:
     stem: str
     state: str
     base_offset: int | None
+
+
+def is_uri(path: str) -> bool:
+    """``path`` has a scheme (``s3://...``): it is no path of this machine's file system."""
+    return _URI.match(path) is not None
 
 
 def parse_file_name(path: str) -> FileName | None:
@@ -85,3 +95,9 @@ def parse_partition_directory(name: str) -> tuple[str, int] | None:
     """(topic, partition) of a ``<topic>-<n>`` directory name, its -delete, -future and -stray forms included."""
     match = _PARTITION.fullmatch(name)
     return (match["topic"], int(match["partition"])) if match else None
+
+
+def partition_of_file(path: str) -> tuple[str, int] | None:
+    """(topic, partition) of the directory that a file lies in; None when that is no ``<topic>-<n>``."""
+    whole = path if is_uri(path) else os.path.abspath(path)
+    return parse_partition_directory(os.path.basename(os.path.dirname(whole)))

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from kdump.codes import Codes, KdumpError
+from kdump.log import files
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory
 from kdump.log.source import is_stream
 
@@ -41,41 +42,33 @@ def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all
         on_error(KdumpError(Codes.NO_SEGMENTS, "no segment files in this directory", path=directory))
 
 
-def _entries(folder: str, on_error: Callable[[KdumpError], None]) -> list[os.DirEntry[str]] | None:
+def _entries(folder: str, on_error: Callable[[KdumpError], None]) -> list[files.Entry] | None:
     try:
-        return list(os.scandir(folder))
-    except OSError as error:
-        on_error(KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=folder))
+        return files.listing(folder)
+    except KdumpError as error:
+        on_error(error)
         return None
 
 
-def _partitions(entries: list[os.DirEntry[str]]) -> Iterator[tuple[tuple[str, int], str]]:
+def _partitions(entries: list[files.Entry]) -> Iterator[tuple[tuple[str, int], str]]:
     for entry in entries:
         parsed = parse_partition_directory(entry.name)
-        if parsed is not None and _is(entry.is_dir):
+        if parsed is not None and entry.is_directory:
             yield parsed, entry.path
 
 
-def _segment_names(entries: list[os.DirEntry[str]], all_files: bool) -> list[str]:
+def _segment_names(entries: list[files.Entry], all_files: bool) -> list[str]:
     chosen = []
     for entry in entries:
         parsed = parse_file_name(entry.name)
         if parsed is None or parsed.state or not (all_files or parsed.kind is Kind.LOG):
             continue
-        if _is(entry.is_dir) or is_stream(entry.path):
+        if entry.is_directory or is_stream(entry.path):
             continue
         # A name without a number comes last: it is an error of that file, not of the directory.
         unnumbered = parsed.base_offset is None
         chosen.append((unnumbered, parsed.base_offset or 0, _SIBLING_ORDER[parsed.kind], entry.name))
     return [name for *_, name in sorted(chosen)]
-
-
-def _is(question: Callable[[], bool]) -> bool:
-    """False also where the entry cannot be looked at (a link to itself)."""
-    try:
-        return question()
-    except OSError:
-        return False
 
 
 def segments_around(path: str) -> list[str]:

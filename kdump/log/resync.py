@@ -66,7 +66,6 @@ class ResyncWalk:
     ) -> None:
         self._window = Window(source, start, limit, chunk_size)
         self._evidence = Evidence(self._window)
-        self._start = start
         self._chunk_size = chunk_size
         self.position = start
         # Entries decided and not handed out yet, by file position; they lie side by side and end at ``position``.
@@ -85,7 +84,7 @@ class ResyncWalk:
         window, evidence = self._window, self._evidence
         while True:
             needed, is_checked = self._scan()
-            evidence.passed = self.position - self._start
+            evidence.passed = self.position
             if self._run and (needed is not None or self.position - self._run[0] >= self._chunk_size):
                 # The newest entry stays: what follows may show that its length is wrong.
                 yield from self._hand_out(hold=True)

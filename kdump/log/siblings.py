@@ -8,9 +8,7 @@ from kdump.codes import DamageError, KdumpError
 from kdump.format.checkpoint import EpochEntry, parse_leader_epoch_checkpoint
 from kdump.format.index import (
     AbortedTxn,
-    OffsetEntry,
     TimeEntry,
-    parse_offset_index,
     parse_time_index,
     parse_txn_index,
     used_entries,
@@ -18,19 +16,6 @@ from kdump.format.index import (
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.source import STDIN, read_whole
-
-
-def read_offset_index(path: str, base_offset: int | None) -> list[OffsetEntry]:
-    """The used entries of the .index beside the log ``path``, as far as their positions rise."""
-    data = _read_sibling(path, Kind.INDEX)
-    if base_offset is None or data is None:
-        return []
-    rising: list[OffsetEntry] = []
-    for _, entry in used_entries(parse_offset_index(data, base_offset), base_offset):
-        if rising and entry.position <= rising[-1].position:
-            break
-        rising.append(entry)
-    return rising
 
 
 def read_time_index(path: str, base_offset: int | None) -> list[TimeEntry]:

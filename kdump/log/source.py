@@ -1,4 +1,4 @@
-"""Where bytes come from: regular files and streams, always opened read-only.
+"""Where bytes come from: regular files, streams, and (``stores``) what a URI names, always opened read-only.
 
 A source fills a caller's buffer at a position. It never maps files into memory: a file cut by another process while
 it is mapped would kill kdump.
@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.names import is_uri
 
 STDIN = "-"
 _STDIN_DESCRIPTOR = 0
@@ -28,6 +29,12 @@ class Source(ABC):
 
     ``size`` is the size when it was opened, None for a stream (its end is where it ends).
     """
+
+    can_skip_errors = True
+    """What cannot be read at one position (a bad block) says nothing about the others."""
+
+    stop: int | None = None
+    """Where its reader means to stop; None: at the end. Nothing that lies behind is fetched ahead of the reader."""
 
     def __init__(self, path: str, size: int | None) -> None:
         self.path = path
@@ -191,11 +198,15 @@ class GrowingFile(Source):
 
 
 def open_source(path: str) -> Source:
-    """Open ``path`` read-only; ``-`` is standard input.
+    """Open a path or a URI read-only; ``-`` is standard input.
 
     Raises:
         KdumpError: MISSING or UNREADABLE (a directory too).
     """
+    if is_uri(path):
+        from kdump.log.stores import open_object
+
+        return open_object(path)
     try:
         if path == STDIN:
             if reads_once(path):
@@ -219,6 +230,8 @@ def open_source(path: str) -> Source:
 
 def is_stream(path: str) -> bool:
     """A pipe, socket or character device: what a shell's ``<(command)`` gives."""
+    if is_uri(path):
+        return False
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):

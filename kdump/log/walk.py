@@ -81,8 +81,12 @@ class Walk:
 
     def chunks(self) -> Iterator[Chunk]:
         """Chunks in file order. Raises KdumpError when the source cannot be read."""
+        self._source.stop = self._limit
         size = self._source.size
         wanted = self._chunk_size if size is None else min(self._chunk_size, max(size - self.position, 0) + 1)
+        if self._limit is not None:
+            # Behind the limit no more is read than tells that it is one, and the rest of a header.
+            wanted = min(wanted, max(self._limit - self.position, 0) + HEADER_SIZE + 1)
         buffer = bytearray(max(wanted, _SMALLEST_BUFFER))
         base = self.position
         filled = 0

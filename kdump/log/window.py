@@ -30,6 +30,7 @@ class Window:
 
     def __init__(self, source: Source, start: int, limit: int | None, chunk_size: int) -> None:
         self._source = source
+        source.stop = limit
         self._chunk_size = max(chunk_size, _SMALLEST_BUFFER)
         self._is_file = source.size is not None
         bounds = [bound for bound in (source.size, limit) if bound is not None]
@@ -87,6 +88,8 @@ class Window:
         try:
             return self._source.read(position, max(0, min(size, (self._last or 0) - position)))
         except KdumpError:
+            if not self._source.can_skip_errors:
+                raise
             return b""
 
     def checksum(self, first: int, last: int, checksum: Checksum) -> int:
@@ -102,7 +105,7 @@ class Window:
         try:
             self._append(position, until)
         except KdumpError as error:
-            if error.code is not Codes.UNREADABLE or not self._is_file:
+            if error.code is not Codes.UNREADABLE or not self._is_file or not self._source.can_skip_errors:
                 raise
             self.end = max(position, min(until, position if error.position is None else error.position))
             try:

@@ -23,11 +23,26 @@ def json_account(plan: PartitionPlan) -> bytes:
     return json.dumps({"way": plan.way.value, "source": plan.target, "logs": account(plan)}, indent=1).encode() + b"\n"
 
 
+def losses(plan: PartitionPlan) -> dict[str, Any]:
+    """What each way costs; null for one that leads nowhere, or was not worked out."""
+    ways = ((Way.LIKE_BROKER, plan.broker_loss()), (Way.SALVAGE, plan.salvage_loss()))
+    return {way.value: None if loss is None else _named(asdict(loss)) for way, loss in ways}
+
+
 def _like_broker(segment: SegmentPlan) -> dict[str, Any]:
     recovery, behind = segment.recovered.recovery, segment.behind
     end = 0 if segment.is_behind_cut else recovery.end
     first_lost = segment.base_offset if segment.is_behind_cut else recovery.next_offset
     members = _head(segment, segment.base_offset, "" if segment.is_behind_cut else segment.recovered.read.kept_sha256)
+    if recovery.failure is not None and not segment.is_behind_cut:
+        kind = recovery.failure.kind
+        members["sha256After"] = None
+        members["failure"] = {
+            "class": kind.java_class,
+            "message": recovery.failure.message,
+            "emptiesSegment": kind.empties_segment,
+        }
+        return members
     if end:
         kept = {"origin": Origin.KEPT.value, "path": segment.path, "position": 0, "length": end}
         members["pieces"] = [{**kept, "firstOffset": segment.base_offset, "lastOffset": recovery.next_offset - 1}]

@@ -8,6 +8,7 @@ from kdump.kafka.recover import Outcome
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.source import read_whole
 from kdump.mend.disk import NewFile
+from kdump.mend.indexes import has_indexes
 from kdump.mend.likebroker import Recovered, recover_log
 from kdump.mend.mendedsource import MendedSource
 from kdump.mend.partitionfiles import PartitionFiles, epochs_up_to
@@ -25,19 +26,20 @@ class CopyWriter:
         self._staging = staging
 
     def open(self, path: str, name: str | None = None) -> NewFile:
-        """The copy of the log ``path``, to be filled and given to ``close``; ``name``: another than its own."""
+        """The copy of the log ``path``, to be filled and given to ``finish``; ``name``: another than its own."""
         parsed = parse_file_name(path)
         stem = os.path.basename(path) if parsed is None else f"{parsed.stem}{parsed.kind.value}"
         return self._staging.file(name or stem, os.stat(path))
 
-    def close(self, path: str, copy: NewFile, recovered: Recovered) -> None:
+    def finish(self, path: str, copy: NewFile, recovered: Recovered) -> None:
         """The log's copy is filled: cut it, and write the index files beside it."""
         status = os.stat(path)
         recovery = recovered.recovery
         if recovery.outcome is Outcome.FAILED:
-            copy.abandon()
             return
         copy.finish(size=recovery.end, modified=status.st_mtime_ns)
+        if not has_indexes(path):
+            return
         name = os.path.basename(copy.path)
         old = sibling(path, Kind.TXN_INDEX)
         had = os.path.lexists(old)
@@ -51,11 +53,11 @@ class CopyWriter:
         log = segment.salvaged
         if log is None:
             raise ValueError("salvage was not asked for")
-        copy = self.open(segment.path, f"{log.base_offset:020d}{Kind.LOG.value}" if segment.mended else None)
-        with MendedSource(segment.path, log) as source:
-            producers, interval = segment.producers.copy(), settings.index_interval
+        name = f"{log.base_offset:020d}{Kind.LOG.value}" if segment.mended else None
+        producers, interval = segment.producers.copy(), settings.index_interval
+        with self.open(segment.path, name) as copy, MendedSource(segment.path, log) as source:
             recovered = recover_log(source, log.base_offset, producers, index_interval=interval, copy=copy)
-        self.close(segment.path, copy, recovered)
+            self.finish(segment.path, copy, recovered)
 
     def write_others(self, files: PartitionFiles, *, end_offset: int, sound_up_to: int) -> None:
         """The files that belong to no single segment.

@@ -10,7 +10,8 @@ import errno
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
 
@@ -24,6 +25,8 @@ _PRIVATE: Final = 0o600
 class NewFile:
     """A file that was not there before, written from its start to its end.
 
+    Used as a context, which closes it where ``finish`` did not come about.
+
     Args:
         path: where; it must not exist.
         like: owner and mode are those of this file; None: those of a new file.
@@ -34,16 +37,20 @@ class NewFile:
         self.path = path
         self.size = 0
         with _errors_at(path):
-            self._descriptor = os.open(path, _NEW, 0o666 if like is None else _PRIVATE)
-            if like is not None:
-                _set_owner_and_mode(self._descriptor, like, keep_owner=keep_owner)
+            self._descriptor: int | None = os.open(path, _NEW, 0o666 if like is None else _PRIVATE)
+            try:
+                if like is not None:
+                    _set_owner_and_mode(self._descriptor, like, keep_owner=keep_owner)
+            except BaseException:
+                self.close()
+                raise
 
     def write(self, data: bytes | memoryview) -> None:
         """Append ``data``."""
-        view = memoryview(data)
+        view, descriptor = memoryview(data), self._open_descriptor()
         with _errors_at(self.path):
             while view:
-                count = os.write(self._descriptor, view)
+                count = os.write(descriptor, view)
                 self.size += count
                 view = view[count:]
 
@@ -54,32 +61,42 @@ class NewFile:
             size: cut what is written beyond it.
             modified: the time of its last change (ns).
         """
+        descriptor = self._open_descriptor()
         with _errors_at(self.path):
-            try:
-                if size is not None and size < self.size:
-                    os.ftruncate(self._descriptor, size)
-                if modified is not None:
-                    os.utime(self._descriptor, ns=(modified, modified))
-                os.fsync(self._descriptor)
-            finally:
-                os.close(self._descriptor)
+            if size is not None and size < self.size:
+                os.ftruncate(descriptor, size)
+            if modified is not None:
+                os.utime(descriptor, ns=(modified, modified))
+            os.fsync(descriptor)
+        self.close()
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         """Close it as it is."""
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open_descriptor(self) -> int:
+        if self._descriptor is None:
+            raise ValueError(f"{self.path} is closed")
+        return self._descriptor
 
 
 def write_file(
     path: str, data: bytes, like: os.stat_result | None = None, *, keep_owner: bool = False, modified: int | None = None
 ) -> None:
     """A whole small file, durable; see NewFile."""
-    file = NewFile(path, like, keep_owner=keep_owner)
-    try:
+    with NewFile(path, like, keep_owner=keep_owner) as file:
         file.write(data)
-    except BaseException:
-        file.abandon()
-        raise
-    file.finish(modified=modified)
+        file.finish(modified=modified)
 
 
 def make_directory(path: str, like: os.stat_result | None = None) -> None:

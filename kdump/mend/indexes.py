@@ -1,49 +1,27 @@
-"""The index files beside a log: which are unfit, and what they are to hold instead."""
+"""The index files beside a log."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kdump.checks.batchtable import BatchTable
-from kdump.checks.ordered import OrderedChecks
-from kdump.checks.segment import CheckOptions, check_segment
-from kdump.checks.siblings import check_segment_files
-from kdump.codes import KdumpError, Severity
-from kdump.format.index import AbortedTxn
+from kdump.codes import KdumpError
 from kdump.log.names import Kind, parse_file_name, sibling
-from kdump.log.source import Source, read_whole
+from kdump.log.source import read_whole
 
 INDEX_KINDS: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
+
+
+def has_indexes(path: str) -> bool:
+    """A log of this name has index files; a KRaft checkpoint has none."""
+    name = parse_file_name(path)
+    return name is not None and name.kind is Kind.LOG
 
 
 def has_txn_index(path: str) -> bool:
     """There is a .txnindex beside the log ``path``."""
     return os.path.lexists(sibling(path, Kind.TXN_INDEX))
-
-
-def unfit_indexes(
-    source: Source, base_offset: int, *, is_closed: bool, aborted: Sequence[AbortedTxn] | None
-) -> set[Kind]:
-    """The kinds of index files beside a log of which something is wrong or missing.
-
-    Args:
-        source: the log, which is walked once.
-        base_offset: of its name.
-        is_closed: nothing is appended to the segment any more.
-        aborted: what its .txnindex should hold, None where that is not known.
-    """
-    table = BatchTable()
-    ordered = OrderedChecks()
-    for _ in check_segment(source, base_offset, ordered, options=CheckOptions(deep=False), on_rows=table.add):
-        pass
-    log = table.log_view(base_offset, source.size or 0, [])
-    findings = check_segment_files(
-        source.path, log, is_closed=is_closed, aborted=aborted, is_compacted=ordered.is_compacted
-    )
-    names = (parse_file_name(finding.path or "") for finding in findings if finding.severity is not Severity.INFO)
-    return {name.kind for name in names if name is not None}
 
 
 def differing(path: str, contents: Mapping[Kind, bytes], kinds: Iterable[Kind] = INDEX_KINDS) -> dict[Kind, bytes]:

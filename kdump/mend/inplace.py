@@ -16,21 +16,31 @@ from kdump.log.names import Kind, sibling
 from kdump.log.partition import segments_behind
 from kdump.log.source import open_source, read_whole
 from kdump.mend.indexes import INDEX_KINDS, has_txn_index
+from kdump.mend.journal import SWAP, pieces_of
 from kdump.mend.likebroker import Recovered, recover_log
 from kdump.mend.mendedsource import MendedSource
 from kdump.mend.partitionfiles import PartitionFiles, epochs_up_to
-from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings
+from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.preparation import Preparation
 
-SWAP: Final = ".swap"
+_NO_END: Final = 2**63
+"""Of a log that goes on behind the segments of a plan."""
 _MARKER: Final = os.path.join("..", CLEAN_SHUTDOWN)
 
 
-def prepare_like_broker(plan: PartitionPlan, preparation: Preparation, settings: Settings) -> None:
-    """The broker's way: the first log that recovery cuts ends there, the segments behind go, indexes are rebuilt."""
+def prepare(plan: PartitionPlan, preparation: Preparation, settings: Settings) -> None:
+    """Make what is needed and note the steps; the first are those that change no log."""
     for segment in plan.segments:
-        if segment.rebuilt and not segment.is_cut:
+        if segment.rebuilt and not plan.changes_log(segment):
             _rebuild(segment, preparation, settings)
+    if plan.way is Way.LIKE_BROKER:
+        _prepare_like_broker(plan, preparation)
+    elif plan.way is Way.SALVAGE:
+        _prepare_salvage(plan, preparation, settings)
+
+
+def _prepare_like_broker(plan: PartitionPlan, preparation: Preparation) -> None:
+    """The first log that recovery cuts ends there, the segments behind go."""
     cut = next((segment for segment in plan.segments if segment.is_cut), None)
     if cut is None:
         return
@@ -39,32 +49,26 @@ def prepare_like_broker(plan: PartitionPlan, preparation: Preparation, settings:
     for segment in reversed(removed):
         _remove_segment(segment, preparation)
     _cut(cut, preparation)
-    if plan.is_whole:
-        end_offset, sound_up_to = plan.ends()
-        _trim_others(plan.place.directory, preparation, end_offset=end_offset, sound_up_to=sound_up_to)
+    _trim_others(plan, preparation)
 
 
-def prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Settings) -> None:
-    """Salvage: logs with holes are written anew.
+def _prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Settings) -> None:
+    """Logs with holes are written anew.
 
     They come in the way in which a broker replaces segments itself: complete with their index files under names that
     end in .swap, from where a start finishes what was begun (startup.md rules 5 and 6). As that removes whatever else
     lies between the first and the last of them, the segments there get a second name of this kind, too.
     """
-    for segment in plan.segments:
-        if segment.rebuilt and not segment.is_salvaged:
-            _rebuild(segment, preparation, settings)
     changed = [number for number, segment in enumerate(plan.segments) if segment.is_salvaged]
     if not changed:
         return
-    end_offset, sound_up_to = plan.ends()
+    _, sound_up_to = plan.ends()
     if not _is_plain_cut(plan, changed):
         _swap(plan.segments[changed[0] : changed[-1] + 1], plan, preparation, settings, sound_up_to)
     else:
         _take_marker(plan, preparation)
         _cut(plan.segments[-1], preparation)
-    if plan.is_whole:
-        _trim_others(plan.place.directory, preparation, end_offset=end_offset, sound_up_to=sound_up_to)
+    _trim_others(plan, preparation)
 
 
 def _is_plain_cut(plan: PartitionPlan, changed: Sequence[int]) -> bool:
@@ -88,7 +92,7 @@ def _swap(
     snapshots = _kept_snapshots(plan, segments, preparation, sound_up_to)
     for names in (snapshots, *files):
         for name in names:
-            preparation.place(name, name + SWAP)
+            preparation.swap_in(name)
         preparation.sync()
     _take_marker(plan, preparation)
     for segment, names in zip(segments, files, strict=True):
@@ -104,7 +108,7 @@ def _swap(
                     preparation.remove(old, log + SWAP)
             preparation.sync()
             for name in (log, *names):
-                preparation.rename(name + SWAP, name)
+                preparation.swap(name)
         for name in snapshots:
             preparation.remove(name + SWAP)
         snapshots = []
@@ -119,7 +123,8 @@ def _swapped_in(segment: SegmentPlan, preparation: Preparation, settings: Settin
     name = os.path.basename(segment.path)
     kinds = (Kind.TXN_INDEX, Kind.TIME_INDEX, Kind.LOG, Kind.INDEX)
     if not segment.is_salvaged:
-        names = [sibling(name, kind) for kind in kinds if os.path.lexists(sibling(segment.path, kind))]
+        names = [sibling(name, kind) for kind in kinds]
+        names = [name for name in names if preparation.will_have(name)]
         for existing in names:
             preparation.link(existing)
         return names
@@ -128,11 +133,10 @@ def _swapped_in(segment: SegmentPlan, preparation: Preparation, settings: Settin
     status = os.stat(segment.path)
     preparation.save(name, segment.recovered.read.sha256)
     new_name = f"{log.base_offset:020d}{Kind.LOG.value}"
-    copy = preparation.new_file(new_name, status)
-    with MendedSource(segment.path, log) as source:
-        producers, interval = segment.producers.copy(), settings.index_interval
+    producers, interval = segment.producers.copy(), settings.index_interval
+    with preparation.new_file(new_name, status) as copy, MendedSource(segment.path, log) as source:
         recovered = recover_log(source, log.base_offset, producers, index_interval=interval, copy=copy)
-    copy.finish(modified=status.st_mtime_ns)
+        copy.finish(modified=status.st_mtime_ns)
     preparation.made(new_name, recovered.read.sha256)
     contents = recovered.index_files(has_txn_index=has_txn_index(segment.path))
     for index in _existing(segment.path):
@@ -177,7 +181,8 @@ def _recovered(segment: SegmentPlan, settings: Settings) -> Recovered:
 
 def _take_marker(plan: PartitionPlan, preparation: Preparation) -> None:
     """The next start must look at what is there: a clean shutdown says that it need not."""
-    if plan.place.clean_shutdown is not None:
+    marker = plan.place.clean_shutdown
+    if marker is not None and os.path.lexists(marker):
         preparation.save(_MARKER)
         preparation.remove(_MARKER)
         preparation.sync("..")
@@ -196,22 +201,43 @@ def _remove_segment(segment: SegmentPlan, preparation: Preparation) -> None:
 def _cut(segment: SegmentPlan, preparation: Preparation) -> None:
     name = os.path.basename(segment.path)
     status = os.stat(segment.path)
-    preparation.save_tail(name, segment.recovered.read)
+    # Another name for the same file, a copy made of links, must not lose its end.
+    is_shared = status.st_nlink > 1
+    if is_shared:
+        _copy_start(segment, preparation)
+    else:
+        preparation.save_tail(name, segment.recovered.read)
     contents = segment.recovered.index_files(has_txn_index=has_txn_index(segment.path))
     indexes = [_name(segment, kind) for kind in contents]
     for index, data in zip(indexes, contents.values(), strict=True):
         preparation.write(index, data, status)
         preparation.remove_old(index)
     preparation.sync()
-    preparation.cut(name)
+    if is_shared:
+        preparation.place(name)
+    else:
+        preparation.cut(name)
     for index in indexes:
         preparation.place(index)
     preparation.sync()
 
 
-def _trim_others(directory: str, preparation: Preparation, *, end_offset: int, sound_up_to: int) -> None:
-    """Snapshots that include what is gone, and leader epochs that begin behind the end."""
-    files = PartitionFiles.of(directory)
+def _copy_start(segment: SegmentPlan, preparation: Preparation) -> None:
+    name, read = os.path.basename(segment.path), segment.recovered.read
+    preparation.save(name, read.sha256)
+    with preparation.new_file(name, os.stat(segment.path)) as copy, open_source(segment.path) as source:
+        for piece in pieces_of(source, 0, read.recovery.end):
+            copy.write(piece)
+        copy.finish(modified=segment.stamp.modified)
+    preparation.made(name, read.kept_sha256)
+
+
+def _trim_others(plan: PartitionPlan, preparation: Preparation) -> None:
+    """Snapshots that include what is gone, and leader epochs that begin behind the end, go."""
+    end_offset, sound_up_to = plan.ends()
+    if segments_behind(plan.segments[-1].path):
+        end_offset = _NO_END
+    files = PartitionFiles.of(plan.place.directory)
     for path in files.dropped_snapshots(end_offset=end_offset, sound_up_to=sound_up_to):
         name = os.path.basename(path)
         preparation.save(name)

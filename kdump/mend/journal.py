@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from kdump.codes import Codes, KdumpError
@@ -25,7 +26,8 @@ HOME: Final = ".kdump"
 OLD: Final = "old"
 NEW: Final = "new"
 
-_SWAP: Final = ".swap"
+SWAP: Final = ".swap"
+"""Ends the names of files with which a broker replaces others when it starts."""
 _LOG: Final = ".log"
 _PIECE: Final = 1 << 20
 
@@ -50,12 +52,27 @@ def finish(journal: str, manifest: Manifest) -> None:
     _close(journal, manifest.with_state(State.DONE))
 
 
+def read_journal(path: str) -> Manifest:
+    """The manifest at ``path``; one that lies in a partition directory belongs to that, wherever it was moved to.
+
+    Raises:
+        KdumpError: see read_manifest.
+    """
+    manifest = read_manifest(path)
+    journal = os.path.dirname(os.path.abspath(path))
+    home, name = os.path.split(journal)
+    if os.path.basename(home) != HOME:
+        return manifest
+    is_inside = os.path.basename(manifest.backup) == name
+    return replace(manifest, directory=os.path.dirname(home), backup=journal if is_inside else manifest.backup)
+
+
 def unfinished(directory: str) -> Iterator[tuple[str, Manifest]]:
     """(journal, manifest) of the repairs of a partition directory that were begun and not finished."""
     for journal in _journals(directory):
         path = os.path.join(journal, MANIFEST_NAME)
         if os.path.lexists(path):
-            manifest = read_manifest(path)
+            manifest = read_journal(path)
             if manifest.state is State.BEGUN:
                 yield journal, manifest
 
@@ -74,7 +91,9 @@ def check_unchanged(manifest: Manifest) -> None:
     """
     for change in manifest.files:
         if os.path.lexists(os.path.join(manifest.directory, change.name)) and not (
-            _is(manifest, change, change.after) or _is(manifest, change, change.before)
+            _is(manifest, change, change.after)
+            or _is(manifest, change, change.before)
+            or _is_growing_back(manifest, change)
         ):
             raise _unfit(manifest, change, "was written to since")
 
@@ -97,7 +116,7 @@ def undo(path: str, manifest: Manifest) -> None:
             raise _unfit(manifest, change, f"is changed, and {change.saved} is not in the backup")
     for step in manifest.steps:
         # What waits to be swapped in must not be.
-        if step.action is Action.PLACE and step.target.endswith(_SWAP):
+        if step.action is Action.PLACE and step.target.endswith(SWAP):
             _remove(os.path.join(manifest.directory, step.target))
     # As on the way there: indexes out, logs, indexes in.
     logs = [change for change in wrong if change.name.endswith(_LOG)]
@@ -197,37 +216,52 @@ def _restore(manifest: Manifest, change: FileChange) -> None:
 def copy_file(source_path: str, target: str, position: int = 0) -> None:
     """A durable copy of a file from ``position`` on, with its owner, mode and time."""
     status = os.stat(source_path)
-    copy = disk.NewFile(target, status, keep_owner=True)
-    try:
-        with open_source(source_path) as source:
-            for piece in pieces_of(source, position):
-                copy.write(piece)
-    except BaseException:
-        copy.abandon()
-        raise
-    copy.finish(modified=status.st_mtime_ns)
+    with disk.NewFile(target, status, keep_owner=True) as copy, open_source(source_path) as source:
+        for piece in pieces_of(source, position):
+            copy.write(piece)
+        copy.finish(modified=status.st_mtime_ns)
 
 
-def pieces_of(source: Source, position: int = 0) -> Iterator[memoryview]:
-    """The bytes of a file from ``position`` on; each piece is valid until the next."""
+def pieces_of(source: Source, position: int = 0, end: int | None = None) -> Iterator[memoryview]:
+    """The bytes of a file from ``position`` to ``end`` (exclusive); each piece is valid until the next."""
     buffer = memoryview(bytearray(_PIECE))
-    while count := source.read_into(buffer, position):
+    while count := source.read_into(buffer if end is None else buffer[: end - position], position):
         yield buffer[:count]
         position += count
 
 
 def _is(manifest: Manifest, change: FileChange, state: FileState | None) -> bool:
-    """The file is in that state; a log that is cut, or gets its end back, is as it will be afterwards."""
     path = os.path.join(manifest.directory, change.name)
     if not os.path.lexists(path):
         return state is None
     if state is None or os.path.islink(path):
         return False
-    is_start = state is change.after and change.kept > 0
     with open_source(path) as source:
-        if source.size is None or (source.size < state.size if is_start else source.size != state.size):
-            return False
-        return start_sha256(source, state.size) == state.sha256
+        return source.size == state.size and start_sha256(source, state.size) == state.sha256
+
+
+def _is_growing_back(manifest: Manifest, change: FileChange) -> bool:
+    """A log that was cut, and behind that a part of its saved end: undoing it was interrupted."""
+    if not change.kept or change.after is None or change.saved is None:
+        return False
+    with (
+        open_source(os.path.join(manifest.directory, change.name)) as source,
+        open_source(os.path.join(manifest.backup, change.saved)) as saved,
+    ):
+        more = (source.size or 0) - change.kept
+        return (
+            0 < more <= (saved.size or 0)
+            and start_sha256(source, change.kept) == change.after.sha256
+            and all(piece == saved.read(at, len(piece)) for at, piece in _numbered(source, change.kept))
+        )
+
+
+def _numbered(source: Source, position: int) -> Iterator[tuple[int, memoryview]]:
+    """Pieces from ``position`` on, each with its distance from there."""
+    distance = 0
+    for piece in pieces_of(source, position):
+        yield distance, piece
+        distance += len(piece)
 
 
 def _unfit(manifest: Manifest, change: FileChange, what: str) -> KdumpError:

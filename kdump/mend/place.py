@@ -8,8 +8,10 @@ from typing import Final
 
 from kdump.format.checkpoint import CLEAN_SHUTDOWN, META_PROPERTIES
 from kdump.log.lock import LOCK_FILE, LockState, lock_state
+from kdump.log.names import Kind, parse_file_name
 
-_METADATA_TOPIC: Final = "__cluster_metadata-0"
+_METADATA: Final = "__cluster_metadata-0"
+"""Name of the partition directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +23,12 @@ class Place:
         log_directory: the one above, None where that is no log directory.
         lock: who holds that one's lock.
         was_stopped_cleanly: it has the marker of a clean shutdown.
-        is_metadata: the log of the KRaft metadata.
     """
 
     directory: str
     log_directory: str | None
     lock: LockState
     was_stopped_cleanly: bool
-    is_metadata: bool
 
     @property
     def clean_shutdown(self) -> str | None:
@@ -49,8 +49,15 @@ def place_of(directory: str) -> Place:
         above,
         LockState.FREE if above is None else lock_state(above),
         above is not None and os.path.lexists(os.path.join(above, CLEAN_SHUTDOWN)),
-        os.path.basename(directory) == _METADATA_TOPIC,
     )
+
+
+def is_metadata(path: str) -> bool:
+    """A file of the metadata of a KRaft cluster: of their log, or a checkpoint of them."""
+    name = parse_file_name(path)
+    if name is not None and name.kind is Kind.CHECKPOINT:
+        return True
+    return os.path.basename(os.path.dirname(os.path.abspath(path))) == _METADATA
 
 
 def is_log_directory(directory: str) -> bool:

@@ -10,7 +10,7 @@ from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.names import Kind
 from kdump.mend.likebroker import Recovered
 from kdump.mend.pieces import MendedLog, Origin, TouchedTransaction
-from kdump.mend.place import Place
+from kdump.mend.place import Place, is_metadata
 from kdump.mend.producersat import ProducersAt
 from kdump.mend.sound import SoundData
 from kdump.mend.stamp import Stamp
@@ -125,6 +125,11 @@ class PartitionPlan:
     segments: tuple[SegmentPlan, ...]
 
     @property
+    def is_metadata(self) -> bool:
+        """The metadata of a KRaft cluster."""
+        return is_metadata(self.segments[0].path)
+
+    @property
     def undecided(self) -> list[TouchedTransaction]:
         """Transactions whose end may lie in a hole, and about which nothing is known."""
         logs = [segment.salvaged for segment in self.segments if segment.salvaged is not None]
@@ -145,7 +150,22 @@ class PartitionPlan:
         """Something is to be done."""
         if any(segment.rebuilt for segment in self.segments):
             return True
-        return any(segment.is_salvaged for segment in self.segments) if self.way is Way.SALVAGE else self.is_damaged
+        if self.way is Way.SALVAGE:
+            return any(segment.is_salvaged for segment in self.segments)
+        return self.way is Way.LIKE_BROKER and self.is_damaged
+
+    def changes_log(self, segment: SegmentPlan) -> bool:
+        """The way that is asked for makes another log of the segment, or removes it."""
+        if self.way is Way.SALVAGE:
+            return segment.is_salvaged
+        return self.way is Way.LIKE_BROKER and (segment.is_cut or segment.is_behind_cut)
+
+    @property
+    def bytes_to_write(self) -> int:
+        """Of new logs, and of an end that is saved before it is cut off; index files left out."""
+        if self.way is Way.SALVAGE:
+            return sum(segment.salvaged.size for segment in self.segments if segment.salvaged and segment.mended)
+        return sum(segment.recovered.recovery.bytes_cut for segment in self.segments if not segment.is_behind_cut)
 
     @property
     def is_refused(self) -> bool:

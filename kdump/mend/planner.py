@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 
 from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, parse_header
@@ -12,17 +11,16 @@ from kdump.log.names import Kind
 from kdump.log.partition import segments_behind
 from kdump.log.source import Source, open_source
 from kdump.mend.copies import CopyWriter
-from kdump.mend.indexes import differing, has_txn_index, unfit_indexes
+from kdump.mend.indexes import differing, has_indexes, has_txn_index
 from kdump.mend.likebroker import Recovered, recover_log
 from kdump.mend.mendedsource import MendedSource
 from kdump.mend.pieces import MendedLog
-from kdump.mend.place import place_of
+from kdump.mend.place import Place, is_metadata
 from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.producersat import ProducersAt, WatchedProducers, base_offset_of, producers_at
-from kdump.mend.salvage import SalvageOptions, salvage
+from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.sound import SoundData, sound_data
 from kdump.mend.stamp import Stamp
-from kdump.mend.surroundings import look_around
 
 
 class ProducerHistory:
@@ -77,12 +75,13 @@ class Planner:
         self._salvaging = salvaging
         self._copies = copies
 
-    def partition(self, target: str, segments: Sequence[str], *, is_whole: bool) -> PartitionPlan:
+    def partition(self, target: str, segments: Sequence[str], place: Place, *, is_whole: bool) -> PartitionPlan:
         """The plan for segments of one partition.
 
         Args:
             target: the PATH that they come from.
             segments: paths of logs in offset order; at least one.
+            place: where they lie. It is not looked up here: asking for a lock would give back the one that is held.
             is_whole: they are all that the partition directory holds.
 
         Raises:
@@ -95,7 +94,7 @@ class Planner:
             is_closed = number + 1 < len(segments) or bool(segments_behind(path))
             plans.append(plan := self._segment(path, history, is_closed=is_closed, is_behind_cut=is_behind_cut))
             is_behind_cut |= is_whole and self._way is not Way.INDEXES and (plan.is_cut or plan.fails)
-        return PartitionPlan(self._way, target, place_of(os.path.dirname(segments[0])), is_whole, tuple(plans))
+        return PartitionPlan(self._way, target, place, is_whole, tuple(plans))
 
     def _segment(self, path: str, history: ProducerHistory, *, is_closed: bool, is_behind_cut: bool) -> SegmentPlan:
         base_offset = base_offset_of(path)
@@ -114,8 +113,8 @@ class Planner:
             mended = self._mended(path, stamp, base_offset, salvaged, before)
             history.hand_on(mended or recovered, is_known=producers.is_known and is_good and mended is None)
             rebuilt: frozenset[Kind] = frozenset()
-            is_left = is_behind_cut and self._way is Way.LIKE_BROKER
-            if not is_left and recovery.outcome is not Outcome.FAILED:
+            is_left = (is_behind_cut and self._way is Way.LIKE_BROKER) or (self._way is Way.INDEXES and not is_good)
+            if has_indexes(path) and not is_left and recovery.outcome is not Outcome.FAILED:
                 rebuilt = frozenset(self._unlike(source, recovered, is_closed=is_closed))
         stamp.check(path)
         kept = recovered.without_indexes() if is_good else recovered
@@ -124,8 +123,11 @@ class Planner:
         )
 
     def _salvage(self, source: Source, producers: ProducersAt) -> MendedLog | None:
-        if self._salvaging is None:
+        if self._salvaging is None or is_metadata(source.path):
             return None
+        from kdump.mend.salvage import salvage
+        from kdump.mend.surroundings import look_around
+
         return salvage(source, look_around(source.path, producers.states.copy()), self._salvaging)
 
     def _mended(
@@ -142,9 +144,9 @@ class Planner:
         interval = self._settings.index_interval
         if self._copies is None or not is_wanted:
             return recover_log(source, base_offset, producers, index_interval=interval)
-        copy = self._copies.open(source.path)
-        recovered = recover_log(source, base_offset, producers, index_interval=interval, copy=copy)
-        self._copies.close(source.path, copy, recovered)
+        with self._copies.open(source.path) as copy:
+            recovered = recover_log(source, base_offset, producers, index_interval=interval, copy=copy)
+            self._copies.finish(source.path, copy, recovered)
         return recovered
 
     def _unlike(self, source: Source, recovered: Recovered, *, is_closed: bool) -> set[Kind]:
@@ -154,6 +156,8 @@ class Planner:
         is_cut = recovered.recovery.outcome is Outcome.TRUNCATED
         if is_cut or self._way is Way.INDEXES or self._copies is not None or not unlike:
             return unlike
+        from kdump.mend.fitness import unfit_indexes
+
         # A sound index of a running broker is not quite the one that recovery makes.
         aborted = None if recovered.keeps_txn_index else _aborted(recovered)
         return unlike & unfit_indexes(source, base_offset_of(path), is_closed=is_closed, aborted=aborted)

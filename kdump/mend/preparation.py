@@ -15,12 +15,14 @@ from kdump.log.names import Kind
 from kdump.log.source import open_source
 from kdump.mend import disk, journal
 from kdump.mend.disk import NewFile
-from kdump.mend.journal import HOME, NEW, OLD
+from kdump.mend.journal import HOME, NEW, OLD, SWAP
 from kdump.mend.manifest import Action, FileChange, FileState, Manifest, State, Step
 from kdump.mend.readthrough import ReadThrough, start_sha256
 
-_ROOM: Final = 1 << 20
-"""Bytes that manifests and directories need at most, as far as that can be told."""
+_ROOM: Final = 1 << 17
+"""Bytes for manifests and directories."""
+_INDEXES: Final = 128
+"""A log is at least so many times as large as its index files, as brokers are set by default."""
 
 
 class Preparation:
@@ -59,6 +61,9 @@ class Preparation:
         """Take the preparation back."""
         journal.clear(self.journal)
         journal.clear(self.backup)
+        home = os.path.dirname(self.journal)
+        if not os.listdir(home):
+            disk.remove_directory(home)
 
     def begin(self, way: str, logs: Iterable[Mapping[str, Any]]) -> Manifest:
         """Everything is there: write the manifest."""
@@ -131,10 +136,16 @@ class Preparation:
         disk.write_file(self.new_path(name), data, like, keep_owner=True)
         self.made(name, hashlib.sha256(data).hexdigest())
 
+    def will_have(self, name: str) -> bool:
+        """The file is there, or is to come."""
+        return any(map(os.path.lexists, (self.new_path(name), os.path.join(self.directory, name))))
+
     def link(self, name: str) -> None:
-        """A file that stays gets a second name among the new ones."""
-        if not disk.link(os.path.join(self.directory, name), self.new_path(name)):
-            journal.copy_file(os.path.join(self.directory, name), self.new_path(name))
+        """A file that stays, or the new one that takes its place, gets a second name to wait under."""
+        is_new = os.path.lexists(self.new_path(name))
+        source = self.new_path(name) if is_new else os.path.join(self.directory, name)
+        if not disk.link(source, self.new_path(name + SWAP)):
+            journal.copy_file(source, self.new_path(name + SWAP))
 
     def new_path(self, name: str) -> str:
         """Where a new file waits."""
@@ -142,13 +153,18 @@ class Preparation:
 
     # The steps.
 
-    def place(self, name: str, target: str | None = None) -> None:
-        """Step: a new file gets its name (or ``target`` for one)."""
-        self.steps.append(Step(Action.PLACE, target or name, self._new(name)))
+    def place(self, name: str) -> None:
+        """Step: a new file gets its name."""
+        self.steps.append(Step(Action.PLACE, name, self._new(name)))
 
-    def rename(self, source: str, target: str) -> None:
-        """Step: a file in the partition directory gets another name."""
-        self.steps.append(Step(Action.PLACE, target, source))
+    def swap_in(self, name: str) -> None:
+        """Step: a new file, or the second name of one that stays, waits beside it."""
+        is_link = os.path.lexists(self.new_path(name + SWAP))
+        self.steps.append(Step(Action.PLACE, name + SWAP, self._new(name + SWAP if is_link else name)))
+
+    def swap(self, name: str) -> None:
+        """Step: what waited takes its place."""
+        self.steps.append(Step(Action.PLACE, name, name + SWAP))
 
     def remove(self, name: str, while_there: str | None = None) -> None:
         """Step: a file goes; ``while_there``: only as long as that is there."""
@@ -173,10 +189,17 @@ class Preparation:
 
 
 def check_room(directory: str, needed: int) -> None:
-    """Raises KdumpError UNWRITABLE where a file system has not so many bytes left."""
-    status = os.statvfs(directory)
+    """Raises KdumpError UNWRITABLE where the file system of ``directory``, which need not be there yet, has no room.
+
+    ``needed``: bytes.
+    """
+    place = os.path.abspath(directory)
+    while not os.path.isdir(place):
+        place = os.path.dirname(place)
+    status = os.statvfs(place)
     blocks = status.f_bfree if os.geteuid() == 0 else status.f_bavail
     room = blocks * status.f_frsize
-    if room < needed + _ROOM:
-        message = f"{needed + _ROOM:,} bytes are needed, {room:,} are free"
+    needed += needed // _INDEXES + _ROOM
+    if room < needed:
+        message = f"{needed:,} bytes are needed, {room:,} are free"
         raise KdumpError(Codes.UNWRITABLE, message, path=directory)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.batch import BatchHeader
@@ -24,18 +25,32 @@ from kdump.log.walk import Walk
 
 
 class WatchedProducers(ProducerStates):
-    """Producer states that note a marker whose transaction they have not seen begin."""
+    """Producer states that note a marker whose transaction they have not seen begin.
+
+    A producer's first batch begins a transaction when its sequence is 0; else a part of it may lie before.
+    """
 
     def __init__(self, end_offset: int = 0) -> None:
         super().__init__(end_offset)
         self.has_unbegun_marker = False
+        self._in_the_midst: set[int] = set()
 
     def append(self, header: BatchHeader, batch: memoryview) -> CompletedTxn | None:
         """See ProducerStates."""
+        producer_id = header.producer_id
+        if header.is_transactional and producer_id not in self.by_id and header.base_sequence != 0:
+            self._in_the_midst.add(producer_id)
         completed = super().append(header, batch)
-        if header.is_control and completed is None and header.record_count > 0:
-            self.has_unbegun_marker = True
+        if header.is_control and header.record_count > 0:
+            self.has_unbegun_marker |= completed is None or producer_id in self._in_the_midst
+            self._in_the_midst.discard(producer_id)
         return completed
+
+    def copy(self) -> Self:
+        """See ProducerStates; it has seen no marker yet."""
+        other = super().copy()
+        other._in_the_midst = set(self._in_the_midst)
+        return other
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +129,10 @@ def _replay_segment(states: WatchedProducers, source: Source, base_offset: int) 
 
 
 def base_offset_of(path: str) -> int:
-    """Of a log's name. Raises KdumpError NAME."""
+    """Of a log's name; 0 for a KRaft checkpoint, whose offsets begin there. Raises KdumpError NAME."""
     name = parse_file_name(path)
+    if name is not None and name.kind is Kind.CHECKPOINT:
+        return 0
     if name is None or name.base_offset is None:
         raise KdumpError(Codes.NAME, Codes.NAME.value.title, path=path)
     return name.base_offset

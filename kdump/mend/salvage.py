@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from operator import attrgetter
 from typing import Final
@@ -26,7 +26,7 @@ from kdump.mend.hold import held
 from kdump.mend.holes import HoleReader
 from kdump.mend.knownend import known_end
 from kdump.mend.order import fitting
-from kdump.mend.pieces import Lost, MendedLog, Origin, TouchedTransaction, TxnPolicy
+from kdump.mend.pieces import Lost, MendedLog, Origin, TouchedTransaction
 from kdump.mend.range import in_range
 from kdump.mend.replica import Replica, Wanted, fill
 from kdump.mend.restore import (
@@ -41,31 +41,13 @@ from kdump.mend.restore import (
     misdated,
     misplaced,
 )
+from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import survey
 from kdump.mend.table import Column, Table
 from kdump.mend.transactions import contradictions
-from kdump.wire.compression import DEFAULT_LIMIT
 
 _NEWEST_MAGIC: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class SalvageOptions:
-    """How a log is salvaged.
-
-    ``deep``: drop batches whose CRC holds and whose records do not decode, too. ``limit``: most bytes that one batch
-    may decompress to. ``hold_offsets``: put empty batches over what is lost. ``correct``: flip single bits back.
-    ``transactions``: what is done about those whose end is undecided. ``replicas``: directories or logs of other copies
-    of the partition, which fill holes.
-    """
-
-    deep: bool = True
-    limit: int = DEFAULT_LIMIT
-    hold_offsets: bool = True
-    correct: bool = False
-    transactions: TxnPolicy = TxnPolicy.LEAVE
-    replicas: tuple[str, ...] = ()
 
 
 class _Reason(IntEnum):
@@ -323,7 +305,7 @@ class _Salvage:
         """Do what is to be done about transactions that touch a hole; gives all of them."""
         table = self._draft.table
         holes = [(loss.first_offset, loss.last_offset) for loss in self._draft.losses(self._base_offset, end)]
-        if end is None and self._draft.bytes_behind():
+        if end is None and self._draft.bytes_behind() and self._around.next_base is None:
             # Something was there, nothing says how much.
             holes.append(self._unknown_tail)
         endings = decide(table, holes, self._around, self._options.transactions)

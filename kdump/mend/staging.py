@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from types import TracebackType
 from typing import Self
 
@@ -26,7 +27,7 @@ class Staging:
             missing = os.path.dirname(missing)
         for path in reversed(to_make):
             disk.make_directory(path)
-        self._directory = os.path.join(directory, f".kdump-{os.getpid()}")
+        self._directory = os.path.join(directory, f".kdump-{os.getpid()}-{time.time_ns()}")
         disk.make_directory(self._directory)
 
     def file(self, name: str, like: os.stat_result | None = None) -> disk.NewFile:

@@ -21,8 +21,9 @@ from kdump.format.checkpoint import (
 from kdump.format.index import AbortedTxn, OffsetEntry, TimeEntry
 from kdump.kafka.producers import ProducerStates
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory
+from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import segments_behind
-from kdump.log.siblings import read_leader_epochs, read_offset_index, read_time_index, read_txn_index
+from kdump.log.siblings import read_leader_epochs, read_time_index, read_txn_index
 from kdump.log.source import read_whole
 
 
@@ -69,7 +70,7 @@ def look_around(path: str, producers: ProducerStates | None = None) -> Surroundi
         following,
         next_base,
         sorted(_reached(directory, base_offset)) if next_base is None and base_offset is not None else (),
-        read_offset_index(path, base_offset),
+        rising_entries(path, base_offset),
         read_time_index(path, base_offset),
         read_txn_index(path),
         read_leader_epochs(os.path.join(directory, LEADER_EPOCH_CHECKPOINT)),

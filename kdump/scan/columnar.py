@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,25 +15,26 @@ from kdump.fast.headers import native_column
 from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import record_offsets
 from kdump.format.batch import CONTROL
+from kdump.log.resync import CheckedChunk
 from kdump.log.walk import Chunk
 from kdump.scan import masks
-from kdump.scan.printing import BlockPrinter, Emit, OffsetObserver
+from kdump.scan.printing import BlockPrinter, OffsetObserver, RowsT
 from kdump.scan.selection import RowBudget
 from kdump.scan.view import ViewOptions
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnarView:
+class ColumnarView(Generic[RowsT]):
     """Shows chunks; what ``fast`` refuses goes to ``scalar``, in its place.
 
     ``scalar`` shows entries first to last (exclusive) of a chunk one by one; ``on_damage`` is called when a batch with
     a wrong CRC was shown.
     """
 
-    printer: BlockPrinter
+    printer: BlockPrinter[RowsT]
     options: ViewOptions
     budget: RowBudget
-    emit: Emit
+    emit: Callable[[RowsT], None]
     observer: OffsetObserver | None
     scalar: Callable[[Chunk, int, int], None]
     on_damage: Callable[[], None]
@@ -42,7 +44,8 @@ class ColumnarView:
         """Show all entries of a chunk; DamageError as the scalar path raises it."""
         bounds = [*chunk.starts, chunk.end]
         wanted = None if self.options.selection.is_everything else self._wanted
-        for part in self.reader.read(chunk.data, bounds, chunk.position, wanted):
+        damaged = chunk.damaged if isinstance(chunk, CheckedChunk) else None
+        for part in self.reader.read(chunk.data, bounds, chunk.position, wanted, damaged):
             if isinstance(part, Stretch):
                 self.scalar(chunk, part.first, part.last)
             elif part.records is None:
@@ -83,12 +86,12 @@ class ColumnarView:
             return
         offsets = record_offsets(block.headers, records) if self.observer else None
         for run in self.printer.records(block):
-            if run.text is None:
+            if run.rows is None:
                 for number in block.numbers[run.first : run.last].tolist():
                     self.scalar(chunk, number, number + 1)
                 continue
             self._note(block.is_valid[run.first : run.last])
-            self.emit(run.text)
+            self.emit(run.rows)
             if self.observer is not None and offsets is not None:
                 first_row = records.first_row[run.first]
                 self.observer.see_column(offsets[first_row : first_row + records.row_count[run.first : run.last].sum()])
@@ -96,6 +99,9 @@ class ColumnarView:
     def _show_within_budget(self, chunk: Chunk, block: BatchBlock, records: RecordColumns) -> None:
         """The same where rows are counted: what the scalar path shows in between counts too."""
         is_scalar = _left_to_scalar(block, records)
+        left = self.printer.leaves(block)
+        if left is not None:
+            is_scalar |= left
         cuts = np.flatnonzero(np.diff(is_scalar, prepend=not is_scalar[0], append=not is_scalar[-1])).tolist()
         for first, last in pairwise(cuts):
             if is_scalar[first]:

@@ -60,6 +60,8 @@ def accepts_records(block: BatchBlock, records: RecordColumns, selection: Select
         mask &= _overlaps(selection.times, timestamps, timestamps)
     if selection.key is not None:
         _search(mask, block.arena, records.key_start, records.key_size, selection.key)
+    if selection.coordinated is not None:
+        _search(mask, block.arena, records.key_start, records.key_size, selection.coordinated)
     if selection.value is not None:
         _search(mask, block.arena, records.value_start, records.value_size, selection.value)
     for wanted in selection.headers:

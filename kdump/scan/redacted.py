@@ -11,18 +11,18 @@ from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.message import read_message
 from kdump.format.record import Record
-from kdump.scan.printing import BlockPrinter, Printer
+from kdump.scan.printing import BlockPrinter, Printer, TextBytes, TextRows
 from kdump.wire.cursor import Cursor
 
 
-class RedactingPrinter:
+class RedactingPrinter(TextRows):
     """Hands records on with other keys, values and header values of the same sizes; what was equal stays equal.
 
     Control records hold nothing of users and stay as they are, if they are what their batch says: a flipped bit must
     not show what was to be hidden. CRCs and verdicts are those of the original.
     """
 
-    def __init__(self, printer: Printer, secret: bytes) -> None:
+    def __init__(self, printer: Printer[str, TextBytes], secret: bytes) -> None:
         self._printer = printer
         self._secret = secret
 
@@ -53,7 +53,7 @@ class RedactingPrinter:
         hidden = message._replace(data=memoryview(bytes(data)))
         return self._printer.legacy_record(entry, position, is_valid, record._replace(message=hidden))
 
-    def columns(self) -> BlockPrinter | None:
+    def columns(self) -> BlockPrinter[TextBytes] | None:
         """None: records are replaced one by one."""
         return None
 

@@ -72,6 +72,8 @@ class Selection:
     headers: tuple[HeaderFilter, ...] = ()
     producer_ids: frozenset[int] = frozenset()
     control: bool | None = None
+    coordinated: re.Pattern[bytes] | None = None
+    """Found in the keys of one group or transactional id."""
     committed: Transactions | None = None
     """Given: batches of its aborted transactions are left out."""
 
@@ -88,7 +90,8 @@ class Selection:
     @property
     def by_contents(self) -> bool:
         """Keys, values or headers are looked at: only records can be chosen so."""
-        return self.key is not None or self.value is not None or bool(self.headers)
+        patterns = (self.key, self.value, self.coordinated)
+        return bool(self.headers) or any(pattern is not None for pattern in patterns)
 
     def accepts_batch(self, header: BatchHeader) -> bool:
         """From its header, a v2 batch overlaps the ranges and passes the filters. Nothing is decoded."""
@@ -151,6 +154,7 @@ class Selection:
     def _accepts_contents(self, key: bytes | None, value: bytes | None, headers: Headers) -> bool:
         return (
             _found(self.key, key)
+            and _found(self.coordinated, key)
             and _found(self.value, value)
             and all(wanted.accepts(headers) for wanted in self.headers)
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from kdump.log.names import Kind, parse_file_name
+from kdump.log.names import CLUSTER_METADATA, Kind, parse_file_name, partition_of_file
 from kdump.log.source import STDIN, GrowingFile, Source, is_stream, open_source
 
 
@@ -38,6 +38,16 @@ class Target:
         if self.follow is None:
             return open_source(self.path)
         return GrowingFile(self.path, self.follow.is_over, self.follow.on_wait)
+
+    @property
+    def topic(self) -> str | None:
+        """The topic of the directory that the file lies in; None when it is no ``<topic>-<n>``.
+
+        A checkpoint is a snapshot of the cluster metadata wherever it lies.
+        """
+        if self.kind is Kind.CHECKPOINT:
+            return CLUSTER_METADATA
+        return None if self.unnamed else (partition_of_file(self.path) or (None,))[0]
 
     @property
     def file_name(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
 from kdump.codes import Codes, DamageError, Finding
 from kdump.format import legacy
@@ -20,7 +20,7 @@ from kdump.format.legacy import Message
 from kdump.log.gaps import Gap
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
-from kdump.scan.printing import Emit, OffsetObserver, Printer
+from kdump.scan.printing import OffsetObserver, Printer, RowsT, RowT
 from kdump.scan.run import Reporter
 from kdump.scan.seek import Span, span_of
 from kdump.scan.selection import RowBudget, Selection
@@ -28,6 +28,7 @@ from kdump.wire.checksum import crc32c
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
+    from kdump.log.extents import Extent
     from kdump.scan.columnar import ColumnarView
 
 _BATCHES_CHUNK = 1 << 20
@@ -63,9 +64,11 @@ class ViewOptions:
     """Go on behind damage."""
     seek: bool = True
     """Find ranges by the index files, as brokers do; False: scan the log."""
+    extent: Extent | None = None
+    """Given: only what starts in it, behind damage too; nothing else bounds it."""
 
 
-class LogView:
+class LogView(Generic[RowT, RowsT]):
     """A pass over one log, or over the part of it that can hold what is selected.
 
     Args:
@@ -86,8 +89,8 @@ class LogView:
     def __init__(
         self,
         source: Source,
-        printer: Printer,
-        emit: Emit,
+        printer: Printer[RowT, RowsT],
+        emit: Callable[[RowsT], None],
         options: ViewOptions,
         *,
         budget: RowBudget | None = None,
@@ -111,7 +114,7 @@ class LogView:
         self._on_finding = on_finding or (lambda finding: None)
         self._previous_offset = -1
         self._has_begun = False
-        self._columns: ColumnarView | None = None
+        self._columns: ColumnarView[RowsT] | None = None
         self.damaged = False
         self.trailing = 0
         self.end = 0
@@ -125,6 +128,14 @@ class LogView:
             DamageError: what lies there cannot be read or printed, after everything before it was emitted.
             KdumpError: the file cannot be read.
         """
+        for _ in self.steps():
+            pass
+
+    def steps(self) -> Iterator[None]:
+        """The same, a step for each chunk. Raises as ``run``."""
+        if self._options.extent is not None:
+            yield from self._extent(self._options.extent)
+            return
         span = self._span()
         ends = [end for end in (span.end, self._options.max_bytes) if end is not None]
         limit = min(ends, default=None)
@@ -137,11 +148,13 @@ class LogView:
                     self._found(_gap_finding(item))
                 elif not self._show(item):
                     return
+                yield
             return
         walk = Walk(self._source, limit=limit, start=span.start, chunk_size=chunk_size)
         for chunk in walk.chunks():
             if not self._show(chunk):
                 return
+            yield
         self.end = walk.position
         if walk.stop is Stop.LENGTH_TOO_SMALL:
             raise DamageError(
@@ -150,6 +163,15 @@ class LogView:
                 position=walk.position,
             )
         self.trailing = 0 if ends else walk.end - walk.position
+
+    def _extent(self, extent: Extent) -> Iterator[None]:
+        chunk_size = _RECORDS_CHUNK if self._with_records else _BATCHES_CHUNK
+        for item in extent.items(self._source, chunk_size):
+            if isinstance(item, Gap):
+                self._found(_gap_finding(item))
+            elif not self._show(item):
+                return
+            yield
 
     def _show(self, chunk: Chunk) -> bool:
         """Show a chunk; False when no further row is wanted."""
@@ -180,7 +202,7 @@ class LogView:
             return Span()
         return span_of(self._source, self._selection, self._reporter.note if self._reporter else lambda line: None)
 
-    def _columnar(self, chunk: Chunk) -> ColumnarView | None:
+    def _columnar(self, chunk: Chunk) -> ColumnarView[RowsT] | None:
         """The columnar path where the file, by its first chunk, has rows enough to pay for importing numpy."""
         path = self._options.path
         if path is DecodePath.SCALAR:
@@ -215,33 +237,34 @@ class LogView:
 
     def _scalar(self, chunk: Chunk, first: int, last: int) -> None:
         """Show entries ``first`` to ``last`` (exclusive) one by one."""
-        text: list[str] = []
+        rows: list[RowT] = []
         data = chunk.data
         try:
             for start, end in chunk.entries(first, last):
                 position = chunk.position + start
                 try:
                     if 2 <= data[start + MAGIC_OFFSET] <= 127:
-                        self._batch(data, start, end, position, text)
+                        self._batch(data, start, end, position, rows)
                     else:
-                        self._entry(data[start:end], position, text)
+                        self._entry(data[start:end], position, rows)
                 except DamageError as error:
                     if not self._options.resync:
                         error.located(position=position)
                         raise
                     # The batch's framing holds: what cannot be decoded of it is left out, the next one follows.
-                    self._write(text)
+                    self._write(rows)
                     self._found(Finding(error.code, error.message, position))
                 if not self._shows_all and self._budget.is_spent:
                     return
         finally:
-            self._write(text)
+            self._write(rows)
 
-    def _write(self, text: list[str]) -> None:
-        self._emit("".join(text).encode("utf-8", "surrogateescape"))
-        text.clear()
+    def _write(self, rows: list[RowT]) -> None:
+        if rows:
+            self._emit(self._printer.join(rows))
+            rows.clear()
 
-    def _batch(self, data: memoryview, start: int, end: int, position: int, text: list[str]) -> None:
+    def _batch(self, data: memoryview, start: int, end: int, position: int, rows: list[RowT]) -> None:
         """Append the rows of the v2 batch at ``data[start:end]``."""
         if len(data) - start < HEADER_SIZE:
             raise DamageError(Codes.HEADER_CUT, "the file ends inside the batch header")
@@ -255,9 +278,9 @@ class LogView:
         if not self._with_records:
             if self._shows_all:
                 # Most dumps are of this kind, and of many batches.
-                text.append(self._printer.batch(header, position, is_valid))
+                rows.append(self._printer.batch(header, position, is_valid))
             else:
-                self._admit(partial(self._printer.batch, header, position, is_valid), text)
+                self._admit(partial(self._printer.batch, header, position, is_valid), rows)
             return
         before = self._printer.batch(header, position, is_valid)
         records = v2.read_records(header, data[start:end], self._options.max_decompressed_size)
@@ -268,21 +291,21 @@ class LogView:
                 for record in records
                 if not self._selects or self._selection.accepts_record(record)
             ),
-            text,
+            rows,
         )
 
-    def _admit(self, row: Callable[[], str], text: list[str]) -> None:
+    def _admit(self, row: Callable[[], RowT], rows: list[RowT]) -> None:
         """Append a batch's row unless the budget leaves it out; printers count on being asked for shown rows only."""
         first, end = self._budget.admit(1)
         if end > first:
-            text.append(row())
+            rows.append(row())
 
     def _wants(self, header: BatchHeader) -> bool:
         if self._options.with_records:
             return self._selection.may_hold_records(header)
         return self._selection.accepts_batch(header)
 
-    def _entry(self, data: memoryview, position: int, text: list[str]) -> None:
+    def _entry(self, data: memoryview, position: int, rows: list[RowT]) -> None:
         """Append the rows of a message of magic 0 or 1."""
         entry = legacy.parse_message(data)
         options = self._options
@@ -293,12 +316,12 @@ class LogView:
         if not is_valid:
             self.damaged = True
         if not options.with_records:
-            self._admit(partial(self._printer.entry, entry, position, is_valid), text)
+            self._admit(partial(self._printer.entry, entry, position, is_valid), rows)
             return
         before = self._printer.entry(entry, position, is_valid)
-        self._records(before, self._legacy_records(entry, position), text)
+        self._records(before, self._legacy_records(entry, position), rows)
 
-    def _legacy_records(self, entry: Message, position: int) -> Iterator[tuple[int, Callable[[], str], bool]]:
+    def _legacy_records(self, entry: Message, position: int) -> Iterator[tuple[int, Callable[[], RowT], bool]]:
         for record in legacy.read_records(entry, self._options.max_decompressed_size):
             legacy.check_inner(record, entry)
             if not self._selects or self._selection.accepts_legacy_record(record, entry):
@@ -306,17 +329,22 @@ class LogView:
                 row = partial(self._printer.legacy_record, entry, position, is_valid, record)
                 yield record.offset, row, is_valid
 
-    def _records(self, before: str, records: Iterable[tuple[int, Callable[[], str], bool]], text: list[str]) -> None:
+    def _records(self, before: RowT, records: Iterable[tuple[int, Callable[[], RowT], bool]], rows: list[RowT]) -> None:
         """Append the rows of an entry's records, given as (offset, row, own CRC right), and ``before`` in front."""
+        is_begun = False
         if self._shows_all:
             # Shown also for an entry without records, or whose records cannot be read.
-            text.append(before)
-            before = ""
+            if before:
+                rows.append(before)
+            is_begun = True
         for offset, row, is_valid in records:
             first, end = self._budget.admit(1)
             if end > first:
-                text.append(before + row())
-                before = ""
+                made = row()
+                if before and not is_begun:
+                    rows.append(before)
+                is_begun = True
+                rows.append(made)
                 if not is_valid:
                     self.damaged = True
                 if self._observer is not None:

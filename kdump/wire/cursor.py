@@ -23,7 +23,7 @@ class Cursor:
         self.buffer = buffer
         self.position = position
         self.end = len(buffer) if end is None else end
-        self._code = code
+        self.code = code
 
     @property
     def remaining(self) -> int:
@@ -53,7 +53,7 @@ class Cursor:
 
     def _advance(self, size: int) -> int:
         if not 0 <= size <= self.remaining:
-            raise DamageError(self._code, f"{size} bytes asked for where {self.remaining} are left")
+            raise DamageError(self.code, f"{size} bytes asked for where {self.remaining} are left")
         start = self.position
         self.position += size
         return start

@@ -18,19 +18,34 @@ from kdump.fast.blocks import BatchBlock
 from kdump.fast.quoting import json_strings
 from kdump.fast.records import RecordColumns
 from kdump.fast.sequences import record_sequences
-from kdump.fast.text import Bytes, Column, Integer, Literal, RaggedText, assemble
+from kdump.fast.text import Bytes, Choice, Column, Integer, Literal, RaggedText, assemble
 from kdump.format.batch import CONTROL, LOG_APPEND_TIME
-from kdump.scan.printing import Run
+from kdump.kafka.decodedcolumns import DecodedJson, contents_of, decoded_json
+from kdump.payloads.decoded import RecordDecoder
+from kdump.scan.printing import Run, TextBytes
 from kdump.tables import BATCH, RECORD
-from kdump.writers.batchcolumns import BatchColumns
-from kdump.writers.columnsyntax import Output, syntax_of
+from kdump.writers.batchcolumns import text_columns
+from kdump.writers.batchvalues import BatchValues
+from kdump.writers.columnsyntax import Output, Syntax, syntax_of
 from kdump.writers.context import FileContext
 
 _BLOCK_ROWS: Final = 4096
 _BLOCK_BYTES: Final = 1 << 20
 """Rows assembled at a time, and bytes of their records: half a megabyte to a few of text."""
 _OF_RECORDS: Final = frozenset(
-    ("offset", "timestamp", "key", "value", "headers", "headerKeys", "keySize", "valueSize", "sequence")
+    (
+        "offset",
+        "timestamp",
+        "key",
+        "value",
+        "decodedKey",
+        "decodedValue",
+        "headers",
+        "headerKeys",
+        "keySize",
+        "valueSize",
+        "sequence",
+    )
 )
 """Columns that a batch's records do not have in common."""
 
@@ -41,10 +56,10 @@ def batch_rows(block: BatchBlock, fields: Sequence[str], context: FileContext, o
     count = block.headers.size
     if not count:
         return memoryview(b"")
-    batches = BatchColumns(block, None, BATCH.type, context, syntax)
+    batches = BatchValues(block, None, BATCH.type, context)
     columns: list[Column] = []
     for number, name in enumerate(syntax.columns(fields)):
-        columns += [Literal(syntax.before(name, is_first=not number)), *batches.value(name)]
+        columns += [Literal(syntax.before(name, is_first=not number)), *text_columns(batches.value(name), syntax)]
     return assemble([*columns, Literal(syntax.end)], count).data.data
 
 
@@ -55,7 +70,8 @@ def record_runs(
     output: Output,
     *,
     txn_state: NDArray[np.int8] | None = None,
-) -> Iterator[Run]:
+    decoder: RecordDecoder | None = None,
+) -> Iterator[Run[TextBytes]]:
     """The rows of the block's records, in order; a run without text is left to the scalar path.
 
     Args:
@@ -64,6 +80,7 @@ def record_runs(
         context: where the block comes from.
         output: how rows are spelled.
         txn_state: shape (batches,), indexes into ``scan.transactions.STATES``; None: null in every row.
+        decoder: of keys and values. Batches in which something does not decode are left to the scalar path.
 
     Every batch is in a run; one with more rows than are assembled at a time is in several, one after the other.
 
@@ -78,8 +95,15 @@ def record_runs(
     left_out = ~records.accepted | is_control
     if is_control.any():
         records = records.select(~is_control[records.batch], np.ones(is_control.size, np.bool_))
-    batches = BatchColumns(block, txn_state, RECORD.type, context, syntax)
-    rows = _RecordRows(block.arena, records, fields, batches)
+    decoded = None
+    if decoder is not None:
+        decoded = decoded_json(decoder, contents_of(block.arena, records))
+        if decoded.failed.any():
+            left_out[records.batch[decoded.failed]] = True
+            records = records.select(~left_out[records.batch], np.ones(left_out.size, np.bool_))
+            decoded = decoded_json(decoder, contents_of(block.arena, records))
+    batches = BatchValues(block, txn_state, RECORD.type, context)
+    rows = _RecordRows(block.arena, records, decoded, batches, syntax, fields=fields)
     row_bounds = np.append(records.first_row, records.batch.size)
     cuts = np.flatnonzero(np.diff(left_out)) + 1
     first_batch = 0
@@ -95,6 +119,14 @@ def record_runs(
             yield Run(begin, end, text.data[text.bounds[at[0]] : text.bounds[at[1]]].data)
         # The next block may go on with this one's last batch.
         first_batch = last_batch if last == row_bounds[last_batch] else last_batch - 1
+
+
+def undecoded_batches(block: BatchBlock, decoder: RecordDecoder | None) -> NDArray[np.bool_] | None:
+    """Batches with a record of which something does not decode; shape (batches,). None: there are none."""
+    if decoder is None or block.records is None:
+        return None
+    failed = decoded_json(decoder, contents_of(block.arena, block.records)).failed
+    return np.bincount(block.records.batch[failed], minlength=block.headers.size) > 0
 
 
 def _row_blocks(records: RecordColumns) -> Iterator[tuple[int, int]]:
@@ -116,12 +148,20 @@ class _RecordRows:
     """Assembles ranges of rows of a block that has batches."""
 
     def __init__(
-        self, arena: NDArray[np.uint8], records: RecordColumns, fields: Sequence[str], batches: BatchColumns
+        self,
+        arena: NDArray[np.uint8],
+        records: RecordColumns,
+        decoded: DecodedJson | None,
+        batches: BatchValues,
+        syntax: Syntax,
+        *,
+        fields: Sequence[str],
     ) -> None:
         count = records.accepted.size
         self._arena = arena
         self._records = records
-        self._syntax = syntax = batches.syntax
+        self._decoded = decoded
+        self._syntax = syntax
         self._base_offset = batches.header("base_offset")
         self._base_timestamp = batches.header("base_timestamp")
         self._max_timestamp = batches.header("max_timestamp")
@@ -138,7 +178,7 @@ class _RecordRows:
                 self._parts += [_merged(assemble(of_batch, count)), name]
                 of_batch = []
             else:
-                of_batch += batches.value(name)
+                of_batch += text_columns(batches.value(name), syntax)
         self._parts.append(_merged(assemble([*of_batch, Literal(syntax.end)], count)))
 
     def text(self, first: int, last: int) -> RaggedText:
@@ -167,6 +207,10 @@ class _RecordRows:
                 return self._syntax.strings(self._arena, records.key_start[rows], records.key_size[rows])
             case "value":
                 return self._syntax.strings(self._arena, records.value_start[rows], records.value_size[rows])
+            case "decodedKey":
+                return self._json(None if self._decoded is None else self._decoded.key, rows)
+            case "decodedValue":
+                return self._json(None if self._decoded is None else self._decoded.value, rows)
             case "headers":
                 return self._headers(rows, with_values=True)
             case "headerKeys":
@@ -178,6 +222,15 @@ class _RecordRows:
             case _:
                 base_sequence = self._base_sequence.take(records.batch[rows])
                 return [Integer(record_sequences(base_sequence, records.offset_delta[rows]))]
+
+    def _json(self, texts: RaggedText | None, rows: slice) -> list[Column]:
+        """A JSON text of each row, null where it is empty or there are none."""
+        if texts is None:
+            return [Literal(self._syntax.null)]
+        start = texts.bounds[rows]
+        size = texts.bounds[rows.start + 1 : rows.stop + 1] - start
+        null = Choice(size == 0, (b"", self._syntax.null))
+        return [null, *self._syntax.json([Bytes(texts.data, start, size)], size.size)]
 
     def _timestamps(self, rows: slice) -> NDArray[np.int64]:
         """Milliseconds, as a consumer sees them."""

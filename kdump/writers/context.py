@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
-from kdump.log.names import parse_partition_directory
+from kdump.log.names import partition_of_file
 from kdump.log.source import STDIN
 
 
@@ -24,6 +23,5 @@ class FileContext:
     @classmethod
     def of(cls, path: str) -> FileContext:
         """Topic and partition are those of the directory the file lies in, None when it is no ``<topic>-<n>``."""
-        name = "" if path == STDIN else os.path.basename(os.path.dirname(os.path.abspath(path)))
-        topic, partition = parse_partition_directory(name) or (None, None)
+        topic, partition = (None if path == STDIN else partition_of_file(path)) or (None, None)
         return cls(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), topic, partition)

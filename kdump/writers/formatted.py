@@ -8,6 +8,7 @@ r"""Records by a format string with the verbs of kcat and rpk.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -18,8 +19,9 @@ from kdump.tables import RECORD, Table
 from kdump.writers.context import FileContext
 
 if TYPE_CHECKING:
-    from kdump.scan.printing import BlockPrinter
+    from kdump.scan.printing import BlockPrinter, TextBytes
     from kdump.scan.transactions import Transactions
+    from kdump.writers.printers import Decoding
 
 _TOKEN: Final = re.compile(r"%(.)|\\(x[0-9a-fA-F]{2}|.)|([^%\\]+)|(.)", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
@@ -29,6 +31,17 @@ def _column(name: str) -> Callable[[Row], str]:
     return lambda row: _text(row[name])
 
 
+def _contents(name: str, decoded: str) -> Callable[[Row], str]:
+    """What a decoder makes of it, else the bytes."""
+
+    def text(row: Row) -> str:
+        value = row.get(decoded)
+        return _text(row[name]) if value is None else value if isinstance(value, str) else json.dumps(value, **_JSON)
+
+    return text
+
+
+_JSON: Final[dict[str, Any]] = {"ensure_ascii": False, "separators": (",", ":")}
 _VERBS: Final[dict[str, Callable[[Row], str]]] = {
     "t": _column("topic"),
     "p": _column("partition"),
@@ -36,10 +49,10 @@ _VERBS: Final[dict[str, Callable[[Row], str]]] = {
     "o": _column("offset"),
     "T": _column("timestamp"),
     "d": _column("timestamp"),
-    "k": _column("key"),
+    "k": _contents("key", "decodedKey"),
     "K": _column("keySize"),
-    "v": _column("value"),
-    "s": _column("value"),
+    "v": _contents("value", "decodedValue"),
+    "s": _contents("value", "decodedValue"),
     "V": _column("valueSize"),
     "S": _column("valueSize"),
     "h": lambda row: ",".join(f"{_text(key)}={_text(value)}" for key, value in row["headers"]),
@@ -76,13 +89,15 @@ class FormatLines:
         """Nothing: findings go to standard error."""
         return ""
 
-    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter | None:
+    def block_printer(
+        self, table: Table, transactions: Transactions | None, decoding: Decoding | None
+    ) -> BlockPrinter[TextBytes] | None:
         """None: a format string is filled in row by row."""
         return None
 
     def line(self, table: Table, row: Row) -> str:
         """One record; rows of other tables print nothing."""
-        if table is not RECORD:
+        if table.type != RECORD.type:
             return ""
         self._number += 1
         row = {**self._file, "number": self._number, **row}

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from kdump.codes import Finding
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka import rows
-from kdump.scan.printing import BlockPrinter, Run
+from kdump.scan.printing import BlockPrinter, Run, TextBytes, TextRows
 from kdump.scan.transactions import Transactions
 from kdump.tables import FINDING, Table
 from kdump.writers.context import FileContext
 from kdump.writers.rows import csv_line, json_line
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from kdump.fast.blocks import BatchBlock
+    from kdump.payloads.decoded import PayloadError, RecordDecoder
 
 Syntax = Literal["jsonl", "csv"]
+
+
+class Decoding(NamedTuple):
+    """How the keys and values of a log are decoded, and who is told of what does not decode."""
+
+    decoder: RecordDecoder | None
+    report: Callable[[int, PayloadError], None]
+    """Takes an offset, and why."""
 
 
 class Lines(Protocol):
@@ -37,7 +49,9 @@ class Lines(Protocol):
     def finish(self) -> str:
         """What was held back."""
 
-    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter | None:
+    def block_printer(
+        self, table: Table, transactions: Transactions | None, decoding: Decoding | None
+    ) -> BlockPrinter[TextBytes] | None:
         """The same way for columns, None when there is none."""
 
 
@@ -83,19 +97,31 @@ class RowLines:
         """Nothing is held back."""
         return ""
 
-    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter:
+    def block_printer(
+        self, table: Table, transactions: Transactions | None, decoding: Decoding | None
+    ) -> BlockPrinter[TextBytes]:
         """See Lines."""
-        return _RowColumns(self, table, transactions)
+        return _RowColumns(self, table, transactions, decoding)
 
 
-class RowPrinter:
-    """Prints batches (table BATCH) or, with a table of records, records only."""
+class RowPrinter(TextRows):
+    """Prints batches (table BATCH) or, with a table of records, records only.
 
-    def __init__(self, lines: Lines, table: Table, transactions: Transactions | None) -> None:
+    Args:
+        lines: how a row is written.
+        table: which rows.
+        transactions: of the partition, where their outcome is shown.
+        decoding: for RECORD_DECODED.
+    """
+
+    def __init__(
+        self, lines: Lines, table: Table, transactions: Transactions | None, decoding: Decoding | None = None
+    ) -> None:
         self._lines = lines
         self._table = table
         self._with_records = table.type == "record"
         self._transactions = transactions
+        self._decoding = decoding
 
     def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
         """See Printer."""
@@ -106,7 +132,7 @@ class RowPrinter:
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
         """See Printer."""
         txn_state = self._transactions.state(header) if self._transactions else None
-        return self._lines.line(self._table, rows.record_row(header, position, is_valid, record, txn_state))
+        return self._record(rows.record_row(header, position, is_valid, record, txn_state))
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> str:
         """See Printer."""
@@ -116,30 +142,59 @@ class RowPrinter:
 
     def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
         """See Printer."""
-        return self._lines.line(self._table, rows.legacy_record_row(entry, position, is_valid, record))
+        return self._record(rows.legacy_record_row(entry, position, is_valid, record))
 
-    def columns(self) -> BlockPrinter | None:
+    def columns(self) -> BlockPrinter[TextBytes] | None:
         """See Printer."""
-        return self._lines.block_printer(self._table, self._transactions)
+        return self._lines.block_printer(self._table, self._transactions, self._decoding)
+
+    def _record(self, row: rows.Row) -> str:
+        """The row, and behind it what of it does not decode."""
+        if self._decoding is None:
+            return self._lines.line(self._table, row)
+        errors = rows.add_decoded(row, self._decoding.decoder)
+        text = self._lines.line(self._table, row)
+        for error in errors:
+            self._decoding.report(row["offset"], error)
+            text += self._lines.finding(
+                Finding(error.code, f"offset {row['offset']}: {error.message}", row["position"])
+            )
+        return text
 
 
 class _RowColumns:
-    def __init__(self, lines: RowLines, table: Table, transactions: Transactions | None) -> None:
+    def __init__(
+        self, lines: RowLines, table: Table, transactions: Transactions | None, decoding: Decoding | None
+    ) -> None:
         self._lines = lines
         self._fields = table.names if lines.fields is None else lines.fields
         self._transactions = transactions
+        self._decoder = None if decoding is None else decoding.decoder
 
-    def batches(self, block: BatchBlock) -> memoryview:
+    def batches(self, block: BatchBlock) -> TextBytes:
         """See BlockPrinter."""
         from kdump.writers.columnrows import batch_rows
 
         return batch_rows(block, self._fields, self._lines.context, self._lines.syntax)
 
-    def records(self, block: BatchBlock) -> Iterator[Run]:
+    def leaves(self, block: BatchBlock) -> NDArray[np.bool_] | None:
+        """See BlockPrinter."""
+        from kdump.writers.columnrows import undecoded_batches
+
+        return undecoded_batches(block, self._decoder)
+
+    def records(self, block: BatchBlock) -> Iterator[Run[TextBytes]]:
         """See BlockPrinter."""
         from kdump.writers.columnrows import record_runs
 
         txn_state = None
         if self._transactions is not None and "txnState" in self._fields:
             txn_state = self._transactions.column(block.headers)
-        return record_runs(block, self._fields, self._lines.context, self._lines.syntax, txn_state=txn_state)
+        return record_runs(
+            block,
+            self._fields,
+            self._lines.context,
+            self._lines.syntax,
+            txn_state=txn_state,
+            decoder=self._decoder,
+        )

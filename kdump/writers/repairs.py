@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kdump.codes import Codes, Finding
 from kdump.kafka.failures import FailureKind
 from kdump.log.lock import LockState
-from kdump.mend.pieces import Dropped, Lost, Restored, TouchedTransaction, TxnPolicy
+from kdump.mend.pieces import Dropped, Lost, Origin, Piece, Restored, TouchedTransaction, TxnPolicy
 from kdump.mend.plan import Loss, PartitionPlan, SegmentPlan, Way
 from kdump.writers.blocks import escaped
 from kdump.writers.findings import finding_line
@@ -37,7 +37,7 @@ class _Text:
     def lines(self) -> Iterator[str]:
         plan = self._plan
         above = plan.place.log_directory
-        if plan.is_whole and above is not None and not self._is_done:
+        if plan.is_whole and above is not None and plan.has_changes and not self._is_done:
             yield (
                 f"{self._target}: when another in-sync replica exists, do not repair: move this directory away and "
                 "let it be fetched"
@@ -49,7 +49,7 @@ class _Text:
             if segment.recovered.keeps_txn_index and segment.rebuilt and not segment.is_behind_cut:
                 finding = Finding(Codes.TXN_INDEX_KEPT, _TXN_INDEX_KEPT, 0, path=segment.path)
                 yield finding_line(finding, color=self._color).rstrip("\n")
-        if not plan.has_changes:
+        if not (plan.has_changes or plan.is_damaged):
             yield f"{self._target}: nothing to repair"
         if not self._is_done:
             if (plan.has_changes and plan.is_damaged) or any(segment.is_salvaged for segment in plan.segments):
@@ -60,12 +60,12 @@ class _Text:
     def _segment(self, segment: SegmentPlan) -> Iterator[str]:
         if self._plan.way is Way.SALVAGE:
             yield from self._salvaged(segment)
-        else:
+        elif self._plan.way is Way.LIKE_BROKER:
             yield from self._like_broker(segment)
-        if segment.rebuilt and not (self._plan.way is Way.SALVAGE and segment.is_salvaged):
-            is_cut = segment.is_cut and self._plan.way is Way.LIKE_BROKER
-            if not is_cut:
-                yield f"{self._would('rebuild', 'rebuilt')} {_kinds(segment)}"
+        elif segment.is_cut or segment.fails:
+            yield "the log is damaged: its index files are left as they are"
+        if segment.rebuilt and not self._plan.changes_log(segment):
+            yield f"{self._would('rebuild', 'rebuilt')} {_kinds(segment)}"
 
     def _like_broker(self, segment: SegmentPlan) -> Iterator[str]:
         recovery = segment.recovered.recovery
@@ -97,6 +97,9 @@ class _Text:
             yield f"what is left of it would not do either: {failure.message}; nothing is written"
         if log.base_offset != segment.base_offset:
             yield f"{self._would('write', 'written')} under its first offset, {log.base_offset:020d}.log"
+        for piece in log.pieces:
+            if piece.origin in _FROM_ELSEWHERE:
+                yield f"{self._would('take', 'took')} {_from_elsewhere(piece)}"
         for extent in log.dropped:
             yield f"{self._would('drop', 'dropped')} {_dropped(extent)}"
         for lost in log.lost:
@@ -119,9 +122,9 @@ class _Text:
             yield "    like-broker leads nowhere: Kafka's recovery fails; use --salvage"
 
     def _in_place(self) -> Iterator[str]:
-        place = self._plan.place
+        plan, place = self._plan, self._plan.place
         above = escaped(place.log_directory or "")
-        if place.is_metadata:
+        if plan.is_metadata:
             yield (
                 f"{self._target}: the metadata of a cluster are not repaired in place: move the directory away and let "
                 "this node fetch them from the other voters, or start from the newest good .checkpoint"
@@ -130,7 +133,7 @@ class _Text:
             yield f"{above}: a broker holds the lock; stop it before repairing in place"
         elif place.lock is LockState.UNKNOWN:
             yield f"{above}: nobody can tell whether a broker runs on this file system; in place needs --force"
-        if place.clean_shutdown is not None and not place.is_metadata:
+        if place.clean_shutdown is not None and not plan.is_metadata:
             yield (
                 f"{escaped(place.clean_shutdown)}: goes first when logs are repaired in place; the price: at its next "
                 f"start the broker recovers every partition of {above} from its recovery point on"
@@ -226,6 +229,15 @@ def _touched(touched: TouchedTransaction) -> str:
     return text
 
 
+def _from_elsewhere(piece: Piece) -> str:
+    source = f"{_FROM_ELSEWHERE[piece.origin]} {escaped(piece.path or '')} at {piece.position:,}"
+    return f"offsets {_range(piece.first_offset, piece.last_offset)} {source}"
+
+
+_FROM_ELSEWHERE = {
+    Origin.REPLICA: "from the copy",
+    Origin.MOVED: "from where they were out of order,",
+}
 _DONE = {
     TxnPolicy.ABORT: "a marker that aborts it is put there",
     TxnPolicy.DROP: "its batches are dropped",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kdump.codes import Finding
 from kdump.kafka.rows import Row
-from kdump.tables import BATCH, FILE, RECORD, RECORD_METADATA, Table
+from kdump.tables import BATCH, FILE, RECORD, RECORD_DECODED, RECORD_METADATA, Table
 from kdump.writers.blocks import escaped
 from kdump.writers.context import FileContext
 from kdump.writers.rows import plain
@@ -17,13 +17,14 @@ from kdump.writers.rows import plain
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from kdump.scan.printing import BlockPrinter
+    from kdump.scan.printing import BlockPrinter, TextBytes
     from kdump.scan.transactions import Transactions
+    from kdump.writers.printers import Decoding
 
 _PAGE_ROWS: Final = 200
 """Rows that share one set of column widths; a long dump must not be held in memory for its widths."""
 _TIMES: Final = frozenset({"timestamp", "maxTimestamp", "lastTimestamp", "deleteHorizonMs"})
-_CONTENTS: Final = frozenset({"BYTES", "BYTES_LIST", "HEADERS", "OBJECT", "TEXT"})
+_CONTENTS: Final = frozenset({"BYTES", "BYTES_LIST", "HEADERS", "OBJECT", "TEXT", "VALUE"})
 _LEAST_CONTENTS: Final = 10
 _FRAME: Final = 3
 """Characters of a column's border and padding."""
@@ -45,6 +46,16 @@ _DEFAULT_FIELDS: Final = {
         "isValid",
     ),
     RECORD: ("offset", "timestamp", "key", "value", "headers", "producerId", "txnState", "controlType", "problem"),
+    RECORD_DECODED: (
+        "offset",
+        "timestamp",
+        "decodedKey",
+        "decodedValue",
+        "headers",
+        "producerId",
+        "txnState",
+        "problem",
+    ),
     RECORD_METADATA: (
         "offset",
         "timestamp",
@@ -84,7 +95,9 @@ class TableLines:
         """Nothing: findings go to standard error."""
         return ""
 
-    def block_printer(self, table: Table, transactions: Transactions | None) -> BlockPrinter | None:
+    def block_printer(
+        self, table: Table, transactions: Transactions | None, decoding: Decoding | None
+    ) -> BlockPrinter[TextBytes] | None:
         """None: a table is made of single rows."""
         return None
 
@@ -179,7 +192,7 @@ def _text(value: Any) -> str:
         case {"base64": str(data)} if len(value) == 1:
             return f"base64:{data}"
         case dict():
-            return " ".join(f"{name}={_text(item)}" for name, item in value.items())
+            return " ".join(f"{name}={_pair(item)}" for name, item in value.items())
         case list():
             return ",".join(_pair(item) for item in value)
         case _:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from statistics import median
 
-from tests.bench.cases import BIG, CACHE, CASES, DEEP, PRINT, SHALLOW, Case
+from tests.bench.cases import BIG, CACHE, CASES, COMMITS, DEEP, OFFSETS, PRINT, SHALLOW, Case
 from tests.bench.measure import ROOT, java_tool_command, kdump_command, run
 
 _MIB = 1 << 20
@@ -32,6 +32,20 @@ def speed_lines(cases: tuple[Case, ...] = CASES, rounds: int = 3) -> Iterator[st
         cpus = [median(usage.cpu for usage in side) for side in zip(*pairs, strict=True)]
         ratio = median(java.wall / kdump.wall for kdump, java in pairs)
         yield f"{case!s:24}{walls[0]:9.2f}{walls[1]:9.2f}{cpus[0]:8.2f}{cpus[1]:8.2f}{ratio:7.2f}{case.goal:6.2f}"
+    output.unlink(missing_ok=True)
+
+
+def decoder_lines(rounds: int = 3) -> Iterator[str]:
+    """Paired runs over the same segments: with the decoder, and with plain keys and values; the goal is a half."""
+    yield f"{'decoder':24}{'plain s':>9}{'decoded s':>11}{'cpu s':>8}{'cpu s':>8}{'ratio':>7}{'goal':>6}"
+    output = CACHE / "output.txt"
+    for log in COMMITS:
+        path = str(log.path())
+        pairs = [tuple(run(kdump_command(flags, path), output) for flags in (PRINT, OFFSETS)) for _ in range(rounds)]
+        walls = [median(usage.wall for usage in side) for side in zip(*pairs, strict=True)]
+        cpus = [median(usage.cpu for usage in side) for side in zip(*pairs, strict=True)]
+        ratio = median(plain.wall / decoded.wall for plain, decoded in pairs)
+        yield f"{log.name:24}{walls[0]:9.2f}{walls[1]:11.2f}{cpus[0]:8.2f}{cpus[1]:8.2f}{ratio:7.2f}{0.5:6.2f}"
     output.unlink(missing_ok=True)
 
 

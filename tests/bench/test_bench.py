@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.bench.cases import BIG, CASES
-from tests.bench.tables import speed_lines, split_lines
+from tests.bench.cases import BIG, CASES, COMMITS
+from tests.bench.tables import decoder_lines, speed_lines, split_lines
 from tests.oracle.toolchain import ToolchainMissingError
 
 pytestmark = pytest.mark.bench
@@ -23,3 +23,9 @@ def test_table(lines: Callable[..., Iterator[str]]) -> None:
         pytest.skip(str(error))
     print("", *table, sep="\n")
     assert len(table) == 1 + len(QUICK)
+
+
+def test_decoders() -> None:
+    table = list(decoder_lines())
+    print("", *table, sep="\n")
+    assert len(table) == 1 + len(COMMITS)

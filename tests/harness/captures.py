@@ -8,7 +8,7 @@ from pathlib import Path
 
 import zstandard
 
-from tests.harness.flags import BY_NAME, FlagSet
+from tests.harness.flags import FlagSet, flags_of_golden
 from tests.harness.outcome import Outcome
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -81,7 +81,7 @@ class Captures:
         for path in sorted((directory / "golden").glob(f"*{_MARK}*.rc")):
             file_name, _, flags = path.name.removesuffix(".rc").rpartition(_MARK)
             names = self._all_files(directory) if file_name == _ALL else (file_name,)
-            found.append(Golden(directory, names, BY_NAME[flags], path.name.removesuffix("rc")))
+            found.append(Golden(directory, names, flags_of_golden(flags, partition), path.name.removesuffix("rc")))
         return found
 
     @staticmethod

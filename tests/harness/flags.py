@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from kdump.kafka.dumplog.options import DECODER_PACKAGE, DECODERS, DumpOptions
+from kdump.kafka.dumplog.options import DECODER_CLASSES, DECODER_PACKAGE, DumpOptions
+from kdump.payloads.choice import DecoderChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,9 @@ NUMBERS = FlagSet(
         "--value-decoder-class",
         f"{DECODER_PACKAGE}LongDecoder",
     ),
-    DumpOptions(print_data_log=True, key_decoder=DECODERS["IntegerDecoder"], value_decoder=DECODERS["LongDecoder"]),
+    DumpOptions(
+        print_data_log=True, key_decoder=DECODER_CLASSES["IntegerDecoder"], value_decoder=DECODER_CLASSES["LongDecoder"]
+    ),
 )
 
 
@@ -51,6 +54,43 @@ def max_message_size(size: int) -> FlagSet:
     """An index check that reads ``size`` bytes of the log at each entry."""
     return FlagSet(f"maxmessage{size}", ("--max-message-size", str(size)), DumpOptions(max_message_size=size))
 
+
+def topic_decoder_flags(decoder: str) -> tuple[FlagSet, FlagSet]:
+    """With the decoder of an internal topic: ``decoder`` and ``decoder-skipmeta``."""
+    argument, decoding = f"--{decoder}-decoder", DecoderChoice(internal=decoder)
+    options = DumpOptions(print_data_log=True, decoding=decoding)
+    return (
+        FlagSet("decoder", (argument,), options),
+        FlagSet(
+            "decoder-skipmeta",
+            (argument, "--skip-record-metadata"),
+            replace(options, skip_record_metadata=True),
+        ),
+    )
+
+
+def flags_of_golden(name: str, partition: str) -> FlagSet:
+    """The flag set of that name; the decoder is the one that the topic of a captured partition calls for."""
+    if name in BY_NAME:
+        return BY_NAME[name]
+    decoder = next(decoder for mark, decoder in _DECODERS.items() if mark in partition)
+    return next(flags for flags in topic_decoder_flags(decoder) if flags.name == name)
+
+
+_DECODERS = {
+    "__consumer_offsets-": "offsets",
+    "__transaction_state-": "transaction-log",
+    "__cluster_metadata-": "cluster-metadata",
+    "_bootstrap": "cluster-metadata",
+    "__remote_log_metadata-": "remote-log-metadata",
+    "__share_group_state-": "share-group-state",
+    "dec-offsets-": "offsets",
+    "dec-txn-": "transaction-log",
+    "dec-metadata-": "cluster-metadata",
+    "dec-remote-": "remote-log-metadata",
+    "dec-share-": "share-group-state",
+}
+"""By a part of the captured partition's name, or of the damaged case's."""
 
 BY_NAME = {flags.name: flags for flags in (DEFAULT, DEEP, PRINT, SKIP_METADATA, VERIFY, SANITY, max_bytes(1000))}
 """The flag sets that have goldens, decoder flags aside."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from kdump.checks.holes import Behind
 from kdump.checks.ordered import OrderedChecks
-from kdump.checks.segment import CheckOptions, check_segment
+from kdump.checks.segment import CheckOptions, Rows, SegmentLook, check_segment
 from kdump.codes import Codes, Finding
 from kdump.log.source import Source
 
@@ -29,6 +29,19 @@ class MemorySource(Source):
         pass
 
 
+def check_source(
+    source: Source,
+    base_offset: int | None,
+    ordered: OrderedChecks,
+    *,
+    behind: Behind | None = None,
+    options: CheckOptions | None = None,
+    on_rows: Callable[[Rows], None] = lambda rows: None,
+) -> Iterator[Finding]:
+    """Look at one segment and check it."""
+    return check_segment(SegmentLook(source, behind, options), base_offset, source.path, ordered, on_rows=on_rows)
+
+
 def check(
     *segments: bytes,
     base_offsets: Iterable[int | None] = (0,),
@@ -40,7 +53,7 @@ def check(
     ordered = ordered or OrderedChecks()
     found = []
     for data, base_offset in zip(segments, base_offsets, strict=True):
-        found += check_segment(MemorySource(data), base_offset, ordered, behind=behind, options=options)
+        found += check_source(MemorySource(data), base_offset, ordered, behind=behind, options=options)
     return found + list(ordered.finish())
 
 

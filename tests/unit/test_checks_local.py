@@ -21,12 +21,12 @@ from batches import (
     v2_batch,
     wrapper,
 )
-from checked import MemorySource, both_ways, check, codes
+from checked import MemorySource, both_ways, check, check_source, codes
 from fast_reference import Row, encode
 
 from kdump.checks.holes import Behind
 from kdump.checks.ordered import OrderedChecks
-from kdump.checks.segment import CheckOptions, check_segment
+from kdump.checks.segment import CheckOptions
 from kdump.codes import Codes, KdumpError, Severity
 from kdump.format.index import OffsetEntry
 from kdump.wire import compression
@@ -285,7 +285,7 @@ def test_quick_never_decompresses_and_reads_each_byte_once(monkeypatch: pytest.M
     for columnar in (False, True):
         source = MemorySource(log)
         options = CheckOptions(deep=False, columnar=columnar)
-        assert list(check_segment(source, 0, OrderedChecks(), options=options)) == []
+        assert list(check_source(source, 0, OrderedChecks(), options=options)) == []
         assert source.bytes_read == len(log)
 
 
@@ -307,7 +307,7 @@ class FailingSource(MemorySource):
 def test_a_block_that_cannot_be_read_is_a_finding() -> None:
     batches = [v2_batch(plain_rows(20, 40), base_offset=20 * number) for number in range(40)]
     log = b"".join(batches)
-    found = list(check_segment(FailingSource(log, 8192, 12288), 0, OrderedChecks()))
+    found = list(check_source(FailingSource(log, 8192, 12288), 0, OrderedChecks()))
     assert codes(found) == [Codes.UNREADABLE]
     hole = found[0]
     size = len(batches[0])
@@ -326,7 +326,7 @@ class PipeSource(MemorySource):
 @pytest.mark.parametrize("columnar", [None, True, False])
 def test_a_stream(columnar: bool | None) -> None:
     log = FIRST + flipped(SECOND, 70) + THIRD + bytes(50)
-    found = list(check_segment(PipeSource(log), None, OrderedChecks(), options=CheckOptions(columnar=columnar)))
+    found = list(check_source(PipeSource(log), None, OrderedChecks(), options=CheckOptions(columnar=columnar)))
     assert codes(found) == [Codes.BATCH_CRC, Codes.ZERO_FILL]
 
 
@@ -334,6 +334,6 @@ def test_large_segments_use_columns_and_give_every_row_once() -> None:
     log = b"".join(v2_batch(plain_rows(1), base_offset=number) for number in range(9000))
     rows: list[int] = []
     source = MemorySource(log)
-    found = check_segment(source, 0, OrderedChecks(), on_rows=lambda part: rows.extend(part["base_offset"].tolist()))
+    found = check_source(source, 0, OrderedChecks(), on_rows=lambda part: rows.extend(part["base_offset"].tolist()))
     assert list(found) == []
     assert rows == list(range(9000))

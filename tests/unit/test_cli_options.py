@@ -11,8 +11,6 @@ from cli_runs import BATCH, CLEAN, DAMAGE, USAGE, dump, dumped, write
 from crc32c import crc32c
 from fast_reference import Row
 
-TOPIC_DECODERS = ["offsets", "transaction-log", "cluster-metadata", "remote-log-metadata", "share-group-state"]
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -141,14 +139,6 @@ def test_index_checks(folder: Path) -> None:
             ["Dumping 0.index", "0.index passed sanity check."],
             [],
         )
-
-
-@pytest.mark.parametrize("name", TOPIC_DECODERS)
-def test_topic_decoders_say_that_they_are_not_there(folder: Path, name: str) -> None:
-    for words in ([f"--{name}-decoder"], [f"-{name}-decoder"]):
-        status, out, errors = dump(*words, "0.log", cwd=folder)
-        assert (status, out) == (USAGE, [])
-        assert errors[-1] == f"Error: --{name}-decoder is not available in this version of kdump"
 
 
 @pytest.mark.parametrize("package", ["", "org.apache.kafka.tools.api."])

@@ -23,6 +23,7 @@ from cli_runs import BATCH, DAMAGED_BATCH, NAME
 from kdump.checks.segment import CheckOptions
 from kdump.checks.summary import SegmentSummary
 from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.engine.partitioncheck import PartitionCheck
 from kdump.engine.verify import Verification
 from kdump.kafka.recover import Outcome
 from kdump.log.metered import MeteredSource
@@ -44,6 +45,10 @@ sys.stdin.read()
 """
 
 Verified = tuple[list[Finding], list[SegmentSummary]]
+
+
+def checking(options: CheckOptions | None = None, **arguments: Any) -> Verification:
+    return Verification(PartitionCheck(options, **arguments).segments)
 
 
 def verified(path: str | Path, verification: Verification | None = None) -> Verified:
@@ -87,7 +92,7 @@ def test_captures_are_clean(captures: Captures, name: str, options: CheckOptions
     assert paths
     summaries = []
     for path in paths:
-        findings, found = verified(path, Verification(options))
+        findings, found = verified(path, checking(options))
         assert alarming(findings) == []
         summaries += found
     assert [summary.path for summary in summaries] == logs or paths
@@ -183,21 +188,21 @@ def test_quick_decodes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         raise AssertionError("something is decompressed")
 
     monkeypatch.setattr("kdump.wire.compression.decompress", decompress)
-    assert alarming(verified(path, Verification(QUICK))[0]) == []
+    assert alarming(verified(path, checking(QUICK))[0]) == []
 
 
 def test_quick_reads_every_byte_once() -> None:
     path = str(SEGMENTS / "v2-txn-0" / NAME)
     counts: list[int] = []
-    verified(path, Verification(QUICK, opened=lambda name: CountingSource(name, counts.append)))
+    verified(path, checking(QUICK, opened=lambda name: CountingSource(name, counts.append)))
     assert sum(counts) == os.path.getsize(path)
 
 
 def test_limit(tmp_path: Path) -> None:
     path = written(tmp_path, v2_batch(plain_rows(3, 1000), codec=GZIP))
     assert alarming(verified(path)[0]) == []
-    assert errors(verified(path, Verification(CheckOptions(limit=2000)))[0]) == [Codes.PAYLOAD_TOO_LARGE]
-    assert alarming(verified(path, Verification(CheckOptions(deep=False, limit=2000)))[0]) == []
+    assert errors(verified(path, checking(CheckOptions(limit=2000)))[0]) == [Codes.PAYLOAD_TOO_LARGE]
+    assert alarming(verified(path, checking(CheckOptions(deep=False, limit=2000)))[0]) == []
 
 
 # --- PATHs ---
@@ -334,7 +339,7 @@ def test_progress() -> None:
     seen: list[tuple[str, int, int | None]] = []
     path = str(SEGMENTS / "v1-gzip-0" / NAME)
     opened = partial(metered, progress=lambda *step: seen.append(step))
-    verified(path, Verification(opened=opened))
+    verified(path, checking(opened=opened))
     size = os.path.getsize(path)
     assert (path, size, size) in seen
     assert {(name, total) for name, _, total in seen} == {(path, size)}

@@ -107,7 +107,7 @@ def test_null_where_none_may_be() -> None:
 
 
 def test_more_elements_than_bytes() -> None:
-    with pytest.raises(DamageError, match="elements of voters"):
+    with pytest.raises(DamageError, match="a collection of size 65534, but there are only"):
         kraft(control.LEADER_CHANGE, struct.pack(">hi", 0, 3) + b"\xff\xff\x03")
 
 

@@ -23,7 +23,8 @@ RANKS = [
     {"mend", "convert", "stats"},
     {"writers"},
     {"engine"},
-    {"spark", "cli"},
+    {"spark"},
+    {"cli"},
 ]
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
 

@@ -21,7 +21,7 @@ from test_fast_quoting import bytes_of, csv_field, csv_line, dumps, json_value
 from kdump.fast.blocks import BatchBlock, BlockReader
 from kdump.format.batch import CODEC_NAMES, BatchHeader, increment_sequence, parse_header, wrap_int64
 from kdump.scan.outcomes import STATES
-from kdump.scan.printing import Run
+from kdump.scan.printing import Run, TextBytes
 from kdump.tables import BATCH, RECORD, RECORD_METADATA
 from kdump.writers import columnrows
 from kdump.writers.columnrows import batch_rows, record_runs
@@ -202,8 +202,8 @@ def some_of(names: tuple[str, ...]) -> st.SearchStrategy[tuple[str, ...]]:
 RECORD_FIELDS = some_of(RECORD.names) | some_of(RECORD_METADATA.names)
 
 
-def text_of(runs: Sequence[Run]) -> str:
-    return b"".join(run.text for run in runs if run.text is not None).decode()
+def text_of(runs: Sequence[Run[TextBytes]]) -> str:
+    return b"".join(run.rows for run in runs if run.rows is not None).decode()
 
 
 @pytest.fixture(params=[(4096, 1 << 20), (2, 1 << 20), (4096, 1)], ids=["blocks", "two-rows", "one-byte"])
@@ -229,11 +229,11 @@ def test_record_runs(
     for run in runs:
         assert run.first in (shown_at, shown_at - 1)
         assert run.first < run.last
-        assert {each.is_shown for each in batches[run.first : run.last]} == {run.text is not None}
+        assert {each.is_shown for each in batches[run.first : run.last]} == {run.rows is not None}
         shown_at = run.last
     assert shown_at == len(batches)
     left_out = [number for number, each in enumerate(batches) if not each.is_shown]
-    assert [n for run in runs if run.text is None for n in range(run.first, run.last)] == left_out
+    assert [n for run in runs if run.rows is None for n in range(run.first, run.last)] == left_out
 
 
 @settings(deadline=None)

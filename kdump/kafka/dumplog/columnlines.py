@@ -28,6 +28,10 @@ from kdump.format.batch import (
     LOG_OVERHEAD,
     TRANSACTIONAL,
 )
+from kdump.kafka.decodedcolumns import contents_of, json_groups, merged
+from kdump.kafka.dumplog.decoders import DELETED, ContentsDecoder, TextDecoding
+from kdump.kafka.dumplog.lines import contents_text
+from kdump.payloads.decoded import PayloadError
 
 _BLOCK_ROWS: Final = 8192
 """Record lines assembled at a time."""
@@ -43,6 +47,8 @@ class RecordTextOptions:
     """False: ``--skip-record-metadata``."""
     contents: bool = False
     """True: ``--print-data-log``, keys and payloads as UTF-8 text."""
+    decoding: TextDecoding | None = None
+    """Given: keys and payloads are what it makes of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +127,7 @@ def dump_runs(
     ``arena`` and ``columns`` as for :func:`kdump.fast.records.decode_records`; ``headers``, ``batches``: a row a batch.
     Every batch is in exactly one run. A text is about half a megabyte to a few, or a batch if that is larger.
     """
-    is_control = headers["attributes"] & CONTROL != 0
-    refused = ~columns.accepted | is_control
+    refused = ~columns.accepted | left_to_scalar(columns, headers, options)
     is_empty = ~refused & (columns.row_count == 0)
     kind = np.where(refused, 0, np.where(is_empty, 1, 2))
     lines = _RecordLines(arena, columns, headers, options)
@@ -136,6 +141,7 @@ def dump_runs(
                 case 1:
                     yield TextRun(begin, end, batches.data[batches.bounds[begin] : batches.bounds[end]])
                 case _:
+                    lines.report(begin, end)
                     yield TextRun(begin, end, text.data[text.bounds[begin - first] : text.bounds[end - first]])
 
 
@@ -143,7 +149,7 @@ def record_lines(
     arena: NDArray[np.uint8], columns: RecordColumns, headers: NDArray[np.void], options: RecordTextOptions
 ) -> list[bytes | None]:
     """The record lines of each batch, without the batch lines; None where the scalar path must print them."""
-    printable = columns.accepted & (headers["attributes"] & CONTROL == 0)
+    printable = columns.accepted & ~left_to_scalar(columns, headers, options)
     lines = _RecordLines(arena, columns, headers, options)
     pieces: list[bytes | None] = []
     for first, last in _blocks(columns.row_count):
@@ -151,6 +157,16 @@ def record_lines(
     for batch in np.flatnonzero(~printable).tolist():
         pieces[batch] = None
     return pieces
+
+
+def left_to_scalar(
+    columns: RecordColumns | None, headers: NDArray[np.void], options: RecordTextOptions
+) -> NDArray[np.bool_]:
+    """Batches with records that have no columns of text; shape (batches,)."""
+    left: NDArray[np.bool_] = headers["attributes"] & CONTROL != 0
+    if columns is not None and options.decoding is not None and options.decoding.decoder.coordinator is not None:
+        left[columns.batch[columns.key_size < 0]] = True
+    return left
 
 
 def _blocks(row_count: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
@@ -177,6 +193,8 @@ class _RecordLines:
         self._arena = arena
         self._records = columns
         self._options = options
+        self._problems: list[tuple[int, int, PayloadError]] = []
+        self._left_to_scalar = left_to_scalar(columns, headers, options)
         self._header_bounds = np.zeros(columns.batch.size + 1, np.int64)
         np.cumsum(columns.header_count, out=self._header_bounds[1:])
         self._base_offset = native_column(headers, "base_offset")
@@ -194,6 +212,7 @@ class _RecordLines:
         rows) comes its line from there.
         """
         records = self._records
+        self._problems.clear()
         first_row = records.first_row[first:last]
         first_record = int(first_row[0])
         row_bounds = np.append(
@@ -212,6 +231,12 @@ class _RecordLines:
         columns.append(Literal(b"\n"))
         lines = assemble(columns, count)
         return _as_java_prints(RaggedText(lines.data, lines.bounds[row_bounds]))
+
+    def report(self, first: int, last: int) -> None:
+        """Say what does not decode of batches ``first`` to ``last`` (exclusive), whose text is about to be written."""
+        for batch, offset, problem in self._problems:
+            if first <= batch < last and self._options.decoding is not None:
+                self._options.decoding.report(offset, problem)
 
     def _metadata(self, rows: slice) -> list[Column]:
         records = self._records
@@ -254,6 +279,8 @@ class _RecordLines:
     def _contents(self, rows: slice) -> list[Column]:
         if not self._options.contents:
             return []
+        if self._options.decoding is not None:
+            return self._decoded(rows, self._options.decoding.decoder)
         records = self._records
         key_size, value_size = records.key_size[rows], records.value_size[rows]
         # Without the metadata a line that shows something begins with the bar, one that shows nothing is empty.
@@ -265,6 +292,36 @@ class _RecordLines:
             Choice(value_size >= 0, (b"", b" payload: ")),
             Bytes(self._arena, records.value_start[rows], value_size),
         ]
+
+    def _decoded(self, rows: slice, decoder: ContentsDecoder) -> list[Column]:
+        records = self._records
+        contents = contents_of(self._arena, records, rows)
+        parts: list[tuple[NDArray[np.intp], RaggedText]] = []
+        is_left = np.ones(contents.key_size.size, np.bool_)
+        for group in json_groups(decoder.coordinator, contents) if decoder.coordinator is not None else ():
+            payload = [Literal(DELETED.encode())] if group.value is None else group.value
+            columns = [Literal(b" key: "), *group.key, Literal(b" payload: "), *payload]
+            if group.rows.size == is_left.size:
+                return [*self._bar(), *columns]
+            parts.append((group.rows, assemble(columns, group.rows.size)))
+            is_left[group.rows] = False
+        # What is printed one by one is complained of there.
+        left = np.flatnonzero(is_left & ~self._left_to_scalar[records.batch[rows]])
+        if left.size:
+            batch = records.batch[rows][left]
+            offset = self._base_offset.take(batch) + records.offset_delta[rows][left]
+            texts = []
+            for number, *record in zip(batch.tolist(), offset.tolist(), *contents.part(left).pairs(), strict=True):
+                made = decoder.contents(*record)
+                self._problems += [(number, record[0], problem) for problem in made.problems]
+                texts.append(contents_text(made).encode())
+            parts.append((left, RaggedText.join(texts)))
+        text = merged(is_left.size, parts)
+        return [*self._bar(), Bytes(text.data, text.bounds[:-1], np.diff(text.bounds))]
+
+    def _bar(self) -> list[Column]:
+        """What a line without metadata begins with."""
+        return [] if self._options.metadata else [Literal(b"|")]
 
 
 def _prefix(batches: RaggedText, shown: NDArray[np.intp], at_row: NDArray[np.int64], count: int) -> Bytes:

@@ -7,6 +7,7 @@ raises: where the Java tool aborts in the middle of a line, nothing of it is pri
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from kdump.codes import Codes, DamageError
 from kdump.format import control
@@ -26,6 +27,9 @@ from kdump.format.record import Record
 from kdump.kafka.dumplog.options import DumpOptions
 from kdump.kafka.message_json import known_version, message_json
 from kdump.wire.utf8 import decode_utf8
+
+if TYPE_CHECKING:
+    from kdump.kafka.dumplog.decoders import Contents, TextDecoding
 
 _INT64 = 2**63
 _CREATE_TIME = "CreateTime"
@@ -82,23 +86,27 @@ def legacy_batch_line(entry: Message, position: int, is_valid: bool) -> str:
     )
 
 
-def record_line(header: BatchHeader, item: Record, options: DumpOptions) -> str:
-    """A record of a v2 batch. DamageError where the Java tool stops."""
+def record_line(header: BatchHeader, item: Record, options: DumpOptions, decoding: TextDecoding | None = None) -> str:
+    """A record of a v2 batch; ``decoding``: of keys and values. DamageError where the Java tool stops."""
     line = "" if options.skip_record_metadata else _record_metadata(item, _timestamp_type(header))
     if not header.is_control:
-        line = _with_contents(line, item.key, item.value, options)
+        if options.print_data_log:
+            line = _with_contents(line, _contents(item.offset, item.key, item.value, options, decoding), options)
     elif not options.skip_record_metadata:
         line += control_text(item.key, item.value)
     return line + "\n"
 
 
-def legacy_record_line(entry: Message, item: LegacyRecord, is_valid: bool, options: DumpOptions) -> str:
+def legacy_record_line(
+    entry: Message, item: LegacyRecord, is_valid: bool, options: DumpOptions, decoding: TextDecoding | None = None
+) -> str:
     """A record of a legacy entry; ``is_valid``: its own CRC holds. DamageError where the Java tool stops."""
     line = ""
     if not options.skip_record_metadata:
         line = _legacy_metadata(item, _legacy_timestamp_type(entry), is_valid)
     if options.print_data_log:
-        line = _with_contents(line, item.message.key(), item.message.value(), options)
+        contents = _contents(item.offset, item.message.key(), item.message.value(), options, decoding)
+        line = _with_contents(line, contents, options)
     return line + "\n"
 
 
@@ -120,15 +128,23 @@ def _legacy_metadata(item: LegacyRecord, timestamp_type: str, is_valid: bool) ->
     )
 
 
-def _with_contents(line: str, key: bytes | None, value: bytes | None, options: DumpOptions) -> str:
-    if not options.print_data_log:
-        return line
-    contents = "" if key is None else f" key: {options.key_decoder(key)}"
-    if value is not None:
-        contents += f" payload: {options.value_decoder(value)}"
-    if contents and options.skip_record_metadata:
-        line = "|"
-    return line + contents
+def _contents(
+    offset: int, key: bytes | None, value: bytes | None, options: DumpOptions, decoding: TextDecoding | None
+) -> str:
+    if decoding is not None:
+        return contents_text(decoding.contents(offset, key, value))
+    text = "" if key is None else f" key: {options.key_decoder(key)}"
+    return text if value is None else f"{text} payload: {options.value_decoder(value)}"
+
+
+def _with_contents(line: str, contents: str, options: DumpOptions) -> str:
+    return (f"|{contents}" if contents else "") if options.skip_record_metadata else line + contents
+
+
+def contents_text(contents: Contents) -> str:
+    """Key and payload behind their words."""
+    text = "" if contents.key is None else f" key: {contents.key}"
+    return text if contents.payload is None else f"{text} payload: {contents.payload}"
 
 
 def control_text(key: bytes | None, value: bytes | None) -> str:

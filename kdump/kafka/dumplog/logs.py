@@ -6,6 +6,7 @@ Source: shared/spec/dump-output.md sections 4, 5 and 9.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from kdump.codes import Finding
 from kdump.format.batch import LENGTH_OFFSET
@@ -14,11 +15,14 @@ from kdump.kafka.dumplog.options import MAX_BYTES, DumpOptions
 from kdump.kafka.dumplog.printer import TextPrinter
 from kdump.log.source import Source
 from kdump.log.walk import Chunk
-from kdump.scan.printing import Emit, Printer
+from kdump.scan.printing import Emit, Printer, TextBytes
 from kdump.scan.redacted import RedactingPrinter
 from kdump.scan.run import Reporter
 from kdump.scan.selection import RowBudget
 from kdump.scan.view import LogView, ViewOptions
+
+if TYPE_CHECKING:
+    from kdump.kafka.dumplog.decoders import TextDecoding
 
 
 class LogDump:
@@ -33,6 +37,7 @@ class LogDump:
         budget: how many lines of the view are shown.
         reporter: takes how the log is read, where that is not as asked, and how far.
         on_finding: with ``--resync``, takes what was skipped.
+        decoding: of keys and values.
 
     After ``run``: ``damaged`` (an invalid CRC or trailing bytes were shown), ``continuity`` (the record offsets seen,
     when records are shown), ``bytes_read`` and ``is_columnar`` (which decoder printed it).
@@ -49,12 +54,13 @@ class LogDump:
         budget: RowBudget | None = None,
         reporter: Reporter | None = None,
         on_finding: Callable[[Finding], None] | None = None,
+        decoding: TextDecoding | None = None,
     ) -> None:
         self._name = name
         self._emit = emit
         self._heading = heading
         self.continuity = OffsetContinuity()
-        printer: Printer = TextPrinter(options)
+        printer: Printer[str, TextBytes] = TextPrinter(options, decoding)
         if options.secret is not None:
             printer = RedactingPrinter(printer, options.secret)
         self._view = LogView(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kdump.codes import Codes, DamageError
+from kdump.payloads.choice import DecoderChoice
 from kdump.scan.selection import Selection
 from kdump.scan.view import DecodePath
 from kdump.wire.checksum import crc32c
@@ -35,7 +36,7 @@ def _default_decoder(data: bytes) -> str:
     return f"[B@{crc32c(data):x}"
 
 
-DECODERS: Final[dict[str, Decoder]] = {
+DECODER_CLASSES: Final[dict[str, Decoder]] = {
     "StringDecoder": decode_utf8,
     "IntegerDecoder": _integer_decoder(4),
     "LongDecoder": _integer_decoder(8),
@@ -67,6 +68,8 @@ class DumpOptions:
     seek: bool = True
     secret: bytes | None = None
     """Given: keys and values are replaced by hashes keyed with it."""
+    decoding: DecoderChoice = field(default_factory=DecoderChoice)
+    """How keys and values are decoded, where not by a decoder class."""
 
     @property
     def records(self) -> bool:

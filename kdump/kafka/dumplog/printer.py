@@ -10,17 +10,22 @@ from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka.dumplog import lines
 from kdump.kafka.dumplog.options import DumpOptions
-from kdump.scan.printing import BlockPrinter, Run
+from kdump.scan.printing import BlockPrinter, Run, TextBytes, TextRows
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from kdump.fast.blocks import BatchBlock
+    from kdump.kafka.dumplog.decoders import TextDecoding
 
 
-class TextPrinter:
+class TextPrinter(TextRows):
     """Lines of DumpLogSegments: a line a batch and, in a view of records, below it a line a record."""
 
-    def __init__(self, options: DumpOptions) -> None:
+    def __init__(self, options: DumpOptions, decoding: TextDecoding | None = None) -> None:
         self._options = options
+        self._decoding = decoding
 
     def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
         """See Printer."""
@@ -28,7 +33,7 @@ class TextPrinter:
 
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
         """See Printer."""
-        return lines.record_line(header, record, self._options)
+        return lines.record_line(header, record, self._options, self._decoding)
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> str:
         """See Printer."""
@@ -36,26 +41,35 @@ class TextPrinter:
 
     def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
         """See Printer."""
-        return lines.legacy_record_line(entry, record, is_valid, self._options)
+        return lines.legacy_record_line(entry, record, is_valid, self._options, self._decoding)
 
-    def columns(self) -> BlockPrinter | None:
-        """None where a decoder class is to be called for every key or value."""
-        return _TextColumns(self._options) if self._options.prints_text else None
+    def columns(self) -> BlockPrinter[TextBytes] | None:
+        """None where a decoder class, or one of kdump's own, is to be called for every key or value."""
+        if self._decoding is not None and not self._decoding.decoder.in_columns:
+            return None
+        # The decoder of an internal topic goes before the decoder classes.
+        return _TextColumns(self._options, self._decoding) if self._decoding or self._options.prints_text else None
 
 
 class _TextColumns:
-    def __init__(self, options: DumpOptions) -> None:
+    def __init__(self, options: DumpOptions, decoding: TextDecoding | None) -> None:
         from kdump.kafka.dumplog.columnlines import RecordTextOptions
 
-        self._options = RecordTextOptions(metadata=not options.skip_record_metadata, contents=options.print_data_log)
+        self._options = RecordTextOptions(not options.skip_record_metadata, options.print_data_log, decoding)
 
-    def batches(self, block: BatchBlock) -> memoryview:
+    def batches(self, block: BatchBlock) -> TextBytes:
         """See BlockPrinter."""
         from kdump.kafka.dumplog.columnlines import batch_text
 
         return batch_text(block.headers, block.position, block.is_valid).data.data
 
-    def records(self, block: BatchBlock) -> Iterator[Run]:
+    def leaves(self, block: BatchBlock) -> NDArray[np.bool_]:
+        """See BlockPrinter."""
+        from kdump.kafka.dumplog.columnlines import left_to_scalar
+
+        return left_to_scalar(block.records, block.headers, self._options)
+
+    def records(self, block: BatchBlock) -> Iterator[Run[TextBytes]]:
         """See BlockPrinter."""
         from kdump.kafka.dumplog.columnlines import batch_text, dump_runs
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from kdump.kafka.java import hash_map_order
+from kdump.log.names import is_uri
 
 _Found = TypeVar("_Found")
 _Pairs = list[tuple[int, int]]
@@ -77,5 +78,5 @@ def _in_order(found: Mapping[str, _Found]) -> Iterator[tuple[str, _Found]]:
 
 
 def _absolute(path: str) -> str:
-    """The working directory in front, nothing else changed (``File.getAbsolutePath``)."""
-    return path if path.startswith("/") else f"{os.getcwd()}/{path}"
+    """The working directory in front, nothing else changed (``File.getAbsolutePath``); a URI is absolute."""
+    return path if path.startswith("/") or is_uri(path) else f"{os.getcwd()}/{path}"

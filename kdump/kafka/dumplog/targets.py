@@ -10,11 +10,15 @@ from kdump.scan.target import Target
 
 
 def target_by_java_name(name: str) -> Target | None:
-    """The file a name of ``--files`` stands for; None where the Java tool says ``Ignoring unknown file``."""
-    file_name = PurePosixPath(normalize_path(name)).name
+    """The file a name of ``--files`` stands for; None where the Java tool says ``Ignoring unknown file``.
+
+    It is always one of this machine: to the Java tool ``s3://b/0.log`` is a file in the directory ``s3:``.
+    """
+    path = normalize_path(name)
+    file_name = PurePosixPath(path).name
     dot = file_name.rfind(".")
     try:
         kind = Kind(file_name[dot:] if dot >= 0 else "")
     except ValueError:
         return None
-    return Target(name, kind, parse_long(file_name.partition(".")[0]), may_be_missing=kind is Kind.TXN_INDEX)
+    return Target(path, kind, parse_long(file_name.partition(".")[0]), may_be_missing=kind is Kind.TXN_INDEX)

@@ -5,11 +5,11 @@ Source: shared/spec/dump-output.md sections 3, 8 and 10.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.format.index import AbortedTxn, parse_txn_index
@@ -19,12 +19,16 @@ from kdump.kafka.dumplog.logs import LogDump
 from kdump.kafka.dumplog.options import DumpOptions
 from kdump.kafka.dumplog.reports import Reports
 from kdump.kafka.java import normalize_path, parse_int, parse_long
-from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, sibling
+from kdump.log import files
+from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, is_uri, sibling
 from kdump.log.source import Source, open_source, read_whole
 from kdump.scan.printing import Emit
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
 from kdump.scan.target import Target
+
+if TYPE_CHECKING:
+    from kdump.kafka.dumplog.decoders import TextDecoding
 
 _LINES_AT_A_TIME = 4096
 _NAME_OFFSET_SIZE = 20
@@ -63,7 +67,7 @@ class DumpTool(FileRun):
         if self._budget.is_spent:
             return
         self._held = ""
-        self._heading(f"Dumping {normalize_path(target.path)}\n")
+        self._heading(f"Dumping {_displayed(target)}\n")
         with self.file(target.path):
             _KINDS[target.kind](self, target)
 
@@ -128,6 +132,7 @@ class DumpTool(FileRun):
                 budget=self._budget,
                 reporter=self.reporter,
                 on_finding=lambda finding: self.skip(target.path, finding),
+                decoding=self._decoding(target),
             )
             try:
                 log.run()
@@ -137,8 +142,17 @@ class DumpTool(FileRun):
                 self.stop(error, source)
             finally:
                 self.note_read(target.path, log)
+                self.sum_up_undecoded(target.path)
                 self.damaged |= log.damaged
                 self._reports.non_consecutive(target.path, log.continuity.reported(target.base_offset))
+
+    def _decoding(self, target: Target) -> TextDecoding | None:
+        decoder = self._options.decoding.decoder(target.topic)
+        if decoder is None:
+            return None
+        from kdump.kafka.dumplog.decoders import TextDecoding, contents_decoder  # not needed by a plain dump
+
+        return TextDecoding(contents_decoder(decoder), self.note_undecoded)
 
     def _dump_offset_index(self, target: Target) -> None:
         with self._index_file(target) as index:
@@ -153,7 +167,7 @@ class DumpTool(FileRun):
         base_offset = _number(target)
         # Opened to tell a missing file from a missing log before anything is printed.
         with open_source(target.path), _open_sibling(target, Kind.LOG) as log:
-            yield IndexFile(target.path, normalize_path(target.path), base_offset, log)
+            yield IndexFile(target.path, _displayed(target), base_offset, log)
 
     def _dump_txn_index(self, target: Target) -> None:
         _number(target)
@@ -187,8 +201,13 @@ _KINDS: dict[Kind, Callable[[DumpTool, Target], None]] = {
 }
 
 
+def _displayed(target: Target) -> str:
+    """What a file is called on stdout."""
+    return target.path if is_uri(target.path) else normalize_path(target.path)
+
+
 def _number(target: Target) -> int:
-    if target.base_offset is None and not os.path.lexists(target.path):
+    if target.base_offset is None and not files.exists(target.path):
         raise KdumpError(Codes.MISSING, "no such file or directory")
     if target.base_offset is None:
         raise KdumpError(Codes.NAME, "the file name holds no offset (text before its first dot)")

@@ -1,0 +1,78 @@
+"""``--group`` and ``--transactional-id``: which files are read, and what is said of the partition."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from kdump.kafka.coordinators import DEFAULT_PARTITIONS, Coordinated, group, transactional_id
+from kdump.log.names import partition_of_file
+from kdump.scan.target import Target
+
+
+def coordinated(given: Mapping[str, Any]) -> Coordinated | None:
+    """What is asked for; UsageError for both, and for ``--partitions`` with neither."""
+    if given["group"] is not None and given["transactional_id"] is not None:
+        raise click.UsageError("--group and --transactional-id exclude each other")
+    if given["group"] is not None:
+        return group(given["group"])
+    if given["transactional_id"] is not None:
+        return transactional_id(given["transactional_id"])
+    if given["partitions"] is not None:
+        raise click.UsageError("--partitions goes with --group or --transactional-id")
+    return None
+
+
+class PartitionFinder:
+    """Knows the partition of a group or transactional id, or learns it from where its records are.
+
+    Args:
+        wanted: the group or transactional id.
+        partitions: how many the topic has; None: not known.
+    """
+
+    def __init__(self, wanted: Coordinated, partitions: int | None) -> None:
+        self._wanted = wanted
+        self._partitions = partitions
+        self._found: set[int] = set()
+        self._least = 1
+
+    def wants(self, target: Target, named: Sequence[str]) -> bool:
+        """A file may hold records of it; ``named``: files and partition directories that are read all the same."""
+        if target.path in named or os.path.dirname(target.path) in map(os.path.normpath, named):
+            return True
+        topic, partition = partition_of_file(target.path) or (None, -1)
+        if topic != self._wanted.topic:
+            return False
+        return self._partitions is None or partition == self._wanted.partition(self._partitions)
+
+    def see(self, target: Target, *, has_records: bool) -> None:
+        """A file was read."""
+        topic, partition = partition_of_file(target.path) or (None, -1)
+        if topic == self._wanted.topic:
+            self._least = max(self._least, partition + 1)
+            if has_records:
+                self._found.add(partition)
+
+    def notes(self) -> Iterator[str]:
+        """Which partition it is, for standard error."""
+        wanted, partitions = self._wanted, self._partitions
+        what = f"{wanted.kind} '{wanted.name}'"
+        if partitions is not None:
+            yield f"{what} belongs to {wanted.topic}-{wanted.partition(partitions)} of {partitions} partitions"
+        elif not self._found:
+            likely = max(DEFAULT_PARTITIONS, self._least)
+            home = f"{wanted.topic}-{wanted.partition(likely)}"
+            yield f"{what} belongs to {home} if the topic has {likely} partitions (--partitions says how many)"
+        if not self._found:
+            yield f"{what}: no records found"
+        for partition in sorted(self._found):
+            count = wanted.likely_partitions(partition, self._least)
+            if partitions is None:
+                fits = "not put it" if count is None else f"put it if the topic has {count} partitions"
+                yield f"{what} is in {wanted.topic}-{partition}, where its hash would {fits}"
+            elif partition != wanted.partition(partitions):
+                yield f"{what} has records in {wanted.topic}-{partition}"

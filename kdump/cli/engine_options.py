@@ -1,0 +1,119 @@
+"""``--engine``, ``--master`` and ``--conf``: where directory-sized jobs run.
+
+Source: shared/design.md, "Two engines".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from kdump.codes import Codes, KdumpError
+from kdump.log import files
+from kdump.log.lock import is_held
+from kdump.log.partition import segment_files
+
+if TYPE_CHECKING:
+    from kdump.spark.session import Session
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+MOST_LOCAL_SEGMENTS: Final = 64
+"""More are work for Spark, where it is installed."""
+
+
+class _Setting(click.ParamType[tuple[str, str]]):
+    """``K=V``."""
+
+    name = "setting"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """(K, V)."""
+        name, equals, setting = str(value).partition("=")
+        if not equals or not name:
+            self.fail(f"'{value}' is not of the form K=V", param, ctx)
+        return name, setting
+
+
+def engine_options(function: _Function) -> _Function:
+    """The three options; the function takes them as ``engine``, ``master`` and ``conf``."""
+    for option in (
+        click.option(
+            "--conf", multiple=True, type=_Setting(), metavar="K=V", help="A setting of Spark; may be repeated."
+        ),
+        click.option(
+            "--master",
+            metavar="URL",
+            help="Run on this Spark cluster: local[N], spark://..., yarn, k8s://..., sc://...",
+        ),
+        click.option(
+            "--engine",
+            type=click.Choice(["auto", "local", "spark"]),
+            default="auto",
+            help=f"auto (default): Spark with --master or for more than {MOST_LOCAL_SEGMENTS} segments, "
+            "if it is installed and no broker runs here.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def session(
+    given: Mapping[str, Any], paths: Sequence[str], note: Callable[[str], None], *, cannot: Mapping[str, Any]
+) -> Session | None:
+    """The Spark session to run in; None: in this process.
+
+    Args:
+        given: the command's options.
+        paths: what it is to work on.
+        note: takes the choice and its reason, unless it goes without saying.
+        cannot: options (name and value) that only this process can serve, when their value is true.
+
+    Raises:
+        KdumpError: Spark was asked for and is not installed, or does not start.
+        click.UsageError: options that exclude each other.
+    """
+    engine, master = given["engine"], given["master"]
+    local_only = next((name for name, value in cannot.items() if value), None)
+    if engine == "local" and (master or given["conf"]):
+        raise click.UsageError("--master and --conf go with Spark, not with --engine local")
+    if local_only is not None and (engine == "spark" or master):
+        raise click.UsageError(f"{local_only} goes with --engine local only")
+    if engine == "local" or local_only is not None:
+        return None
+    reason = "--engine spark" if engine == "spark" else "--master" if master else _many_segments(paths)
+    if reason is None:
+        return None
+    if engine == "auto" and not master and any(map(_is_live, paths)):
+        note(f"engine: local, because a broker runs here ({reason})")
+        return None
+    from kdump.spark.session import session as make_session
+    from kdump.spark.session import why_not
+
+    missing = why_not()
+    if missing is not None:
+        if engine == "spark":
+            raise KdumpError(Codes.UNREADABLE, missing)
+        note(f"engine: local ({reason}). {missing}")
+        return None
+    note(f"engine: spark, {master or 'local[*]'} ({reason})")
+    return make_session(master, dict(given["conf"]))
+
+
+def _many_segments(paths: Sequence[str]) -> str | None:
+    count = 0
+    for path in paths:
+        if files.is_directory(path):
+            count += sum(1 for _ in segment_files(path, lambda error: None))
+        else:
+            count += 1
+    return f"{count} segments" if count > MOST_LOCAL_SEGMENTS else None
+
+
+def _is_live(path: str) -> bool:
+    """A broker holds the log directory that ``path`` is, or is in."""
+    whole = files.absolute(path)
+    return any(is_held(place) for place in (whole, os.path.dirname(whole), os.path.dirname(os.path.dirname(whole))))

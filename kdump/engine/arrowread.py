@@ -1,0 +1,104 @@
+"""Splits as Arrow record batches of records or batches, damage included."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+import pyarrow as pa
+
+from kdump.codes import Codes, DamageError, Finding, KdumpError
+from kdump.engine.splits import Split, Wanted
+from kdump.scan.selection import Range, Selection
+from kdump.scan.transactions import TransactionReader
+from kdump.scan.view import DecodePath, LogView, ViewOptions
+from kdump.tables import RECORD, Table
+from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.writers.arrow import ArrowPrinter, ArrowRows, in_order, row_batch
+
+
+class Mode(Enum):
+    """What is done about damage; the names are those of Spark's file sources."""
+
+    PERMISSIVE = "PERMISSIVE"
+    """Rows of damaged batches are there and say so in ``problem``; what has no rows is gone past."""
+    DROPMALFORMED = "DROPMALFORMED"
+    """Only sound rows."""
+    FAILFAST = "FAILFAST"
+    """The first damage ends the job, with the file and the position."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowOptions:
+    """What is read and how."""
+
+    table: Table
+    """BATCH or RECORD."""
+    schema: pa.Schema
+    """Some columns of ``writers.arrow.arrow_schema(table)``."""
+    wanted: Wanted = field(default_factory=Wanted)
+    times: Range = field(default_factory=Range)
+    """Milliseconds."""
+    mode: Mode = Mode.PERMISSIVE
+    max_decompressed_size: int = DEFAULT_LIMIT
+
+
+def read_splits(splits: Sequence[Split], options: ArrowOptions) -> Iterator[pa.RecordBatch]:
+    """The rows of what the splits own, in file order.
+
+    Raises:
+        KdumpError: with FAILFAST, what is damaged or cannot be read.
+    """
+    transactions = TransactionReader()
+    for split in splits:
+        try:
+            yield from _read(split, options, transactions)
+        except KdumpError as error:
+            located = error.located(split.log.path)
+            if options.mode is Mode.FAILFAST:
+                raise located from None
+            print(f"kdump: {located}", file=sys.stderr)
+            if options.mode is Mode.PERMISSIVE and "problem" in options.schema.names:
+                row = {**split.log.context.columns(), "type": options.table.type, "problem": str(located)}
+                yield row_batch([row], options.schema)
+
+
+def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) -> Iterator[pa.RecordBatch]:
+    log, mode = split.log, options.mode
+
+    def on_malformed(position: int, what: str) -> bool:
+        if mode is Mode.FAILFAST:
+            raise DamageError(Codes.BATCH_CRC, what, path=log.path, position=position)
+        return mode is Mode.PERMISSIVE
+
+    def on_finding(finding: Finding) -> None:
+        if mode is Mode.FAILFAST:
+            raise DamageError(finding.code, finding.message, path=log.path, position=finding.position)
+
+    parts: list[ArrowRows] = []
+    with split.open() as source:
+        view = LogView(
+            source,
+            ArrowPrinter(
+                options.table,
+                options.schema,
+                log.context,
+                transactions=lambda: transactions.of(log.path),
+                on_malformed=on_malformed,
+            ),
+            parts.append,
+            ViewOptions(
+                with_records=options.table.type == RECORD.type,
+                selection=Selection(offsets=options.wanted.offsets_of(log.context), times=options.times),
+                max_decompressed_size=options.max_decompressed_size,
+                path=DecodePath.COLUMNAR,
+                resync=True,
+                extent=split.extent(source),
+            ),
+            on_finding=on_finding,
+        )
+        for _ in view.steps():
+            yield from in_order(parts, options.schema)
+            parts.clear()

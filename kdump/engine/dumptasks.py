@@ -1,0 +1,130 @@
+"""Structured dumps of many logs, in pieces that can be made apart and put together again in order.
+
+A log is not cut here: without ``--resync`` its dump ends at the first damage.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from kdump.codes import KdumpError
+from kdump.engine.rowdump import RowDump, RowOptions
+from kdump.engine.splits import OPEN_COST, SPLIT_BYTES
+from kdump.log import files
+from kdump.scan.printing import Emit
+from kdump.scan.run import FileRun, Reporter
+from kdump.scan.target import target_by_path
+
+_PIECE_BYTES: Final = 1 << 20
+
+
+class PieceKind(IntEnum):
+    """What a piece is."""
+
+    ROWS = 0
+    """Output."""
+    ERROR = 1
+    """A pickled KdumpError."""
+    NOTE = 2
+    """A line for standard error."""
+    STATUS = 3
+    """A pickled pair: the run met damage, or something unreadable."""
+
+
+class DumpPiece(NamedTuple):
+    """A part of what a task gave, in its order."""
+
+    kind: PieceKind
+    data: bytes
+
+
+class DumpTask(NamedTuple):
+    """Logs that are dumped one after the other; ``is_first``: nothing comes before them."""
+
+    paths: tuple[str, ...]
+    is_first: bool
+
+
+def plan_dump(paths: Iterable[str], *, task_bytes: int = SPLIT_BYTES) -> list[DumpTask]:
+    """Logs in their order, put together until a task has ``task_bytes``."""
+    tasks: list[list[str]] = []
+    room = 0
+    for path in paths:
+        try:
+            size = files.size(path) + OPEN_COST
+        except KdumpError:
+            # Opening it will say what is wrong.
+            size = OPEN_COST
+        if not tasks or size > room:
+            tasks.append([])
+            room = task_bytes
+        tasks[-1].append(path)
+        room -= size
+    return [DumpTask(tuple(task), not number) for number, task in enumerate(tasks)]
+
+
+def dump_task(task: DumpTask, options: RowOptions, *, verbose: bool = False) -> Iterator[DumpPiece]:
+    """The pieces of a task as they are made."""
+    pieces: list[DumpPiece] = []
+    held = bytearray()
+
+    def flush() -> None:
+        if held:
+            pieces.append(DumpPiece(PieceKind.ROWS, bytes(held)))
+            held.clear()
+
+    def show_error(error: KdumpError) -> None:
+        flush()
+        pieces.append(DumpPiece(PieceKind.ERROR, pickle.dumps(error)))
+
+    def complain(line: str) -> None:
+        flush()
+        pieces.append(DumpPiece(PieceKind.NOTE, line.encode("utf-8", "surrogateescape")))
+
+    run = RowDump(
+        options,
+        held.extend,
+        Reporter(show_error, complain, verbose=verbose),
+        titled=None if task.is_first else options.table,
+    )
+    for path in task.paths:
+        target = target_by_path(path)
+        if target is None:
+            continue
+        for _ in run.steps(target):
+            if len(held) >= _PIECE_BYTES:
+                flush()
+            yield from pieces
+            pieces.clear()
+    flush()
+    yield from pieces
+    yield DumpPiece(PieceKind.STATUS, pickle.dumps((run.damaged, run.unreadable)))
+
+
+class CollectedRun:
+    """Takes the pieces of all tasks, in order, to where a run in this process would have put them."""
+
+    def __init__(self, run: FileRun, emit: Emit) -> None:
+        self._run = run
+        self._emit = emit
+        self._notes: set[bytes] = set()
+
+    def take(self, piece: DumpPiece) -> None:
+        """The next one."""
+        match piece.kind:
+            case PieceKind.ROWS:
+                self._emit(piece.data)
+            case PieceKind.ERROR:
+                self._run.fail(pickle.loads(piece.data))
+            case PieceKind.NOTE:
+                # Each task says of a partition what one run says once.
+                if piece.data not in self._notes:
+                    self._notes.add(piece.data)
+                    self._run.reporter.complain(piece.data.decode("utf-8", "surrogateescape"))
+            case PieceKind.STATUS:
+                damaged, unreadable = pickle.loads(piece.data)
+                self._run.damaged |= damaged
+                self._run.unreadable |= unreadable

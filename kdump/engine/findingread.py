@@ -1,0 +1,171 @@
+"""Findings as Arrow record batches: partition by partition, and what only a whole path tells."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from kdump.checks.batchtable import BatchTable
+from kdump.checks.logdir import PartitionExtent
+from kdump.checks.segment import CheckOptions, SegmentLook
+from kdump.codes import Codes, Finding, KdumpError
+from kdump.engine.looks import Group
+from kdump.engine.partitioncheck import Item, PartitionCheck, base_offset_of
+from kdump.engine.splits import OPEN_COST, Wanted, expanded
+from kdump.engine.verify import Verification
+from kdump.kafka.rows import Row, finding_row
+from kdump.log import files
+from kdump.log.source import open_source, reads_once
+from kdump.tables import FINDING
+from kdump.writers.arrow import row_batch
+from kdump.writers.context import FileContext
+
+_ROWS_AT_A_TIME: Final = 4096
+_QUICK: Final = CheckOptions(deep=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FindingTask:
+    """Partitions that are checked whole, and paths of which only names, checkpoints and the like are.
+
+    ``stores``: paths that are entered before, with their credentials.
+    """
+
+    stores: tuple[str, ...] = field(default=(), repr=False)
+    groups: tuple[Group, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+def groups_of(path: str) -> list[Group]:
+    """The groups of segments that a PATH stands for, in the order in which ``Verification`` asks for them.
+
+    None where the path is wrong: what is wrong with it ``Verification`` says.
+    """
+    groups: list[Group] = []
+
+    def note(segments: list[str], folder: str | None) -> Generator[Item | KdumpError, None, PartitionExtent | None]:
+        groups.append(Group(tuple(segments), folder))
+        yield from ()
+        return None
+
+    if reads_once(path):
+        return groups
+    with suppress(KdumpError):
+        for _ in Verification(note, on_error=lambda error: None).path(path):
+            pass
+    return groups
+
+
+def read_findings(
+    task: FindingTask, schema: pa.Schema, options: CheckOptions, *, fails_fast: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """What ``verify`` finds. A file that cannot be read is a finding too, of the error's code.
+
+    Raises:
+        KdumpError: with ``fails_fast``, the first file or path that cannot be read.
+    """
+    rows: list[Row] = []
+    for item in _items(task, options):
+        if isinstance(item, KdumpError):
+            if fails_fast:
+                raise item
+            print(f"kdump: {item}", file=sys.stderr)
+            finding = Finding(item.code, item.message, item.position or 0, path=item.path)
+        elif isinstance(item, Finding):
+            finding = item
+        else:
+            continue
+        rows.append({"type": FINDING.type, **FileContext.of(finding.path or "").columns(), **finding_row(finding)})
+        if len(rows) == _ROWS_AT_A_TIME:
+            yield row_batch(rows, schema)
+            rows = []
+    if rows:
+        yield row_batch(rows, schema)
+
+
+def _items(task: FindingTask, options: CheckOptions) -> Iterator[Item | KdumpError]:
+    for store in task.stores:
+        files.enter(store)
+    check = PartitionCheck(options)
+    for group in task.groups:
+        absolute = group.absolute()
+        for item in check.segments(list(absolute.segments), absolute.folder):
+            yield group.as_given(item)
+    for path in task.paths:
+        errors: list[KdumpError] = []
+        try:
+            yield from Verification(_extent, on_error=errors.append).path(path)
+        except KdumpError as error:
+            errors.append(error.located(path))
+        yield from errors
+
+
+def _extent(segments: list[str], folder: str | None) -> Generator[Item | KdumpError, None, PartitionExtent | None]:
+    """What segments cover, without a word about them: by their names, and the last one that has batches."""
+    yield from ()
+    first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
+    if folder is None or first_base is None or last_base is None:
+        return None
+    end = last_base
+    for path in reversed(segments):
+        last = _last_offset(path)
+        if last is not None:
+            end = max(end, last + 1)
+            break
+    return PartitionExtent(first_base, end, last_base)
+
+
+def _last_offset(path: str) -> int | None:
+    table = BatchTable()
+    with suppress(KdumpError), open_source(path) as source:
+        for item in SegmentLook(source, options=_QUICK).items():
+            if not isinstance(item, Finding):
+                table.add(item)
+    return table.last_offset
+
+
+def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list[FindingTask]:
+    """Partitions put together until a task has ``task_bytes``, the largest ones first, and a task for the paths.
+
+    Raises:
+        KdumpError: a path that is not there.
+    """
+
+    def fail(error: KdumpError) -> None:
+        raise error
+
+    found = [path for given in map(files.enter, paths) for path in expanded(given, fail)]
+    stores = tuple(map(files.handed_over, found))
+    sized: list[tuple[int, Group]] = []
+    for path in found:
+        groups = groups_of(path)
+        if not groups and not files.exists(path):
+            raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
+        sized += [(_size(group), group) for group in groups if wanted.accepts(FileContext.of(group.segments[0]))]
+    tasks = [FindingTask(stores, paths=tuple(found))]
+    held: list[Group] = []
+    room = 0
+    for size, group in sorted(sized, key=lambda pair: -pair[0]):
+        if held and size > room:
+            tasks.append(FindingTask(stores, tuple(held)))
+            held = []
+        if not held:
+            room = task_bytes
+        held.append(group)
+        room -= size
+    if held:
+        tasks.append(FindingTask(stores, tuple(held)))
+    return tasks
+
+
+def _size(group: Group) -> int:
+    size = 0
+    for path in group.segments:
+        with suppress(KdumpError):
+            size += files.size(path) + OPEN_COST
+    return size

@@ -1,0 +1,68 @@
+"""Where the records of a consumer group or of a transactional id are.
+
+Source: Kafka's ``partitionFor`` (GroupCoordinatorService, TransactionStateManager) and ``Utils.abs``; in all record
+types of both topics the key begins with the record's type and that name (shared/spec/records.json).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Final, NamedTuple
+
+from kdump.kafka.java import string_hash
+from kdump.payloads.choice import INTERNAL_TOPICS
+
+DEFAULT_PARTITIONS: Final = 50
+"""``offsets.topic.num.partitions`` and ``transaction.state.log.num.partitions``."""
+_SMALLEST_INT32: Final = -(2**31)
+
+
+class Coordinated(NamedTuple):
+    """A group or transactional id.
+
+    ``kind``: what it is, for people; ``decoder``: the name of its topic's decoder; ``name``: may hold bytes that are
+    no UTF-8 as surrogates.
+    """
+
+    kind: str
+    decoder: str
+    name: str
+
+    @property
+    def topic(self) -> str:
+        """The topic that its coordinator keeps."""
+        return INTERNAL_TOPICS[self.decoder]
+
+    @property
+    def key_pattern(self) -> re.Pattern[bytes]:
+        """Found in the keys of its records."""
+        name = self.name.encode("utf-8", "surrogateescape")
+        return re.compile(rb"(?s)\A.." + re.escape(struct.pack(">h", len(name)) + name))
+
+    def partition(self, partitions: int) -> int:
+        """The partition of a topic of that many."""
+        number = string_hash(self.name)
+        return (0 if number == _SMALLEST_INT32 else abs(number)) % partitions
+
+    def likely_partitions(self, partition: int, least: int) -> int | None:
+        """How many partitions the topic has where it is in ``partition``: Kafka's default, else the least that fits.
+
+        ``least``: the topic has as many or more. None: this is not where Kafka puts it, however many there are.
+        """
+        least = max(least, partition + 1)
+        if least <= DEFAULT_PARTITIONS and self.partition(DEFAULT_PARTITIONS) == partition:
+            return DEFAULT_PARTITIONS
+        # A number that leaves this rest divides the difference.
+        difference = abs(string_hash(self.name)) - partition
+        return next((count for count in range(least, 10 * DEFAULT_PARTITIONS) if difference % count == 0), None)
+
+
+def group(name: str) -> Coordinated:
+    """A consumer, share or streams group, or any other that commits offsets."""
+    return Coordinated("group", "offsets", name)
+
+
+def transactional_id(name: str) -> Coordinated:
+    """A transactional id."""
+    return Coordinated("transactional id", "transaction-log", name)

@@ -1,0 +1,131 @@
+"""Files and directories by their paths, on this machine or behind a URI.
+
+What is asked here about a URI (``s3://bucket/orders-0``) goes to ``stores``; everything else goes to the operating
+system. Nothing is ever written. Bytes come from ``source.open_source`` and ``source.read_whole``, which take both too.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from typing import NamedTuple
+
+from kdump.codes import Codes, KdumpError
+from kdump.log.names import is_uri
+
+
+class Entry(NamedTuple):
+    """A file or directory in a listing; ``size`` in bytes, None where the listing does not tell it."""
+
+    name: str
+    path: str
+    is_directory: bool
+    size: int | None = None
+
+
+def enter(path: str) -> str:
+    """The name by which kdump calls a PATH that a user gave; any other path comes from it.
+
+    A URI loses its credentials and its query, which are remembered for this process (the newest of each store), so
+    that nothing can print them; what was known of its directories is forgotten. Any other path stays as it is.
+    """
+    if not is_uri(path):
+        return path
+    from kdump.log import stores
+
+    return stores.enter(path)
+
+
+def is_directory(path: str) -> bool:
+    """A directory is there. Of a URI raises KdumpError UNREADABLE when its store cannot be asked."""
+    if not is_uri(path):
+        return os.path.isdir(path)
+    from kdump.log import stores
+
+    return stores.is_directory(path)
+
+
+def exists(path: str) -> bool:
+    """Something has this name, a broken link too. Raises as ``is_directory``.
+
+    In a directory of a store that was listed before, no further request is made.
+    """
+    if not is_uri(path):
+        return os.path.lexists(path)
+    from kdump.log import stores
+
+    return stores.exists(path)
+
+
+def size(path: str) -> int:
+    """Bytes of a file now; in a directory of a store that was listed before, as they were then.
+
+    Raises:
+        KdumpError: MISSING or UNREADABLE.
+    """
+    if is_uri(path):
+        from kdump.log import stores
+
+        return stores.size(path)
+    try:
+        return os.stat(path).st_size
+    except OSError as error:
+        code = Codes.MISSING if isinstance(error, FileNotFoundError) else Codes.UNREADABLE
+        raise KdumpError(code, error.strerror or str(error), path=path) from error
+
+
+def listing(directory: str) -> list[Entry]:
+    """What lies in a directory, in no order.
+
+    A directory of a store is asked for once (a request for each thousand names), until the next ``enter``.
+
+    Raises:
+        KdumpError: it cannot be listed: UNREADABLE, of a store also MISSING.
+    """
+    if is_uri(directory):
+        from kdump.log import stores
+
+        return stores.listing(directory)
+    try:
+        return [Entry(entry.name, entry.path, _is_directory(entry)) for entry in os.scandir(directory)]
+    except OSError as error:
+        raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
+
+
+def expanded(path: str) -> list[str]:
+    """The path itself, or if it is a pattern (``*``, ``?``, ``[...]`` within a name) and no name, what fits it, sorted.
+
+    In a URI a ``?`` begins the query. KdumpError UNREADABLE when a store cannot be asked.
+    """
+    if is_uri(path):
+        from kdump.log import stores
+
+        return stores.expanded(path)
+    return sorted(glob.glob(path)) if glob.has_magic(path) and not os.path.lexists(path) else [path]
+
+
+def absolute(path: str) -> str:
+    """The path as it is called from anywhere; a URI always is."""
+    return path if is_uri(path) else os.path.abspath(path)
+
+
+def directory_of(path: str) -> str:
+    """The directory that a file lies in, as a whole path."""
+    return os.path.dirname(absolute(path))
+
+
+def handed_over(path: str) -> str:
+    """A path for another process to open or ``enter``: a URI has its credentials again, so it must not be shown."""
+    if not is_uri(path):
+        return path
+    from kdump.log import stores
+
+    return stores.handed_over(path)
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    """False also where the entry cannot be looked at (a link to itself)."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False

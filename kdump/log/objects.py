@@ -1,0 +1,184 @@
+"""A file of a store, read in ranges.
+
+A range is fetched when it is asked for. While a reader goes on forwards the next ones are fetched beside its work, no
+more of them than it has read in a row so far: little is fetched in vain, and soon requests bring megabytes each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from kdump.codes import KdumpError
+from kdump.log.source import Source
+
+_SMALLEST: Final = 1 << 16
+_LARGEST: Final = 8 << 20
+"""Bytes of a range: at 30 ms a request and 100 MB/s the largest takes 110 ms."""
+_AT_ONCE: Final = 3
+"""Ranges on their way: a store serves several requests as fast as one."""
+
+
+class Origin(Protocol):
+    """Where a file comes from."""
+
+    def open(self) -> Any:
+        """A pyarrow file at the beginning of it. Raises whatever pyarrow raises."""
+
+    def size(self) -> int:
+        """Its size in bytes now. Raises KdumpError."""
+
+    def failure(self, error: Exception, position: int) -> KdumpError | None:
+        """What is to be raised for an error at a position; None: the file has become so short that it ends there."""
+
+
+class ObjectSource(Source):
+    """An open file of a pyarrow file system. Raises what ``Origin.open`` raises."""
+
+    can_skip_errors = False
+
+    def __init__(self, path: str, origin: Origin) -> None:
+        self._origin = origin
+        self._here = _Range(origin)
+        self._length: int = self._here.open().size()
+        super().__init__(path, self._length)
+        self._row_start = 0
+        self._ahead: deque[_Ahead] = deque()
+        self._idle: list[_Range] = []
+        self._threads: ThreadPoolExecutor | None = None
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        """See Source. KdumpError MISSING when the file is gone."""
+        filled = 0
+        while filled < len(view):
+            at = position + filled
+            if not self._here.start <= at < self._here.end:
+                self._move(at, len(view) - filled)
+            count = self._here.copy(view[filled:], at)
+            if count == 0:
+                break
+            filled += count
+        return filled
+
+    def close(self) -> None:
+        """See Source; waits for ranges that are on their way."""
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+        for part in (self._here, *self._idle, *(ahead.part for ahead in self._ahead)):
+            part.close()
+
+    def _move(self, position: int, wanted: int) -> None:
+        """Go to the range that begins at ``position`` or covers it; ``wanted`` bytes are asked for."""
+        here = self._here
+        goes_on = here.start < here.end <= position <= 2 * here.end - self._row_start
+        if not goes_on:
+            self._row_start = position
+        in_a_row = position - self._row_start
+        while self._ahead and not self._ahead[0].start <= position < self._ahead[0].end:
+            self._idle.append(self._ahead.popleft().dropped())
+        if self._ahead:
+            ahead = self._ahead.popleft()
+            self._idle.append(here)
+            self._here = ahead.part
+            ahead.fetching.result()
+        else:
+            self._fetch(here, position, max(_SMALLEST, wanted, min(in_a_row, self._stop - position)))
+        if goes_on:
+            self._look_ahead(max(_SMALLEST, in_a_row))
+
+    def _look_ahead(self, room: int) -> None:
+        """Begin to fetch what lies behind the range at hand, ``room`` bytes at most."""
+        start = self._ahead[-1].end if self._ahead else self._here.end
+        size = min(room, _LARGEST)
+        while len(self._ahead) < _AT_ONCE and start < self._stop and start + size <= self._here.end + room:
+            self._threads = self._threads or ThreadPoolExecutor(_AT_ONCE)
+            part = self._idle.pop() if self._idle else _Range(self._origin)
+            size = min(size, self._stop - start)
+            self._ahead.append(_Ahead(part, start, start + size, self._threads.submit(self._fetch, part, start, size)))
+            start += size
+
+    @property
+    def _stop(self) -> int:
+        """Where a reader that goes on means to stop."""
+        return self._length if self.stop is None else min(self.stop, self._length)
+
+    def _fetch(self, into: _Range, position: int, size: int) -> None:
+        into.fetch(position, max(0, min(size, _LARGEST, self._length - position)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """A range on its way: file positions ``start`` to ``end`` (exclusive), in ``part`` when it has been fetched."""
+
+    part: _Range
+    start: int
+    end: int
+    fetching: Future[None]
+
+    def dropped(self) -> _Range:
+        """It is not wanted any more: an empty range, to be used for another."""
+        if not self.fetching.cancel():
+            self.fetching.exception()
+        return self.part
+
+
+class _Range:
+    """File positions ``start`` to ``end`` (exclusive) in a buffer that is used again, and a file handle for it alone.
+
+    A handle has one position: no two threads may read through the same one.
+    """
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+        self._file: Any = None
+        self._data = bytearray()
+        self.start = self.end = 0
+
+    def open(self) -> Any:
+        """The handle, opened now if it is not open yet. Raises what ``Origin.open`` raises."""
+        if self._file is None:
+            self._file = self._origin.open()
+        return self._file
+
+    def fetch(self, start: int, count: int) -> None:
+        """One request: the ``count`` bytes from ``start`` on, fewer where the file ends. Raises KdumpError."""
+        self.start = self.end = start
+        if len(self._data) < count:
+            self._data = bytearray(count)
+        view = memoryview(self._data)[:count]
+        # pyarrow's S3 files claim that all bytes came, also when the object has become shorter: the tail tells.
+        mark = os.urandom(min(count, _MARK))
+        view[count - len(mark) :] = mark
+        try:
+            file = self.open()
+            file.seek(start)
+            came = file.readinto(view) if count else 0
+        except Exception as error:
+            failure = self._origin.failure(error, start)
+            if failure is not None:
+                raise failure from None
+            return
+        if count and view[count - len(mark) :] == mark:
+            came = min(came, max(0, self._origin.size() - start))
+        self.end = start + came
+
+    def copy(self, view: memoryview, position: int) -> int:
+        """Fill ``view`` with what is here from ``position`` on; returns the count of bytes."""
+        if not self.start <= position < self.end:
+            return 0
+        count = min(len(view), self.end - position)
+        first = position - self.start
+        view[:count] = memoryview(self._data)[first : first + count]
+        return count
+
+    def close(self) -> None:
+        """Give the handle back."""
+        if self._file is not None:
+            self._file.close()
+
+
+_MARK: Final = 16
+"""Bytes at the end of a buffer by which it is seen whether they were written."""

@@ -1,0 +1,24 @@
+"""The .index beside a log, as far as it can lead a reader."""
+
+from __future__ import annotations
+
+from kdump.codes import KdumpError
+from kdump.format.index import OffsetEntry, parse_offset_index, used_entries
+from kdump.log.names import Kind, sibling
+from kdump.log.source import read_whole
+
+
+def rising_entries(log_path: str, base_offset: int | None) -> list[OffsetEntry]:
+    """The used entries of the .index beside a log up to the first whose position does not rise; none without a name."""
+    if base_offset is None:
+        return []
+    try:
+        entries = parse_offset_index(read_whole(sibling(log_path, Kind.INDEX)), base_offset)
+    except KdumpError:
+        return []
+    rising: list[OffsetEntry] = []
+    for _, entry in used_entries(entries, base_offset):
+        if rising and entry.position <= rising[-1].position:
+            break
+        rising.append(entry)
+    return rising

@@ -1,0 +1,242 @@
+"""What lies behind a URI: object stores, HDFS and whatever else pyarrow has a file system for.
+
+A request to an object store costs tens of milliseconds, whatever it asks for: a directory is asked for once, and bytes
+come in large ranges (``objects``). pyarrow is imported when the first URI is looked at.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from glob import has_magic
+from types import ModuleType
+from typing import Any, Final
+from urllib.parse import unquote
+
+from kdump.codes import Codes, KdumpError
+from kdump.log.files import Entry
+from kdump.log.names import parse_file_name
+from kdump.log.objects import ObjectSource
+from kdump.log.uris import Uri, encoded, parse_uri
+
+_NEEDS: Final = "a path with a scheme needs pyarrow: pip install 'kdump[spark]'"
+
+
+class Store:
+    """Everything behind one root (``s3://bucket``), reached when it is first asked for something.
+
+    Args:
+        given: a URI of it, with credentials and options.
+    """
+
+    def __init__(self, given: Uri) -> None:
+        self.given = given
+        self._system: Any = None
+        self._prefix = ""
+        self._listings: dict[str, dict[str, Entry]] = {}
+
+    def forget_listings(self) -> None:
+        """What was known of directories may have changed."""
+        self._listings.clear()
+
+    def entry(self, path: str) -> Entry | None:
+        """What has this name by the listing of its directory; None also where that was not listed."""
+        directory, _, name = path.rpartition("/")
+        return self._listings.get(directory, {}).get(name)
+
+    def known(self, path: str) -> bool | None:
+        """Whether something has this name, by the listing of its directory; None: that was not listed."""
+        return self.entry(path) is not None if path.rpartition("/")[0] in self._listings else None
+
+    def info(self, path: str) -> Any:
+        """The FileInfo of ``path``, asked for now. KdumpError when it cannot be told."""
+        with self._errors(path):
+            system, name = self._place(path)
+            return system.get_file_info(name)
+
+    def listing(self, directory: str) -> list[Entry]:
+        """See ``files.listing``."""
+        if directory in self._listings:
+            return list(self._listings[directory].values())
+        with self._errors(directory):
+            system, name = self._place(directory)
+            infos = system.get_file_info(_pyarrow_fs().FileSelector(name))
+        entries = {}
+        for info in infos:
+            name = encoded(info.base_name)
+            is_directory = _is_directory(info)
+            entries[name] = Entry(name, f"{directory}/{name}", is_directory, None if is_directory else info.size)
+        self._listings[directory] = entries
+        return list(entries.values())
+
+    def open(self, path: str) -> ObjectSource:
+        """A file, to be read in ranges. Raises as ``source.open_source``."""
+        known = self.known(path)
+        if known is False:
+            raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
+        # To an object store a directory is no more than the beginning of other names.
+        if known is None and is_directory(path):
+            raise KdumpError(Codes.UNREADABLE, "is a directory", path=path)
+        with self._errors(path):
+            return ObjectSource(path, _Origin(self, path))
+
+    def open_file(self, path: str) -> Any:
+        """A pyarrow file. Raises what pyarrow raises."""
+        system, name = self._place(path)
+        return system.open_input_file(name)
+
+    def failure(self, path: str, error: Exception, position: int | None = None) -> KdumpError:
+        """What went wrong, in one line that gives no credentials away."""
+        if isinstance(error, FileNotFoundError):
+            return KdumpError(Codes.MISSING, "no such file or directory", path=path, position=position)
+        lines = self.given.scrubbed(str(error)).splitlines()
+        return KdumpError(Codes.UNREADABLE, lines[0] if lines else "cannot be read", path=path, position=position)
+
+    @contextmanager
+    def _errors(self, path: str) -> Iterator[None]:
+        """Whatever pyarrow raises (also exceptions of its own, without a common root) is the failure of ``path``."""
+        try:
+            yield
+        except KdumpError:
+            raise
+        except Exception as error:
+            # Shown as the cause with a traceback, unless it gives credentials away.
+            is_clean = self.given.scrubbed(str(error)) == str(error)
+            raise self.failure(path, error) from (error if is_clean else None)
+
+    def _place(self, path: str) -> tuple[Any, str]:
+        """The file system, and ``path`` as it calls it. Raises what pyarrow raises."""
+        place = unquote(path.removeprefix(self.given.root)[1:])
+        if self._system is None:
+            uri = self.given.for_pyarrow(path.removeprefix(self.given.root))
+            system, name = _pyarrow_fs(path).FileSystem.from_uri(uri)
+            prefix = name.removesuffix(place)
+            self._prefix = prefix if prefix.endswith("/") or not prefix else f"{prefix}/"
+            self._system = system
+        return self._system, (self._prefix + place).rstrip("/") or self._prefix
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """See ``objects.Origin``."""
+
+    store: Store
+    path: str
+
+    def open(self) -> Any:
+        return self.store.open_file(self.path)
+
+    def size(self) -> int:
+        size: int | None = self.store.info(self.path).size
+        return size or 0
+
+    def failure(self, error: Exception, position: int) -> KdumpError | None:
+        try:
+            info = self.store.info(self.path)
+        except KdumpError:
+            return self.store.failure(self.path, error, position)
+        if info.type == _pyarrow_fs().FileType.NotFound:
+            return KdumpError(Codes.MISSING, "vanished while it was read", path=self.path, position=position)
+        if info.size is not None and info.size <= position:
+            return None
+        return self.store.failure(self.path, error, position)
+
+
+_stores: Final[dict[str, Store]] = {}
+"""By their roots, for as long as the process lives: a connection is made once."""
+
+
+def enter(path: str) -> str:
+    """See ``files.enter``."""
+    store_of(path).forget_listings()
+    return parse_uri(path).clean
+
+
+def is_directory(path: str) -> bool:
+    """See ``files.is_directory``. A segment file's name is taken for one, without a request."""
+    return parse_file_name(path) is None and _is_directory(store_of(path).info(path))
+
+
+def exists(path: str) -> bool:
+    """See ``files.exists``."""
+    store = store_of(path)
+    known = store.known(path)
+    return store.info(path).type != _pyarrow_fs().FileType.NotFound if known is None else known
+
+
+def size(path: str) -> int:
+    """See ``files.size``."""
+    store = store_of(path)
+    listed = store.entry(path)
+    found: int | None = store.info(path).size if listed is None else listed.size
+    if found is None:
+        raise KdumpError(Codes.MISSING, "no such file", path=path)
+    return found
+
+
+def expanded(path: str) -> list[str]:
+    """See ``files.expanded``."""
+    uri = parse_uri(path)
+    if not has_magic(unquote(uri.path)) or exists(path):
+        return [path]
+    found = [uri.root]
+    for name in uri.path.split("/")[1:]:
+        wanted = unquote(name)
+        if has_magic(wanted):
+            found = [entry.path for folder in found for entry in _listed(folder) if _fits(unquote(entry.name), wanted)]
+        else:
+            found = [f"{folder}/{name}" for folder in found]
+    return sorted(filter(exists, found))
+
+
+def _listed(folder: str) -> list[Entry]:
+    """Nothing where there is no such directory."""
+    try:
+        return listing(folder)
+    except KdumpError as error:
+        if error.code is Codes.MISSING:
+            return []
+        raise
+
+
+def _fits(name: str, wanted: str) -> bool:
+    """As glob has it: hidden files are not meant unless they are asked for."""
+    return fnmatchcase(name, wanted) and (wanted.startswith(".") or not name.startswith("."))
+
+
+def handed_over(path: str) -> str:
+    """See ``files.handed_over``."""
+    return store_of(path).given.with_path(parse_uri(path).path)
+
+
+def listing(directory: str) -> list[Entry]:
+    """See ``files.listing``."""
+    return store_of(directory).listing(directory)
+
+
+def open_object(path: str) -> ObjectSource:
+    """See ``source.open_source``."""
+    return store_of(path).open(parse_uri(path).clean)
+
+
+def store_of(path: str) -> Store:
+    """The store that a URI is of; credentials or options that are new make it a new one."""
+    uri = parse_uri(path)
+    store = _stores.get(uri.root)
+    if store is None or (uri.has_options and uri.options != store.given.options):
+        store = _stores[uri.root] = Store(uri)
+    return store
+
+
+def _is_directory(info: Any) -> bool:
+    return bool(info.type == _pyarrow_fs().FileType.Directory)
+
+
+def _pyarrow_fs(path: str | None = None) -> ModuleType:
+    try:
+        return importlib.import_module("pyarrow.fs")
+    except ImportError:
+        raise KdumpError(Codes.UNREADABLE, _NEEDS, path=path) from None

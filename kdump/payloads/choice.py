@@ -1,0 +1,63 @@
+"""Which decoder serves which file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kdump.payloads.decoded import RecordDecoder
+    from kdump.payloads.internal import InternalDecoder
+
+INTERNAL_TOPICS: Final = {
+    "offsets": "__consumer_offsets",
+    "transaction-log": "__transaction_state",
+    "cluster-metadata": "__cluster_metadata",
+    "remote-log-metadata": "__remote_log_metadata",
+    "share-group-state": "__share_group_state",
+}
+"""By the name of their decoder, in the order in which the Java tool prefers these."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderChoice:
+    """What was asked for.
+
+    ``internal``: the name of the decoder of an internal topic, for all files. ``by_topic``: the one that belongs to
+    each file's topic. ``key``, ``value``: names in the registry, for files that no decoder of an internal topic serves.
+    """
+
+    internal: str | None = None
+    by_topic: bool = False
+    key: str | None = None
+    value: str | None = None
+
+    @property
+    def is_made(self) -> bool:
+        """Some decoder was asked for."""
+        return self != _NO_CHOICE
+
+    def internal_decoder(self, topic: str | None) -> InternalDecoder | None:
+        """The decoder of an internal topic for a file of ``topic`` (None: its directory names none)."""
+        by_topic = (name for name, internal in INTERNAL_TOPICS.items() if self.by_topic and internal == topic)
+        name = self.internal or next(by_topic, None)
+        if name is None:
+            return None
+        from kdump.payloads.internal import DECODERS
+
+        return DECODERS[name]
+
+    def decoder(self, topic: str | None) -> RecordDecoder | None:
+        """The decoder of a file of ``topic``; None: nothing of it is decoded.
+
+        Raises as ``registry.plain_decoder``.
+        """
+        internal = self.internal_decoder(topic)
+        if internal is not None or (self.key is None and self.value is None):
+            return internal
+        from kdump.payloads.registry import PlainRecordDecoder
+
+        return PlainRecordDecoder.of(self.key, self.value)
+
+
+_NO_CHOICE = DecoderChoice()

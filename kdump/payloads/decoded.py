@@ -1,0 +1,96 @@
+"""What comes out of a decoder, and why it may not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, auto
+from typing import Any, Protocol, Self
+
+from kdump.codes import Codes, DamageError
+
+
+class Part(Enum):
+    """Of a record."""
+
+    KEY = "key"
+    VALUE = "value"
+
+
+class Trouble(Enum):
+    """Why a key or value does not decode."""
+
+    MISSING = auto()
+    """It is null where it may not be."""
+    CUT = auto()
+    """Its frame ends early; ``name``: the field of the frame, empty for a type or version of two bytes."""
+    TOO_LARGE = auto()
+    """A number of its frame (``name``) is out of range."""
+    FRAME_VERSION = auto()
+    """Its frame is of an unknown version (``number``)."""
+    UNKNOWN_TYPE = auto()
+    """The record type (``number``) is unknown."""
+    UNKNOWN_VERSION = auto()
+    """The record type is known, the version (``number``) is not."""
+    BROKEN = auto()
+    """Type and version are known, the message does not decode; ``cause``: what Kafka's reader says, if anything."""
+    BYTES_LEFT = auto()
+    """The message decodes, and ``number`` bytes are left."""
+    REFUSED = auto()
+    """It is not what a decoder of keys or values takes."""
+
+
+UNKNOWN = frozenset({Trouble.FRAME_VERSION, Trouble.UNKNOWN_TYPE, Trouble.UNKNOWN_VERSION})
+"""What a newer Kafka may have written."""
+
+
+class PayloadError(DamageError):
+    """A key or value does not decode; ``record_type``: what kind of record it is, where that is known."""
+
+    def __init__(
+        self,
+        trouble: Trouble,
+        part: Part,
+        message: str,
+        *,
+        number: int = 0,
+        record_type: int | None = None,
+        name: str = "",
+        cause: str | None = None,
+    ) -> None:
+        code = Codes.PAYLOAD_UNKNOWN if trouble in UNKNOWN else Codes.DECODER
+        super().__init__(code, f"the {part.value} {message}")
+        self.trouble = trouble
+        self.part = part
+        self.number = number
+        self.record_type = record_type
+        self.name = name
+        self.cause = cause
+
+
+class Decoded(tuple[Any, Any]):
+    """A decoded (key, value); ``findings``: why one of them, or both, are the bytes they were."""
+
+    findings: tuple[PayloadError, ...]
+
+    def __new__(cls, key: Any, value: Any, findings: Iterable[PayloadError] = ()) -> Self:
+        """Both parts, decoded or as they were."""
+        pair = super().__new__(cls, (key, value))
+        pair.findings = tuple(findings)
+        return pair
+
+    @property
+    def key(self) -> Any:
+        """The key."""
+        return self[0]
+
+    @property
+    def value(self) -> Any:
+        """The value."""
+        return self[1]
+
+
+class RecordDecoder(Protocol):
+    """Decodes the records of one log."""
+
+    def decode(self, key: bytes | None, value: bytes | None) -> Decoded:
+        """Key and value; what does not decode stays bytes and is among the findings."""

@@ -1,0 +1,224 @@
+"""Kafka's internal topics: the frames of their keys and values, and the messages inside.
+
+Source: shared/spec/decoders.md sections 3 to 5 (Kafka's CoordinatorRecordSerde and AbstractApiMessageSerde).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from kdump.codes import Codes, DamageError
+from kdump.format.message import MessageError, Schema, Value, read_message, record_schemas, schemas, shown
+from kdump.payloads.choice import INTERNAL_TOPICS
+from kdump.payloads.decoded import Decoded, Part, PayloadError, Trouble
+from kdump.wire.cursor import Cursor
+
+_INT16: Final = 2
+_LARGEST_INT16: Final = 0x7FFF
+_FRAME_VERSION: Final = 1
+_CONSUMER: Final = "consumer"
+"""The protocol type of groups whose members' bytes are messages of the consumer protocol."""
+MEMBER_MESSAGES: Final = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
+"""The members of GroupMetadata that hold another message, and its schema."""
+
+
+class Message(NamedTuple):
+    """A decoded message with all fields of its schema."""
+
+    schema: Schema
+    version: int
+    values: dict[str, Value]
+
+    @property
+    def shown(self) -> dict[str, Value]:
+        """The members that this version has, as ``format.message.shown`` chooses them."""
+        return shown(self.schema.layout(self.version), self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorDecoder:
+    """Topics of a coordinator: the key holds the record's type, the value its version."""
+
+    name: str
+    group: str
+    """Of the schemas."""
+
+    def decode(self, key: bytes | None, value: bytes | None) -> Decoded:
+        """See RecordDecoder; the key is decoded also where the value is not."""
+        try:
+            key_message = self.key(key)
+        except PayloadError as error:
+            return Decoded(key, value, [error])
+        decoded_key = key_frame(key_message)
+        if value is None:
+            return Decoded(decoded_key, None)
+        try:
+            return Decoded(decoded_key, value_frame(self.value(key_message, value)))
+        except PayloadError as error:
+            return Decoded(decoded_key, value, [error])
+
+    def key(self, data: bytes | None) -> Message:
+        """Raises PayloadError; a null key is one too."""
+        if data is None:
+            raise PayloadError(Trouble.MISSING, Part.KEY, "is null, it says what the record is")
+        number = _int16(data, Part.KEY)
+        schema = self.key_schema(number)
+        if schema is None:
+            text = f"has the unknown record type {number}"
+            raise PayloadError(Trouble.UNKNOWN_TYPE, Part.KEY, text, number=number)
+        return self._message(schema, 0, data, Part.KEY, number)
+
+    def value(self, key: Message, data: bytes) -> Message:
+        """The value of a record with that key. Raises PayloadError."""
+        record_type = key.schema.api_key
+        assert record_type is not None
+        schema = record_schemas(self.group, "coordinator-value")[record_type]
+        version = _int16(data, Part.VALUE)
+        if version not in schema.versions:
+            text = f"is {schema.name} of version {version}, versions up to {schema.versions.high} are known"
+            raise PayloadError(Trouble.UNKNOWN_VERSION, Part.VALUE, text, number=version, record_type=record_type)
+        return self._message(schema, version, data, Part.VALUE, version)
+
+    def key_schema(self, number: int) -> Schema | None:
+        """The schema of keys of a record type; None for an unknown one."""
+        return record_schemas(self.group, "coordinator-key").get(number)
+
+    def value_schema(self, number: int) -> Schema | None:
+        """The schema of its values."""
+        return record_schemas(self.group, "coordinator-value").get(number)
+
+    def _message(self, schema: Schema, version: int, data: bytes, part: Part, number: int) -> Message:
+        try:
+            return Message(schema, version, read_message(schema, version, Cursor(data, _INT16, code=Codes.DECODER)))
+        except MessageError as error:
+            text = f"is {schema.name} of version {version} and does not decode: {error.message}"
+            raise PayloadError(
+                Trouble.BROKEN, part, text, number=number, record_type=schema.api_key, cause=error.cause
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataDecoder:
+    """Topics whose values have type and version in front of the message; keys say nothing."""
+
+    name: str
+    group: str
+
+    def decode(self, key: bytes | None, value: bytes | None) -> Decoded:
+        """See RecordDecoder; a key, if there is one, stays as it is."""
+        try:
+            return Decoded(key, metadata_frame(self.value(value)))
+        except PayloadError as error:
+            return Decoded(key, value, [error])
+
+    def value(self, data: bytes | None) -> Message:
+        """Raises PayloadError; a null value is one too."""
+        cursor = Cursor(data or b"", code=Codes.DECODER)
+        frame_version = _frame_number(cursor, "frame version")
+        if frame_version != _FRAME_VERSION:
+            text = f"has the unknown frame version {frame_version}"
+            raise PayloadError(Trouble.FRAME_VERSION, Part.VALUE, text, number=frame_version)
+        number = _frame_number(cursor, "type")
+        version = _frame_number(cursor, "version")
+        schema = record_schemas(self.group, "metadata").get(number)
+        if schema is None:
+            text = f"has the unknown record type {number}"
+            raise PayloadError(Trouble.UNKNOWN_TYPE, Part.VALUE, text, number=number)
+        try:
+            values = read_message(schema, version, cursor)
+        except MessageError as error:
+            text = f"is {schema.name} of version {version} and does not decode: {error.message}"
+            raise PayloadError(
+                Trouble.BROKEN, Part.VALUE, text, number=version, record_type=number, cause=error.cause
+            ) from None
+        if cursor.remaining:
+            text = f"is {schema.name} of version {version} with {cursor.remaining} bytes left behind it"
+            raise PayloadError(Trouble.BYTES_LEFT, Part.VALUE, text, number=cursor.remaining, record_type=number)
+        return Message(schema, version, values)
+
+
+InternalDecoder = CoordinatorDecoder | MetadataDecoder
+
+_COORDINATORS: Final = {
+    "offsets": "group-coordinator",
+    "transaction-log": "transaction-coordinator",
+    "share-group-state": "share-coordinator",
+}
+"""Groups of schemas."""
+
+DECODERS: Final[dict[str, InternalDecoder]] = {
+    name: CoordinatorDecoder(name, _COORDINATORS[name]) if name in _COORDINATORS else MetadataDecoder(name, name)
+    for name in INTERNAL_TOPICS
+}
+
+
+def key_frame(message: Message) -> dict[str, Any]:
+    """A coordinator's key as the Java tool frames it; the type is a string there."""
+    return {"type": str(message.schema.api_key), "data": message.shown}
+
+
+def value_frame(message: Message) -> dict[str, Any]:
+    """A coordinator's value likewise."""
+    return {"version": str(message.version), "data": with_member_messages(message)}
+
+
+def metadata_frame(message: Message) -> dict[str, Any]:
+    """A metadata record as the Java tool frames it."""
+    return {"type": type_name(message.schema), "version": message.version, "data": message.shown}
+
+
+_WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def type_name(schema: Schema) -> str:
+    """``ZkMigrationStateRecord`` is ``ZK_MIGRATION_STATE_RECORD``."""
+    return _WORD.sub("_", schema.name).upper()
+
+
+def with_member_messages(message: Message, *, newest: bool = True) -> dict[str, Value]:
+    """A value's members, with the messages inside members of a consumer group decoded.
+
+    Bytes that do not decode stay. ``newest=False``: what has a version that the schema does not know, and structs
+    inside, stays too, as in the Java tool; else it is read as the newest version that is known.
+    """
+    values = message.shown
+    members = values.get("members")
+    if message.schema.name != "GroupMetadataValue" or values["protocolType"] != _CONSUMER:
+        return values
+    for member in members if isinstance(members, list) else ():
+        assert isinstance(member, dict)
+        for name, schema_name in MEMBER_MESSAGES.items():
+            data = member[name]
+            if isinstance(data, bytes):
+                member[name] = _member_message(schemas()[schema_name], data, newest)
+    return values
+
+
+def _member_message(schema: Schema, data: bytes, newest: bool) -> Value:
+    cursor = Cursor(data, code=Codes.DECODER)
+    try:
+        version = _int16(data, Part.VALUE)
+        cursor.position = _INT16
+        version = min(version, schema.versions.high) if newest else version
+        return Message(schema, version, read_message(schema, version, cursor)).shown
+    except (PayloadError, MessageError):
+        return data
+
+
+def _int16(data: bytes, part: Part) -> int:
+    if len(data) < _INT16:
+        raise PayloadError(Trouble.CUT, part, f"has {len(data)} bytes, {_INT16} are needed to tell what it is")
+    return int.from_bytes(data[:_INT16], "big", signed=True)
+
+
+def _frame_number(cursor: Cursor, name: str) -> int:
+    try:
+        number = cursor.unsigned_varint()
+    except DamageError:
+        raise PayloadError(Trouble.CUT, Part.VALUE, f"ends inside its {name}", name=name) from None
+    if number > _LARGEST_INT16:
+        raise PayloadError(Trouble.TOO_LARGE, Part.VALUE, f"has the {name} {number}, which is out of range", name=name)
+    # As Java casts what is 2^31 and above.
+    return (number + 2**15) % 2**16 - 2**15

@@ -1,0 +1,106 @@
+"""Decoders of keys and values by name: kdump's own and those of other distributions.
+
+A distribution adds one by an entry point in the group ``kdump.decoders``::
+
+    [project.entry-points."kdump.decoders"]
+    avro = "my_package:decode_avro"
+
+It names a callable that takes the bytes of a key or value (never None) and returns what JSON can hold; whatever it
+raises is a finding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kdump.codes import Codes, KdumpError
+from kdump.payloads.decoded import Decoded, Part, PayloadError, Trouble
+from kdump.payloads.plain import DECODERS, PlainDecoder, json_like
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
+
+GROUP: Final = "kdump.decoders"
+NONE: Final = "none"
+"""The name that asks for no decoding: the bytes as they are."""
+
+
+def _entries() -> EntryPoints:
+    from importlib.metadata import entry_points  # slow, and needed for the decoders of others only
+
+    return entry_points(group=GROUP)
+
+
+def names() -> list[str]:
+    """All that can be asked for: kdump's own first."""
+    others = {entry.name for entry in _entries()}
+    return [*DECODERS, NONE, *sorted(others - DECODERS.keys() - {NONE})]
+
+
+def plain_decoder(name: str) -> PlainDecoder | None:
+    """The decoder of that name, None for ``none``. kdump's own names cannot be taken by others.
+
+    Raises:
+        KeyError: there is none.
+        KdumpError: DECODER, it is there and cannot be loaded.
+    """
+    if name == NONE:
+        return None
+    if name in DECODERS:
+        return DECODERS[name]
+    entry = next(iter(_entries().select(name=name)), None)
+    if entry is None:
+        raise KeyError(name)
+    return _loaded(entry)
+
+
+def _loaded(entry: EntryPoint) -> PlainDecoder:
+    try:
+        decode = entry.load()
+    except Exception as error:
+        text = f"decoder '{entry.name}' ({entry.value}) cannot be loaded: {_text(error)}"
+        raise KdumpError(Codes.DECODER, text) from error
+    if not callable(decode):
+        raise KdumpError(Codes.DECODER, f"decoder '{entry.name}' ({entry.value}) cannot be called")
+
+    return lambda data: json_like(decode(data))
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class PlainRecordDecoder:
+    """A decoder for keys and one for values; what has none stays bytes. ``key_name``, ``value_name``: their names."""
+
+    key_name: str | None
+    value_name: str | None
+    key: PlainDecoder | None
+    value: PlainDecoder | None
+
+    @classmethod
+    def of(cls, key: str | None, value: str | None) -> PlainRecordDecoder:
+        """By names. Raises as ``plain_decoder``."""
+        return cls(key, value, *(None if name is None else plain_decoder(name) for name in (key, value)))
+
+    def decode(self, key: bytes | None, value: bytes | None) -> Decoded:
+        """See RecordDecoder."""
+        findings: list[PayloadError] = []
+        decoded_key = _decoded(self.key, self.key_name, Part.KEY, key, findings)
+        return Decoded(decoded_key, _decoded(self.value, self.value_name, Part.VALUE, value, findings), findings)
+
+
+def _decoded(
+    decoder: PlainDecoder | None, name: str | None, part: Part, data: bytes | None, findings: list[PayloadError]
+) -> Any:
+    if decoder is None or data is None:
+        return data
+    try:
+        return decoder(data)
+    except Exception as error:
+        # A decoder of others may raise anything; what it was given is still there.
+        reason = str(error) if isinstance(error, ValueError) and name in DECODERS else _text(error)
+        findings.append(PayloadError(Trouble.REFUSED, part, f"does not decode as {name}: {reason}"))
+        return data

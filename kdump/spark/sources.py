@@ -1,0 +1,216 @@
+"""The three data sources. Their classes travel to the workers; all they do is in ``kdump.engine``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from kdump.checks.segment import CheckOptions
+from kdump.codes import KdumpError
+from kdump.engine.arrowread import ArrowOptions, Mode, read_splits
+from kdump.engine.findingread import FindingTask, plan_findings, read_findings
+from kdump.engine.splits import LogFile, Split, find_logs, plan
+from kdump.spark.filters import Pushed, intersection
+from kdump.spark.options import SourceOptions, parse_options
+from kdump.tables import BATCH, FINDING, RECORD, Table
+from kdump.writers.arrow import arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+
+
+class SplitPartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, splits: Sequence[Split]) -> None:
+        super().__init__(list(splits))
+        self.splits = splits
+
+
+class LogReader(DataSourceReader):
+    """Rows of logs as record batches of exactly the schema that was asked for."""
+
+    def __init__(self, table: Table, options: SourceOptions, schema: StructType) -> None:
+        self._table = table
+        self._options = options
+        self._schema: pa.Schema = _checked(schema, table)
+        self._pushed = Pushed()
+
+    def partitions(self) -> list[InputPartition]:
+        """See DataSourceReader. KdumpError for a path that cannot be looked at."""
+        options = self._options
+        logs = find_logs(options.paths, self._fail)
+        if options.fail_on_data_loss:
+            _refuse_lost_offsets(logs, options)
+        tasks = plan(
+            logs,
+            self._pushed.narrowed(options.wanted),
+            split_bytes=options.split_bytes,
+            min_partitions=options.min_partitions,
+        )
+        return [SplitPartition(splits) for splits in tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """See DataSourceReader."""
+        if not isinstance(partition, SplitPartition):
+            # What Spark makes up where there is nothing to read.
+            return iter(())
+        options = self._options
+        return read_splits(
+            partition.splits,
+            ArrowOptions(
+                self._table,
+                self._schema,
+                self._pushed.narrowed(options.wanted),
+                intersection(options.times, self._pushed.times),
+                options.mode,
+            ),
+        )
+
+    def _fail(self, error: KdumpError) -> None:
+        raise error
+
+
+class FilteringLogReader(LogReader):
+    """The same with filters from Spark; its class must not be used while these are off."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """See DataSourceReader."""
+        return list(self._pushed.take(filters))
+
+
+class RecordSource(DataSource):
+    """Records: the columns of Spark's Kafka source first, then the others of kdump's JSON lines."""
+
+    table: ClassVar[Table] = RECORD
+    reader_class: ClassVar[type[LogReader]] = LogReader
+
+    @classmethod
+    def name(cls) -> str:
+        """See DataSource."""
+        return "kafka-segment"
+
+    def schema(self) -> StructType:
+        """See DataSource."""
+        options = parse_options(self.options)
+        schema = from_arrow_schema(arrow_schema(self.table))
+        return schema if options.include_headers else StructType([each for each in schema if each.name != "headers"])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """See DataSource."""
+        return self.reader_class(self.table, parse_options(self.options), schema)
+
+
+class FilteringRecordSource(RecordSource):
+    """Records, with filters from Spark."""
+
+    reader_class = FilteringLogReader
+
+
+class BatchSource(RecordSource):
+    """A row a batch from its header and its CRC; nothing is decompressed."""
+
+    table = BATCH
+
+    @classmethod
+    def name(cls) -> str:
+        """See DataSource."""
+        return "kafka-segment-batches"
+
+
+class FilteringBatchSource(BatchSource):
+    """Batches, with filters from Spark."""
+
+    reader_class = FilteringLogReader
+
+
+class FindingPartition(InputPartition):
+    """What one task checks."""
+
+    def __init__(self, task: FindingTask) -> None:
+        super().__init__(task)
+        self.task = task
+
+
+class FindingReader(DataSourceReader):
+    """What ``verify`` finds, a partition in one task."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema: pa.Schema = _checked(schema, FINDING)
+
+    def partitions(self) -> list[InputPartition]:
+        """See DataSourceReader. KdumpError for a path that cannot be looked at."""
+        tasks = plan_findings(self._options.paths, self._options.wanted, self._options.split_bytes)
+        return [FindingPartition(task) for task in tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """See DataSourceReader."""
+        if not isinstance(partition, FindingPartition):
+            return iter(())
+        options = CheckOptions(deep=self._options.deep)
+        return read_findings(partition.task, self._schema, options, fails_fast=self._options.mode is Mode.FAILFAST)
+
+
+class FindingSource(RecordSource):
+    """What ``verify`` finds."""
+
+    table = FINDING
+
+    @classmethod
+    def name(cls) -> str:
+        """See DataSource."""
+        return "kafka-segment-findings"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """See DataSource."""
+        return FindingReader(parse_options(self.options), schema)
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``kafka-segment``, ``kafka-segment-batches`` and ``kafka-segment-findings`` known to a session.
+
+    Call it again after ``spark.sql.python.filterPushdown.enabled`` has changed: which filters Spark hands down is
+    settled here.
+    """
+    is_filtering = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
+    sources: tuple[type[DataSource], ...] = (
+        FilteringRecordSource if is_filtering else RecordSource,
+        FilteringBatchSource if is_filtering else BatchSource,
+        FindingSource,
+    )
+    for source in sources:
+        spark.dataSource.register(source)
+
+
+def _checked(schema: StructType, table: Table) -> pa.Schema:
+    """The Arrow schema of what was asked for. ValueError for a column that is not there or has another type."""
+    known = {each.name: each.dataType for each in from_arrow_schema(arrow_schema(table))}
+    for each in schema:
+        if each.name not in known:
+            raise ValueError(f"no column '{each.name}' in {table.type} rows; there are {', '.join(known)}")
+        if each.dataType != known[each.name]:
+            expected = known[each.name].simpleString()
+            raise ValueError(f"column {each.name} is {expected}, not {each.dataType.simpleString()}")
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def _refuse_lost_offsets(logs: Sequence[LogFile], options: SourceOptions) -> None:
+    firsts: dict[tuple[str, int], int] = {}
+    for log in logs:
+        if log.context.topic is not None and log.context.partition is not None and log.base_offset is not None:
+            own = (log.context.topic, log.context.partition)
+            firsts[own] = min(firsts.get(own, log.base_offset), log.base_offset)
+    for (topic, partition), start in options.wanted.starts.items():
+        first = firsts.get((topic, partition))
+        if first is None or first > start:
+            has = "is not there" if first is None else f"begins at offset {first}"
+            what = f"partition {topic}-{partition} {has}, startingOffsets asks for {start} (failOnDataLoss)"
+            raise ValueError(what)

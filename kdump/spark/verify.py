@@ -1,0 +1,145 @@
+"""``verify`` on Spark: looks at stretches of logs in parallel, then a judge for each partition."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from kdump.checks.logdir import PartitionExtent
+from kdump.checks.segment import CheckOptions
+from kdump.codes import KdumpError
+from kdump.engine.findingread import groups_of
+from kdump.engine.looks import Group, Judgement, LookPiece, LookTask, judge, look_at, plan_looks
+from kdump.engine.partitioncheck import Item, PartitionCheck
+from kdump.engine.splits import SPLIT_BYTES
+from kdump.log import files
+from kdump.log.source import STDIN
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PIECES: Final = pa.schema(
+    [
+        ("group", pa.int32()),
+        ("segment", pa.int32()),
+        ("place", pa.int64()),
+        ("number", pa.int32()),
+        ("seen", pa.binary()),
+    ]
+)
+_JUDGEMENTS: Final = pa.schema([("group", pa.int32()), ("number", pa.int64()), ("item", pa.binary())])
+_ROWS_AT_A_TIME: Final = 64
+
+
+def judgements(
+    spark: SparkSession,
+    groups: Sequence[Group],
+    options: CheckOptions,
+    *,
+    split_bytes: int = SPLIT_BYTES,
+    stores: Sequence[str] = (),
+) -> DataFrame | None:
+    """What is to be said of groups of segments: ``group``, ``number`` and the pickled ``item``; None: nothing is there.
+
+    Args:
+        spark: the session.
+        groups: their paths must mean the same on every worker.
+        options: how deep.
+        split_bytes: of a task.
+        stores: paths that a worker enters first, with their credentials.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    tasks = plan_looks(groups, split_bytes=split_bytes)
+    if not tasks:
+        return None
+    seen = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_looker(tasks, options), from_arrow_schema(_PIECES))
+    judges = min(len(groups), len(tasks))
+    gathered = seen.repartition(judges, "group").sortWithinPartitions("group", "segment", "place", "number")
+    return gathered.mapInArrow(_judge(groups, options, stores), from_arrow_schema(_JUDGEMENTS))
+
+
+class SparkJudge:
+    """Stands for ``PartitionCheck`` in a ``Verification``: one Spark job judges the partitions of all paths before.
+
+    Args:
+        spark: the session.
+        paths: as they will be given to ``Verification.path``.
+        options: how deep.
+    """
+
+    def __init__(
+        self, spark: SparkSession, paths: Sequence[str], options: CheckOptions, *, split_bytes: int = SPLIT_BYTES
+    ) -> None:
+        self._options = options
+        found = [group for path in paths for group in groups_of(path)]
+        self._judged: dict[Group, list[Judgement]] = {}
+        # A worker has another working directory.
+        groups = [group.absolute() for group in found]
+        stores = [files.handed_over(path) for path in paths if path != STDIN]
+        frame = judgements(spark, groups, options, split_bytes=split_bytes, stores=stores)
+        if frame is not None:
+            rows = frame.toArrow().sort_by([("group", "ascending"), ("number", "ascending")])
+            for number, pickled in zip(rows["group"].to_pylist(), rows["item"].to_pylist(), strict=True):
+                item: Judgement = pickle.loads(pickled)
+                if item is not None and not isinstance(item, PartitionExtent):
+                    item = found[number].as_given(item)
+                self._judged.setdefault(found[number], []).append(item)
+
+    def segments(
+        self, segments: list[str], folder: str | None
+    ) -> Generator[Item | KdumpError, None, PartitionExtent | None]:
+        """See PartitionCheck; what the job did not find (an empty segment, a new one) is looked at here and now."""
+        known = self._judged.get(Group(tuple(segments), folder))
+        if known is None:
+            return (yield from PartitionCheck(self._options).segments(segments, folder))
+        *items, extent = known
+        for item in items:
+            if item is not None and not isinstance(item, PartitionExtent):
+                yield item
+        return extent if isinstance(extent, PartitionExtent) else None
+
+
+def _looker(tasks: Sequence[Sequence[LookTask]], options: CheckOptions):  # type: ignore[no-untyped-def]
+    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                pieces = (piece for task in tasks[number] for piece in look_at(task, options))
+                yield from _batches(pieces, _PIECES)
+
+    return look
+
+
+def _judge(groups: Sequence[Group], options: CheckOptions, stores: Sequence[str]):  # type: ignore[no-untyped-def]
+    def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for store in stores:
+            files.enter(store)
+        pieces = (LookPiece(*row) for batch in batches for row in zip(*batch.to_pydict().values(), strict=True))
+        rows = (
+            (group, number, pickle.dumps(item, pickle.HIGHEST_PROTOCOL))
+            for group, number, item in judge(groups, pieces, options)
+        )
+        yield from _batches(rows, _JUDGEMENTS)
+
+    return judged
+
+
+def _batches(rows: Iterable[Sequence[object]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    held: list[Sequence[object]] = []
+    for row in rows:
+        held.append(row)
+        if len(held) == _ROWS_AT_A_TIME:
+            yield _batch(held, schema)
+            held = []
+    if held:
+        yield _batch(held, schema)
+
+
+def _batch(rows: Sequence[Sequence[object]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )

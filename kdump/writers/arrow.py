@@ -1,0 +1,367 @@
+"""Rows as Arrow record batches: for Spark, for Parquet.
+
+Source: shared/design.md ("dump") for the columns; those of records that Spark's own Kafka source has come first, with
+its names and types (Spark's "Structured Streaming + Kafka Integration Guide"). The values are those of JSON lines, but:
+
+- ``timestamp`` is a timestamp in microseconds (UTC); null for magic 0, and where the milliseconds do not fit, which
+  ``problem`` then says; ``timestampType`` is -1 for NoTimestampType, 0 for CreateTime, 1 for LogAppendTime;
+- keys, values and header values are binary, header keys text as Java decodes it, ``control`` is JSON text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kdump.fast.blocks import BatchBlock
+from kdump.fast.records import RecordColumns
+from kdump.fast.recordvalues import record_offsets, record_timestamps
+from kdump.fast.sequences import record_sequences
+from kdump.format.batch import CONTROL, TRANSACTIONAL, BatchHeader
+from kdump.format.legacy import LegacyRecord, Message
+from kdump.format.record import Record
+from kdump.kafka import rows
+from kdump.scan.printing import BlockPrinter, Run
+from kdump.scan.transactions import Transactions
+from kdump.tables import ColumnType, Table
+from kdump.wire.utf8 import decode_utf8
+from kdump.writers.batchvalues import BatchValue, BatchValues, Choices, Flags, Numbers, Same
+from kdump.writers.context import FileContext
+
+ArrowRows: TypeAlias = "pa.RecordBatch | list[rows.Row]"
+"""Rows made as columns, or one by one: ``in_order`` puts them together."""
+
+HEADERS_TYPE: Final = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
+_TYPES: Final = {
+    ColumnType.INT32: pa.int32(),
+    ColumnType.INT64: pa.int64(),
+    ColumnType.BOOLEAN: pa.bool_(),
+    ColumnType.TEXT: pa.string(),
+    ColumnType.BYTES: pa.binary(),
+    ColumnType.BYTES_LIST: pa.list_(pa.field("element", pa.string())),
+    ColumnType.HEADERS: HEADERS_TYPE,
+    ColumnType.OBJECT: pa.string(),
+}
+_TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+_TIMESTAMP_TYPES: Final = {rows.NO_TIMESTAMP_TYPE: -1, rows.CREATE_TIME: 0, rows.LOG_APPEND_TIME: 1}
+_KAFKA_SOURCE: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+_MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """The columns of a table; all may be null. Those of Spark's Kafka source come first where the table has a key."""
+    types = {column.name: _arrow_type(column.name, column.type) for column in table.columns}
+    names = list(types)
+    if "key" in types:
+        names = [*_KAFKA_SOURCE, *(name for name in names if name not in _KAFKA_SOURCE)]
+    return pa.schema([(name, types[name]) for name in names])
+
+
+def _arrow_type(name: str, kind: ColumnType) -> pa.DataType:
+    if name == "timestamp":
+        return _TIMESTAMP
+    return pa.int32() if name == "timestampType" else _TYPES[kind]
+
+
+class ArrowPrinter:
+    """A printer of ``scan.view`` that makes rows of a schema.
+
+    Args:
+        table: BATCH or RECORD.
+        schema: some columns of ``arrow_schema(table)``, in any order.
+        context: where the rows come from.
+        transactions: gives those of the log, when a row is in one; None: ``txnState`` is null.
+        on_malformed: is told the file position of an entry whose rows are not sound (a wrong CRC, a control record that
+            cannot be read) and what is wrong, before they are emitted; False leaves such rows out.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        schema: pa.Schema,
+        context: FileContext,
+        *,
+        transactions: Callable[[], Transactions] | None = None,
+        on_malformed: Callable[[int, str], bool] = lambda position, what: True,
+    ) -> None:
+        self._table = table
+        self._schema = schema
+        self._with_records = table.type == "record"
+        self._file = {"type": table.type, **context.columns()}
+        self._context = context
+        self._transactions = transactions if "txnState" in schema.names else None
+        self._on_malformed = on_malformed
+
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> rows.Row:
+        """See Printer."""
+        return {} if self._with_records else self._row(rows.batch_row(header, position, is_valid))
+
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> rows.Row:
+        """See Printer."""
+        state = None
+        if self._transactions is not None and header.is_transactional and not header.is_control:
+            state = self._transactions().state(header)
+        return self._row(rows.record_row(header, position, is_valid, record, state))
+
+    def entry(self, entry: Message, position: int, is_valid: bool) -> rows.Row:
+        """See Printer."""
+        return {} if self._with_records else self._row(rows.entry_row(entry, position, is_valid))
+
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> rows.Row:
+        """See Printer."""
+        return self._row(rows.legacy_record_row(entry, position, is_valid, record))
+
+    def join(self, rows: list[rows.Row]) -> ArrowRows:
+        """See Printer."""
+        return [row for row in rows if row]
+
+    def columns(self) -> BlockPrinter[ArrowRows]:
+        """See Printer."""
+        return _ArrowColumns(self._table, self._schema, self._context, self._transactions, self._on_malformed)
+
+    def _row(self, row: rows.Row) -> rows.Row:
+        what = row.get("problem") or (None if row["isValid"] else rows.WRONG_CRC)
+        if what is not None and not self._on_malformed(row["position"], what):
+            return {}
+        return {**self._file, **row}
+
+
+def in_order(parts: Sequence[ArrowRows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of all parts, in their order; those made one by one become columns together."""
+    alone = [row for part in parts if isinstance(part, list) for row in part]
+    batches = [part for part in parts if not isinstance(part, list)]
+    if not alone:
+        yield from (batch for batch in batches if batch.num_rows)
+        return
+    made = row_batch(alone, schema)
+    if not batches:
+        yield made
+        return
+    count = sum(batch.num_rows for batch in batches)
+    order = []
+    next_batch_row, next_alone_row = 0, count
+    for part in parts:
+        if isinstance(part, list):
+            order.append(np.arange(next_alone_row, next_alone_row + len(part)))
+            next_alone_row += len(part)
+        else:
+            order.append(np.arange(next_batch_row, next_batch_row + part.num_rows))
+            next_batch_row += part.num_rows
+    yield pa.concat_batches([*batches, made]).take(pa.array(np.concatenate(order)))
+
+
+def row_batch(found: Sequence[rows.Row], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows by column name as one record batch."""
+    mapped = [_mapped(row) for row in found]
+    return pa.RecordBatch.from_arrays(
+        [pa.array([row.get(field.name) for row in mapped], field.type) for field in schema], schema=schema
+    )
+
+
+def _mapped(row: rows.Row) -> rows.Row:
+    """A row with the values that Arrow is to have."""
+    mapped: dict[str, Any] = dict(row)
+    if "timestampType" in row:
+        mapped["timestampType"] = _TIMESTAMP_TYPES[row["timestampType"]]
+    if row.get("timestamp") is not None:
+        milliseconds = row["timestamp"]
+        if abs(milliseconds) > _MOST_MILLISECONDS:
+            mapped["timestamp"] = None
+            mapped["problem"] = _with_overflow(row.get("problem"), milliseconds)
+        else:
+            mapped["timestamp"] = milliseconds * 1000
+    if "headers" in row:
+        mapped["headers"] = [{"key": decode_utf8(key), "value": value} for key, value in row["headers"]]
+    if row.get("control") is not None:
+        mapped["control"] = json.dumps(row["control"], ensure_ascii=False, separators=(",", ":"))
+    return mapped
+
+
+def _with_overflow(problem: str | None, milliseconds: int) -> str:
+    what = f"the timestamp {milliseconds} ms is out of range"
+    return what if problem is None else f"{problem}; {what}"
+
+
+class _ArrowColumns:
+    def __init__(
+        self,
+        table: Table,
+        schema: pa.Schema,
+        context: FileContext,
+        transactions: Callable[[], Transactions] | None,
+        on_malformed: Callable[[int, str], bool],
+    ) -> None:
+        self._table = table
+        self._schema = schema
+        self._context = context
+        self._transactions = transactions
+        self._on_malformed = on_malformed
+
+    def batches(self, block: BatchBlock) -> ArrowRows:
+        """See BlockPrinter."""
+        block = self._sound(block)
+        if not block.headers.size:
+            return []
+        values = BatchValues(block, None, self._table.type, self._context)
+        every = np.arange(block.headers.size)
+        return pa.RecordBatch.from_arrays(
+            [_of_batches(values.value(field.name), every, field) for field in self._schema], schema=self._schema
+        )
+
+    def leaves(self, block: BatchBlock) -> None:
+        """See BlockPrinter."""
+
+    def records(self, block: BatchBlock) -> Iterator[Run[ArrowRows]]:
+        """See BlockPrinter."""
+        records = block.records
+        if records is None or not block.headers.size:
+            return
+        is_control = block.headers["attributes"] & CONTROL != 0
+        is_alone = ~records.accepted | is_control
+        keep = ~is_alone
+        if not block.is_valid.all():
+            keep &= self._kept(block, keep)
+        shown = records if keep.all() else records.select(keep[records.batch], np.ones(keep.size, np.bool_))
+        made = _record_batch(block, shown, self._schema, self._values(block))
+        bounds = np.append(shown.first_row, shown.batch.size)
+        cuts = np.flatnonzero(np.diff(is_alone, prepend=not is_alone[0], append=not is_alone[-1])).tolist()
+        for first, last in pairwise(cuts):
+            if is_alone[first]:
+                yield Run(first, last, None)
+            else:
+                yield Run(first, last, made.slice(int(bounds[first]), int(bounds[last] - bounds[first])))
+
+    def _values(self, block: BatchBlock) -> BatchValues:
+        states = None
+        if self._transactions is not None and (block.headers["attributes"] & TRANSACTIONAL).any():
+            states = self._transactions().column(block.headers)
+        return BatchValues(block, states, self._table.type, self._context)
+
+    def _sound(self, block: BatchBlock) -> BatchBlock:
+        return block if block.is_valid.all() else block.select(self._kept(block, np.ones(block.headers.size, np.bool_)))
+
+    def _kept(self, block: BatchBlock, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The batches that are sound or to be shown all the same; shape (batches,)."""
+        kept = block.is_valid | ~among
+        for number in np.flatnonzero(~kept).tolist():
+            kept[number] = self._on_malformed(int(block.position[number]), rows.WRONG_CRC)
+        return kept
+
+
+def _record_batch(block: BatchBlock, records: RecordColumns, schema: pa.Schema, values: BatchValues) -> pa.RecordBatch:
+    """The records of a block, shape (rows,)."""
+    columns = _RecordArrays(block, records, values)
+    return pa.RecordBatch.from_arrays([columns.array(field) for field in schema], schema=schema)
+
+
+class _RecordArrays:
+    """The columns of the records of a block as Arrow arrays, made when asked for."""
+
+    def __init__(self, block: BatchBlock, records: RecordColumns, values: BatchValues) -> None:
+        self._block = block
+        self._records = records
+        self._values = values
+        self._arena = pa.py_buffer(block.arena)
+        self._milliseconds = record_timestamps(block.headers, records)
+        self._overflows = np.abs(self._milliseconds) > _MOST_MILLISECONDS
+
+    def array(self, field: pa.Field) -> pa.Array:
+        """The column of a field."""
+        block, records = self._block, self._records
+        match field.name:
+            case "offset":
+                return pa.array(record_offsets(block.headers, records))
+            case "timestamp":
+                return self._timestamps()
+            case "key":
+                return _binaries(self._arena, records.key_start, records.key_size)
+            case "value":
+                return _binaries(self._arena, records.value_start, records.value_size)
+            case "headers":
+                return self._headers()
+            case "keySize":
+                return pa.array(records.key_size)
+            case "valueSize":
+                return pa.array(records.value_size)
+            case "sequence":
+                if not records.batch.size:
+                    return pa.array([], pa.int32())
+                base_sequence = self._values.header("base_sequence").take(records.batch)
+                return pa.array(record_sequences(base_sequence, records.offset_delta).astype(np.int32))
+            case "problem":
+                return self._problems(field)
+        return _of_batches(self._values.value(field.name), records.batch, field)
+
+    def _timestamps(self) -> pa.Array:
+        microseconds = np.where(self._overflows, 0, self._milliseconds) * 1000
+        mask = self._overflows if self._overflows.any() else None
+        return pa.array(microseconds, mask=mask).view(_TIMESTAMP)
+
+    def _problems(self, field: pa.Field) -> pa.Array:
+        problems = _of_batches(self._values.value(field.name), self._records.batch, field)
+        if not self._overflows.any():
+            return problems
+        texts = problems.to_pylist()
+        for row in np.flatnonzero(self._overflows).tolist():
+            texts[row] = _with_overflow(texts[row], int(self._milliseconds[row]))
+        return pa.array(texts, pa.string())
+
+    def _headers(self) -> pa.Array:
+        headers = self._records.headers
+        bounds = np.zeros(self._records.batch.size + 1, np.int32)
+        np.cumsum(self._records.header_count, out=bounds[1:])
+        keys = _texts(_binaries(self._arena, headers.key_start, headers.key_size))
+        values = _binaries(self._arena, headers.value_start, headers.value_size)
+        pairs = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS_TYPE.value_type))
+        return pa.ListArray.from_arrays(pa.array(bounds), pairs, type=HEADERS_TYPE)
+
+
+def _of_batches(value: BatchValue, batch: NDArray[np.integer], field: pa.Field) -> pa.Array:
+    """A column of batches for rows; ``batch``, shape (rows,), is the number of each row's batch."""
+    match value:
+        case Same(constant):
+            return pa.repeat(pa.scalar(constant, field.type), batch.size)
+        case Flags(flags):
+            return pa.array(flags.take(batch))
+        case Choices(index, options):
+            if field.name == "timestampType":
+                codes = np.array([_TIMESTAMP_TYPES[option or ""] for option in options], np.int32)
+                return pa.array(codes.take(index.astype(np.intp)).take(batch))
+            if index.size and (index == index[0]).all():
+                return pa.repeat(pa.scalar(options[int(index[0])], field.type), batch.size)
+            return pa.array(options, field.type).take(pa.array(index.astype(np.int32).take(batch)))
+        case Numbers(numbers, is_set):
+            values = numbers.astype(field.type.to_pandas_dtype()).take(batch)
+            return pa.array(values, mask=None if is_set is None else ~is_set.take(batch))
+
+
+def _binaries(arena: pa.Buffer, start: NDArray[np.int64], size: NDArray[np.int32]) -> pa.Array:
+    """``arena[start[i]:][:size[i]]`` of every row, null for a size below 0. The ranges rise and do not overlap.
+
+    All of them and what lies between are one array over the arena, of which every second element is taken.
+    """
+    if not start.size:
+        return pa.array([], pa.binary())
+    bounds = np.empty(2 * start.size + 1, np.int32)
+    bounds[:-1:2] = start
+    np.maximum(size, 0, out=bounds[1::2])
+    bounds[1::2] += bounds[:-1:2]
+    bounds[-1] = bounds[-2]
+    pieces = pa.BinaryArray.from_buffers(pa.binary(), 2 * start.size, [None, pa.py_buffer(bounds), arena])
+    chosen = np.arange(0, 2 * start.size, 2, dtype=np.int32)
+    is_null = size < 0
+    return pieces.take(pa.array(chosen, mask=is_null if is_null.any() else None))
+
+
+def _texts(data: pa.Array) -> pa.Array:
+    """Bytes as Java decodes them."""
+    try:
+        return data.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([decode_utf8(key) for key in data.to_pylist()], pa.string())

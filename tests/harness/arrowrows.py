@@ -1,0 +1,71 @@
+"""Rows of JSON lines as Arrow and Spark are to have them: the documented mapping (man kdump-spark), written again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from base64 import b64decode
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+Row = dict[str, Any]
+
+TIMESTAMP_TYPES = {"NoTimestampType": -1, "CreateTime": 0, "LogAppendTime": 1}
+LAST_MILLISECOND = 9_223_372_036_854_775
+
+
+def dumped(kind: str, *paths: Path | str) -> list[Row]:
+    """What ``kdump dump`` gives of ``kind`` (records, batches), behind damage too."""
+    command = [sys.executable, "-m", "kdump", "dump", "--output", "jsonl", f"--{kind}", "--resync", *map(str, paths)]
+    run = subprocess.run(command, capture_output=True, check=False)
+    assert run.returncode in (0, 1), run.stderr
+    rows = map(json.loads, run.stdout.splitlines())
+    return [row for row in rows if row["type"] != "finding"]
+
+
+def mapped(row: Row) -> Row:
+    """A row as Arrow has it, timestamps in microseconds."""
+    row = dict(row)
+    if "timestampType" in row:
+        row["timestampType"] = TIMESTAMP_TYPES[row["timestampType"]]
+    milliseconds = row.get("timestamp")
+    if milliseconds is not None:
+        row["timestamp"] = milliseconds * 1000
+        if not -LAST_MILLISECOND <= milliseconds <= LAST_MILLISECOND:
+            row["timestamp"] = None
+            problems = [row["problem"], f"the timestamp {milliseconds} ms is out of range"]
+            row["problem"] = "; ".join(problem for problem in problems if problem)
+    if "key" in row:
+        row["key"], row["value"] = _bytes(row["key"]), _bytes(row["value"])
+        row["headers"] = [{"key": _java(_bytes(key)), "value": _bytes(value)} for key, value in row["headers"]]
+    if row.get("control") is not None:
+        row["control"] = json.dumps(row["control"], ensure_ascii=False, separators=(",", ":"))
+    return row
+
+
+def rows_of(batches: Iterable[pa.RecordBatch]) -> list[Row]:
+    """The rows of record batches in the order of their positions, timestamps in microseconds."""
+    rows: list[Row] = []
+    for batch in batches:
+        plain = batch
+        if "timestamp" in batch.schema.names:
+            place = batch.schema.get_field_index("timestamp")
+            plain = batch.set_column(place, "timestamp", batch.column(place).view(pa.int64()))
+        rows += plain.to_pylist()
+    return sorted(rows, key=lambda row: (row["file"], row["position"]))
+
+
+def _bytes(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    return b64decode(value["base64"]) if isinstance(value, dict) else str(value).encode()
+
+
+def _java(key: bytes | None) -> str:
+    """Java counts an encoded surrogate as one malformed unit, Python each of its bytes; no capture has one."""
+    assert key is not None
+    return key.decode("utf-8", "replace")

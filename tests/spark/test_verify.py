@@ -1,0 +1,109 @@
+"""verify through Spark: the same findings, summaries and verdicts as in one process, however logs are cut."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import zstandard
+
+from kdump.checks.segment import CheckOptions
+from kdump.codes import Finding, KdumpError
+from kdump.engine.partitioncheck import PartitionCheck
+from kdump.engine.verify import Judge, Verification
+from kdump.kafka.rows import finding_row
+from kdump.spark.verify import SparkJudge
+from kdump.tables import FINDING
+from kdump.writers.context import FileContext
+from kdump.writers.findings import summary_line
+from tests.harness.captures import FIXTURES, Captures
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Said = tuple[Counter[str], list[str]]
+SIZES = (1 << 14, 128 << 20)
+
+
+def said(judge: Judge, *paths: Path | str) -> Said:
+    """What is said of paths, and what is wrong with them."""
+    errors: list[KdumpError] = []
+    items: Counter[str] = Counter()
+    verification = Verification(judge, on_error=errors.append)
+    for path in paths:
+        try:
+            items.update(
+                repr(item) if isinstance(item, Finding) else summary_line(item) for item in verification.path(str(path))
+            )
+        except KdumpError as error:
+            errors.append(error)
+    return items, [str(error) for error in errors]
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Damaged segments of fixtures/cases as partitions of one log directory."""
+    unpacked, root = tmp_path_factory.mktemp("cases"), tmp_path_factory.mktemp("logs")
+    with (FIXTURES / "cases" / "repair.tar.zst").open("rb") as packed:
+        plain = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed)
+        with tarfile.open(fileobj=plain, mode="r|") as tar:
+            tar.extractall(unpacked, filter="data")
+    for number, log in enumerate(sorted(unpacked.glob("*/mutants/*/*.log"))[::8]):
+        shutil.copytree(log.parent, root / f"topic-{number}")
+    assert len(list(root.iterdir())) > 10
+    return root
+
+
+@pytest.mark.parametrize("deep", [True, False])
+def test_damaged_segments(spark: SparkSession, damaged: Path, deep: bool) -> None:
+    options = CheckOptions(deep=deep)
+    expected = said(PartitionCheck(options).segments, damaged)
+    assert sum(expected[0].values()) > 50
+    for size in SIZES:
+        assert said(SparkJudge(spark, [str(damaged)], options, split_bytes=size).segments, damaged) == expected
+
+
+def test_captures_and_single_files(spark: SparkSession, captures: Captures, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(captures.root)
+    paths = [
+        "4.3.1",
+        "3.9.1",
+        "1.1.1/../1.1.1",
+        str(next((captures.root / "damaged").glob("*/*.log"))),
+        "no/such",
+        "0.8.2.2",
+    ]
+    options = CheckOptions()
+    expected = said(PartitionCheck(options).segments, *paths)
+    assert expected[1] == ["no/such: no such file or directory"]
+    assert said(SparkJudge(spark, paths, options, split_bytes=1 << 16).segments, *paths) == expected
+
+
+def test_a_segment_that_cannot_be_opened(spark: SparkSession, damaged: Path, tmp_path: Path) -> None:
+    partition = tmp_path / "topic-0"
+    shutil.copytree(next(damaged.iterdir()), partition)
+    (broken := partition / "00000000000000099999.log").symlink_to("nowhere")
+    options = CheckOptions()
+    expected = said(PartitionCheck(options).segments, tmp_path)
+    assert str(broken) in expected[1][0]
+    assert said(SparkJudge(spark, [str(tmp_path)], options).segments, tmp_path) == expected
+
+
+def test_findings_as_a_data_source(spark: SparkSession, damaged: Path) -> None:
+    frame = spark.read.format("kafka-segment-findings").load(str(damaged))
+    assert tuple(frame.columns) == FINDING.names
+    expected = [
+        {"type": "finding", **FileContext.of(item.path or "").columns(), **finding_row(item)}
+        for item in Verification().path(str(damaged))
+        if isinstance(item, Finding)
+    ]
+    rows = [row.asDict() for row in frame.collect()]
+    assert sorted(map(repr, rows)) == sorted(map(repr, expected))
+    topic = frame.select("topic", "partition", "code").first()
+    assert topic is not None
+    quick = spark.read.format("kafka-segment-findings").option("deep", "false").load(str(damaged))
+    assert 0 < quick.count() <= frame.count()

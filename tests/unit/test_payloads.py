@@ -1,0 +1,248 @@
+"""payloads: records of internal topics as Python values, decoders by name, and what does not decode."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kdump.payloads
+from kdump.codes import Codes, KdumpError, Severity
+from kdump.payloads import registry
+from kdump.payloads.choice import INTERNAL_TOPICS, DecoderChoice
+from kdump.payloads.decoded import Decoded, Trouble
+from kdump.payloads.internal import DECODERS
+from kdump.payloads.plain import DECODERS as PLAIN
+from kdump.payloads.registry import PlainRecordDecoder, names, plain_decoder
+
+OFFSETS = "__consumer_offsets"
+
+
+def string(text: str) -> bytes:
+    return struct.pack(">h", len(text.encode())) + text.encode()
+
+
+def sized(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+KEY = struct.pack(">h", 1) + string("g") + string("t") + struct.pack(">i", 3)
+VALUE = struct.pack(">hqi", 3, 42, -1) + string("meta") + struct.pack(">q", 1_700_000_000_000)
+TOPIC_RECORD = b"\x01\x02\x00\x03ab" + bytes(range(16)) + b"\x00"
+
+
+def group_value(subscription: bytes, assignment: bytes, protocol_type: str = "consumer") -> bytes:
+    member = string("m") + b"\xff\xff" + string("c") + string("/h") + struct.pack(">ii", 1, 2)
+    head = struct.pack(">h", 3) + string(protocol_type) + struct.pack(">i", 1) + string("range") + string("m")
+    return head + struct.pack(">q", 5) + struct.pack(">i", 1) + member + sized(subscription) + sized(assignment)
+
+
+def troubles(decoded: Decoded) -> list[Trouble]:
+    return [finding.trouble for finding in decoded.findings]
+
+
+def test_a_commit() -> None:
+    decoded = kdump.payloads.decode(OFFSETS, KEY, VALUE)
+    key, value = decoded
+    assert key == decoded.key == {"type": "1", "data": {"group": "g", "topic": "t", "partition": 3}}
+    data = {"offset": 42, "leaderEpoch": -1, "metadata": "meta", "commitTimestamp": 1_700_000_000_000}
+    assert value == decoded.value == {"version": "3", "data": data}
+    assert decoded.findings == ()
+
+
+def test_a_tombstone() -> None:
+    assert kdump.payloads.decode(OFFSETS, KEY, None).value is None
+
+
+def test_a_metadata_record() -> None:
+    decoded = kdump.payloads.decode("__cluster_metadata", None, TOPIC_RECORD)
+    data = {"name": "ab", "topicId": "AAECAwQFBgcICQoLDA0ODw"}
+    assert decoded == (None, {"type": "TOPIC_RECORD", "version": 0, "data": data})
+
+
+def test_another_topic_keeps_its_bytes() -> None:
+    decoded = kdump.payloads.decode("orders", b"k", None)
+    assert decoded == (b"k", None)
+    assert decoded.findings == ()
+
+
+@pytest.mark.parametrize(
+    ("topic", "key", "value", "trouble", "code"),
+    [
+        (OFFSETS, struct.pack(">h", 99) + b"x", VALUE, Trouble.UNKNOWN_TYPE, Codes.PAYLOAD_UNKNOWN),
+        (OFFSETS, KEY, b"\0\x09" + VALUE[2:], Trouble.UNKNOWN_VERSION, Codes.PAYLOAD_UNKNOWN),
+        (OFFSETS, KEY, VALUE[:9], Trouble.BROKEN, Codes.DECODER),
+        (OFFSETS, KEY, b"\0", Trouble.CUT, Codes.DECODER),
+        (OFFSETS, KEY[:5], VALUE, Trouble.BROKEN, Codes.DECODER),
+        (OFFSETS, b"", VALUE, Trouble.CUT, Codes.DECODER),
+        (OFFSETS, None, VALUE, Trouble.MISSING, Codes.DECODER),
+        ("__cluster_metadata", None, b"\x02\x02\x00", Trouble.FRAME_VERSION, Codes.PAYLOAD_UNKNOWN),
+        ("__cluster_metadata", None, b"\x01\x63\x00", Trouble.UNKNOWN_TYPE, Codes.PAYLOAD_UNKNOWN),
+        ("__cluster_metadata", None, b"\x01\x80\x80\x02", Trouble.TOO_LARGE, Codes.DECODER),
+        ("__cluster_metadata", None, TOPIC_RECORD + b"x", Trouble.BYTES_LEFT, Codes.DECODER),
+        ("__cluster_metadata", None, TOPIC_RECORD[:-2], Trouble.BROKEN, Codes.DECODER),
+        ("__cluster_metadata", None, None, Trouble.CUT, Codes.DECODER),
+    ],
+)
+def test_what_does_not_decode_stays_and_says_why(
+    topic: str, key: bytes | None, value: bytes | None, trouble: Trouble, code: Codes
+) -> None:
+    decoded = kdump.payloads.decode(topic, key, value)
+    assert troubles(decoded) == [trouble]
+    assert decoded.findings[0].code is code
+    assert decoded.value == value
+    if trouble is Trouble.UNKNOWN_VERSION:
+        assert decoded.key["data"]["group"] == "g"
+    assert code.value.severity is not Severity.ERROR
+
+
+def test_bytes_behind_a_coordinators_record_are_left_alone() -> None:
+    assert kdump.payloads.decode(OFFSETS, KEY + b"x", VALUE + b"y") == kdump.payloads.decode(OFFSETS, KEY, VALUE)
+
+
+def test_members_of_a_consumer_group() -> None:
+    topics = struct.pack(">i", 1) + string("t")
+    subscription = struct.pack(">h", 0) + topics + b"\xff\xff\xff\xff"
+    assignment = struct.pack(">h", 0) + struct.pack(">i", 1) + string("t") + struct.pack(">ii", 1, 7) + sized(b"u")
+    key = struct.pack(">h", 2) + string("g")
+    member = kdump.payloads.decode(OFFSETS, key, group_value(subscription, assignment)).value["data"]["members"][0]
+    assert member["subscription"] == {"topics": ["t"], "userData": None}
+    assert member["assignment"] == {"assignedPartitions": [{"topic": "t", "partitions": [7]}], "userData": b"u"}
+    other = kdump.payloads.decode(OFFSETS, key, group_value(subscription, b"", "connect")).value["data"]["members"][0]
+    assert (other["subscription"], other["assignment"]) == (subscription, b"")
+
+
+def test_a_members_newer_version_is_read_as_the_newest_known() -> None:
+    """The Java tool leaves it as it is where structs are inside."""
+    assignment = struct.pack(">hi", 9, 1) + string("t") + struct.pack(">ii", 1, 7) + b"\xff\xff\xff\xff" + b"new"
+    key = struct.pack(">h", 2) + string("g")
+    member = kdump.payloads.decode(OFFSETS, key, group_value(b"", assignment)).value["data"]["members"][0]
+    assert member["assignment"] == {"assignedPartitions": [{"topic": "t", "partitions": [7]}], "userData": None}
+    assert member["subscription"] == b""
+
+
+@given(st.sampled_from(sorted(INTERNAL_TOPICS.values())), st.none() | st.binary(), st.none() | st.binary())
+def test_rubbish_never_raises(topic: str, key: bytes | None, value: bytes | None) -> None:
+    decoded = kdump.payloads.decode(topic, key, value)
+    for finding in decoded.findings:
+        assert getattr(decoded, finding.part.value) in (key, value)
+        assert finding.message
+
+
+def test_choice_by_topic() -> None:
+    by_topic = DecoderChoice(by_topic=True, value="hex")
+    assert by_topic.decoder("__transaction_state") is DECODERS["transaction-log"]
+    assert by_topic.decoder("orders") == PlainRecordDecoder(None, "hex", None, PLAIN["hex"])
+    assert DecoderChoice(by_topic=True).decoder("orders") is None
+    assert DecoderChoice(internal="offsets").decoder("orders") is DECODERS["offsets"]
+    assert not DecoderChoice().is_made
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "expected"),
+    [
+        ("text", "é".encode(), "é"),
+        ("hex", b"\x00\xff", "00ff"),
+        ("base64", b"\x00\xff", "AP8="),
+        ("json", b' {"a": [1, 2.5, null, "\\u00e9"]} ', {"a": [1, 2.5, None, "é"]}),
+        ("json", b"12345678901234567890", 12345678901234567890),
+        ("int32", b"\xff\xff\xff\xfe", -2),
+        ("int64", b"\0\0\0\0\0\0\1\0", 256),
+        ("float64", struct.pack(">d", 2.5), 2.5),
+        ("uuid", bytes(range(16)), "00010203-0405-0607-0809-0a0b0c0d0e0f"),
+        ("uuid", str(uuid.UUID(int=7)).encode(), str(uuid.UUID(int=7))),
+    ],
+)
+def test_plain_decoders(name: str, data: bytes, expected: Any) -> None:
+    decoded = PlainRecordDecoder.of(name, name).decode(data, None)
+    assert decoded == (expected, None)
+    assert decoded.findings == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("text", b"\xff"),
+        ("json", b"{"),
+        ("json", b"\xff"),
+        ("json", b"NaN"),
+        ("json", b"1e999"),
+        ("json", b'"\\ud800"'),
+        ("json", b"[" * 100_000),
+        ("json", b"[" * 500 + b"]" * 500),
+        ("json", b"9" * 10_000),
+        ("int32", b"\0\0\0"),
+        ("int64", b""),
+        ("float64", bytes(9)),
+        ("uuid", bytes(15)),
+        ("uuid", b"x" * 36),
+        ("uuid", b"{00010203-0405-0607-0809-0a0b0c0d0e}"),
+    ],
+)
+def test_what_a_plain_decoder_does_not_take(name: str, data: bytes) -> None:
+    decoded = PlainRecordDecoder.of(None, name).decode(b"k", data)
+    assert decoded == (b"k", data)
+    assert troubles(decoded) == [Trouble.REFUSED]
+    assert f"the value does not decode as {name}: " in decoded.findings[0].message
+
+
+@given(st.binary())
+def test_views_of_bytes_lose_nothing(data: bytes) -> None:
+    assert bytes.fromhex(PLAIN["hex"](data)) == data
+    assert PLAIN["base64"](data) == b64encode(data).decode()
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A distribution with decoders of its own, found as an installed one is."""
+    (tmp_path / "other_decoders.py").write_text(
+        "def upper(data): return data.decode().upper()\n"
+        "def fails(data): raise RuntimeError('no schema 7')\n"
+        "def odd(data): return {1, 2}\n"
+        "def raw(data): return data\n"
+        "word = 'x'\n"
+    )
+    info = tmp_path / "other-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    names = ("upper", "fails", "odd", "raw", "word", "missing")
+    entries = "".join(f"{name} = other_decoders:{name}\n" for name in names)
+    (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{entries}hex = other_decoders:upper\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("installed")
+def test_decoders_of_others() -> None:
+    assert names() == [*PLAIN, "none", "fails", "missing", "odd", "raw", "upper", "word"]
+    decoded = PlainRecordDecoder.of("upper", "fails").decode(b"k", b"v")
+    assert decoded == ("K", b"v")
+    assert decoded.findings[0].message == "the value does not decode as fails: RuntimeError: no schema 7"
+    for name in ("odd", "raw"):
+        decoded = PlainRecordDecoder.of(name, None).decode(b"k", None)
+        assert decoded.key == b"k"
+        assert troubles(decoded) == [Trouble.REFUSED]
+
+
+@pytest.mark.usefixtures("installed")
+def test_kdumps_own_names_are_not_for_others() -> None:
+    assert plain_decoder("hex") is PLAIN["hex"]
+
+
+@pytest.mark.usefixtures("installed")
+def test_decoders_that_cannot_be_had() -> None:
+    for name in ("word", "missing"):
+        with pytest.raises(KdumpError, match=f"decoder '{name}' .other_decoders:{name}. cannot be"):
+            plain_decoder(name)
+    with pytest.raises(KeyError):
+        plain_decoder("avro")
+
+
+def test_none_decodes_nothing() -> None:
+    assert plain_decoder("none") is None
+    assert PlainRecordDecoder.of("none", "none").decode(b"\xff", None) == (b"\xff", None)
