@@ -181,6 +181,11 @@ class Repair:
 
     def _in_place(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
         _refuse_links([place.directory, *segments])
+        for segment in segments:
+            name = parse_file_name(segment)
+            if name is not None and name.state:
+                message = f"a file that a broker is about to remove or to take in ({name.state}); use -o"
+                raise _refused(message, segment)
         if place.lock is LockState.UNKNOWN and not self._options.force:
             message = "on this file system nobody can tell whether a broker runs elsewhere; --force goes on"
             raise KdumpError(Codes.LOCK_HELD, message, path=place.log_directory)

@@ -25,11 +25,10 @@ class CopyWriter:
     def __init__(self, staging: Staging) -> None:
         self._staging = staging
 
-    def open(self, path: str, name: str | None = None) -> NewFile:
-        """The copy of the log ``path``, to be filled and given to ``finish``; ``name``: another than its own."""
-        parsed = parse_file_name(path)
-        stem = os.path.basename(path) if parsed is None else f"{parsed.stem}{parsed.kind.value}"
-        return self._staging.file(name or stem, os.stat(path))
+    def open(self, name: str, path: str) -> NewFile:
+        """The copy of the log ``path``, to be filled and given to ``finish``; without the state suffix of ``name``."""
+        parsed = parse_file_name(name)
+        return self._staging.file(name if parsed is None else f"{parsed.stem}{parsed.kind.value}", os.stat(path))
 
     def finish(self, path: str, copy: NewFile, recovered: Recovered) -> None:
         """The log's copy is filled: cut it, and write the index files beside it."""
@@ -53,9 +52,8 @@ class CopyWriter:
         log = segment.salvaged
         if log is None:
             raise ValueError("salvage was not asked for")
-        name = f"{log.base_offset:020d}{Kind.LOG.value}" if segment.mended else None
         producers, interval = segment.producers.copy(), settings.index_interval
-        with self.open(segment.path, name) as copy, MendedSource(segment.path, log) as source:
+        with self.open(segment.mended_name, segment.path) as copy, MendedSource(segment.path, log) as source:
             recovered = recover_log(source, log.base_offset, producers, index_interval=interval, copy=copy)
             self.finish(segment.path, copy, recovered)
 

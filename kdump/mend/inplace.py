@@ -132,7 +132,7 @@ def _swapped_in(segment: SegmentPlan, preparation: Preparation, settings: Settin
     assert log is not None
     status = os.stat(segment.path)
     preparation.save(name, segment.recovered.read.sha256)
-    new_name = f"{log.base_offset:020d}{Kind.LOG.value}"
+    new_name = segment.mended_name
     producers, interval = segment.producers.copy(), settings.index_interval
     with preparation.new_file(new_name, status) as copy, MendedSource(segment.path, log) as source:
         recovered = recover_log(source, log.base_offset, producers, index_interval=interval, copy=copy)

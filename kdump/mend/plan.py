@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import Enum
 
@@ -83,6 +84,14 @@ class SegmentPlan:
                 break
             position, offset = position + piece.length, piece.last_offset + 1
         return offset
+
+    @property
+    def mended_name(self) -> str:
+        """The file name of the salvaged log: its own, unless that cannot hold its offsets."""
+        log = self.salvaged
+        if log is None or log.base_offset == self.base_offset:
+            return os.path.basename(self.path)
+        return f"{log.base_offset:020d}{Kind.LOG.value}"
 
     @property
     def is_salvaged(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 
 from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, parse_header
@@ -144,7 +145,7 @@ class Planner:
         interval = self._settings.index_interval
         if self._copies is None or not is_wanted:
             return recover_log(source, base_offset, producers, index_interval=interval)
-        with self._copies.open(source.path) as copy:
+        with self._copies.open(os.path.basename(source.path), source.path) as copy:
             recovered = recover_log(source, base_offset, producers, index_interval=interval, copy=copy)
             self._copies.finish(source.path, copy, recovered)
         return recovered

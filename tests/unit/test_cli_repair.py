@@ -185,6 +185,20 @@ def test_salvaged_copy(holed: Path, tmp_path: Path) -> None:
     assert data.endswith(rows(6))
 
 
+def test_names_stay(torn: Path, tmp_path: Path) -> None:
+    """Of leftovers and of tiered storage; what a broker is about to remove is not repaired in place."""
+    left = torn.rename(torn.with_name(f"{NAME}.deleted"))
+    assert repair(left, "-o", "out", cwd=tmp_path)[0] == CLEAN
+    assert (tmp_path / "out" / NAME).read_bytes() == rows(0) + rows(3)
+    status, _, errors = repair(left, "--in-place", cwd=tmp_path)
+    assert status == DAMAGE
+    assert "about to remove" in errors
+    tiered = left.rename(torn.with_name(f"{0:020}-{'A' * 22}.log"))
+    for way in ("--like-broker", "--salvage"):
+        assert repair(tiered, way, "-o", way, cwd=tmp_path)[0] == CLEAN
+        assert (tmp_path / way / tiered.name).read_bytes().startswith(rows(0) + rows(3))
+
+
 # In place
 
 
