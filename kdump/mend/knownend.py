@@ -8,7 +8,6 @@ import numpy as np
 
 from kdump.codes import KdumpError
 from kdump.format.batch import HEADER_SIZE, MAX_INT32
-from kdump.format.index import OffsetEntry
 from kdump.log.heads import LARGEST_ENTRY, read_head
 from kdump.log.source import Source
 from kdump.mend.draft import DraftTable
@@ -76,34 +75,28 @@ def _by_offset_index(around: Surroundings, good: Table) -> Iterator[int]:
     """
     if not around.index or not len(good):
         return
+    entry_offset, entry_position = np.array(around.index, np.int64).T
+    step = np.diff(entry_offset, prepend=int(good.first[0]) - 1)
+    distance = np.diff(entry_position, prepend=0)
+    is_right = (step > 0) & (distance > 0) & (distance <= LARGEST_ENTRY)
     order = np.argsort(good.position, kind="stable")
-    position, end, first = good.position[order], good.end[order], good.first[order]
-    offsets_in_log, bytes_in_log = int(good.last[-1] - good.first[0]) + 1, int((end - position).sum())
-    before = OffsetEntry(int(first[0]) - 1, 0)
-    for entry in around.index:
-        place = int(np.searchsorted(position, entry.position, side="right")) - 1
-        if place >= 0 and entry.position < end[place]:
-            is_right = entry.position == position[place] and entry.offset >= first[place]
-        else:
-            step, distance = entry.offset - before.offset, entry.position - before.position
-            is_right = step * bytes_in_log <= _DENSER * max(offsets_in_log, bytes_in_log // _USUAL_RECORD) * distance
-        if not (is_right and entry.offset > before.offset and 0 < entry.position - before.position <= LARGEST_ENTRY):
-            return
-        before = entry
-    yield before.offset + 1
+    place = np.searchsorted(good.position[order], entry_position, side="right") - 1
+    number = order[np.maximum(place, 0)]
+    is_inside = (place >= 0) & (entry_position < good.end[number])
+    leads_there = (entry_position == good.position[number]) & (entry_offset >= good.first[number])
+    offsets_in_log, bytes_in_log = int(good.last[-1] - good.first[0]) + 1, int((good.end - good.position).sum())
+    density = max(offsets_in_log / bytes_in_log, 1 / _USUAL_RECORD)
+    is_right &= np.where(is_inside, leads_there, step <= _DENSER * density * distance)
+    if is_right.all():
+        yield int(entry_offset[-1]) + 1
 
 
 def _by_time_index(around: Surroundings, good: Table) -> Iterator[int]:
     """By the last entry, when those of good batches have the right timestamps, and there are such."""
     if not around.time_index or not len(good):
         return
-    latest = good.rows["max_timestamp"]
-    matches = 0
-    for entry in around.time_index:
-        place = int(np.searchsorted(good.last, entry.offset))
-        if place < len(good) and good.first[place] <= entry.offset:
-            if latest[place] != entry.timestamp:
-                return
-            matches += 1
-    if matches:
-        yield around.time_index[-1].offset + 1
+    timestamp, offset = np.array(around.time_index, np.int64).T
+    place = np.minimum(np.searchsorted(good.last, offset), len(good) - 1)
+    is_there = (good.first[place] <= offset) & (offset <= good.last[place])
+    if is_there.any() and (good.rows["max_timestamp"][place] == timestamp)[is_there].all():
+        yield int(offset[-1]) + 1

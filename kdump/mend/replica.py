@@ -79,6 +79,7 @@ class Replica:
         self._open = opened
         self._segments: list[tuple[int, str]] = []
         self._tables: dict[str, Table] = {}
+        self._comparisons: dict[str, _Comparison] = {}
         errors: list[KdumpError] = []
         logs = segment_files(path, errors.append) if os.path.isdir(path) else [path]
         for log in logs:
@@ -98,7 +99,7 @@ class Replica:
         """
         filling = Filling([])
         for path, batches in self._near(wanted, table):
-            common = _same_history(batches, table, wanted)
+            common = self._comparison(path, table).around(wanted)
             if common is None:
                 continue
             upto = batches.first if wanted.is_tail else batches.last
@@ -113,6 +114,12 @@ class Replica:
                 filling.complete_to = int(batches.last[chosen[-1]]) if wanted.is_tail and chosen.size else wanted.last
         return filling
 
+    def _comparison(self, path: str, table: DraftTable) -> _Comparison:
+        known = self._comparisons.get(path)
+        if known is None or known.table is not table:
+            known = self._comparisons[path] = _Comparison(self._tables[path], table)
+        return known
+
     def _near(self, wanted: Wanted, table: DraftTable) -> Iterator[tuple[str, Table]]:
         """(path, good batches) of the segments that may hold the offsets."""
         ends = [base for base, _ in self._segments[1:]] + [_LAST]
@@ -126,19 +133,30 @@ class Replica:
                 yield path, self._tables[path]
 
 
-def _same_history(batches: Table, table: Table, wanted: Wanted) -> Common | None:
-    """The batches nearest to the hole that both have, if there is one and they are the same."""
-    _, theirs, ours = np.intersect1d(batches.first, table.first, return_indices=True)
-    is_same = (batches.rows["crc"][theirs] == table.rows["crc"][ours]) & (batches.last[theirs] == table.last[ours])
-    before = np.flatnonzero(batches.first[theirs] < wanted.first)[-1:]
-    behind = np.flatnonzero(batches.first[theirs] > wanted.last)[:1]
-    nearest = np.concatenate((before, behind))
-    if not nearest.size or not is_same[nearest].all():
-        return None
-    place = int(np.searchsorted(table.first, wanted.first))
-    is_before = before.size > 0 and int(ours[before[0]]) == place - 1
-    is_behind = behind.size > 0 and int(ours[behind[0]]) == place
-    return Common(int(theirs[before[0]]) if is_before else None, int(theirs[behind[0]]) if is_behind else None)
+class _Comparison:
+    """A segment of the replica beside the log: the batches that begin at the same offset, and which are the same.
+
+    Shape (common batches,), in offset order: ``first`` offset, the number in the replica (``theirs``) and in the log
+    (``ours``), ``is_same``.
+    """
+
+    def __init__(self, batches: Table, table: DraftTable) -> None:
+        self.table = table
+        self.first, self.theirs, self.ours = np.intersect1d(batches.first, table.first, return_indices=True)
+        is_same = batches.rows["crc"][self.theirs] == table.rows["crc"][self.ours]
+        self.is_same = is_same & (batches.last[self.theirs] == table.last[self.ours])
+
+    def around(self, wanted: Wanted) -> Common | None:
+        """The batches nearest to the hole that both have, if there is one and they are the same."""
+        before = int(np.searchsorted(self.first, wanted.first)) - 1
+        behind = int(np.searchsorted(self.first, wanted.last, side="right"))
+        nearest = [place for place in (before, behind) if 0 <= place < self.first.size]
+        if not nearest or not self.is_same[nearest].all():
+            return None
+        place = int(np.searchsorted(self.table.first, wanted.first))
+        is_before = before >= 0 and self.ours[before] == place - 1
+        is_behind = behind < self.first.size and self.ours[behind] == place
+        return Common(int(self.theirs[before]) if is_before else None, int(self.theirs[behind]) if is_behind else None)
 
 
 def _is_complete(batches: Table, common: Common, chosen: Column, *, is_tail: bool) -> bool:

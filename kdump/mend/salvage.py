@@ -198,19 +198,22 @@ class _Salvage:
         most = self._draft.bytes_behind()
         if most and self._around.next_base is None:
             # Nothing says for certain how much was behind the last batch.
-            self._ask(Wanted(*self._unknown_tail, most, is_tail=True), replicas)
+            self._ask([Wanted(*self._unknown_tail, most, is_tail=True)], replicas)
         end: int | None = -1
         while end != (end := self._known_end()):
             # What was found may show that the indexes are right, and they say where the log ended.
-            for loss in self._draft.losses(self._base_offset, end, with_gaps=True):
-                is_tail = loss.first_offset == self._unknown_tail[0] and self._around.next_base is None
-                self._ask(Wanted(loss.first_offset, loss.last_offset, is_tail=is_tail), replicas)
+            tail = None if self._around.next_base is not None else self._unknown_tail[0]
+            losses = self._draft.losses(self._base_offset, end, with_gaps=True)
+            holes = [(loss.first_offset, loss.last_offset) for loss in losses]
+            self._ask([Wanted(first, last, is_tail=first == tail) for first, last in holes], replicas)
 
-    def _ask(self, wanted: Wanted, replicas: Sequence[Replica]) -> None:
-        filling = fill(wanted, replicas, self._draft.table, self._around)
-        self._draft.add(filling.entries)
-        if filling.complete_to is not None:
-            self._draft.explain(wanted.first, filling.complete_to)
+    def _ask(self, holes: Sequence[Wanted], replicas: Sequence[Replica]) -> None:
+        table = self._draft.table
+        for hole in holes:
+            filling = fill(hole, replicas, table, self._around)
+            self._draft.add(filling.entries)
+            if filling.complete_to is not None:
+                self._draft.explain(hole.first, filling.complete_to)
 
     @property
     def _unknown_tail(self) -> Hole:
@@ -254,11 +257,14 @@ class _Salvage:
         """The holes of the chain."""
         table = self._survey.table
         chain = table.part(kept)
-        is_without_gaps = is_gapless(chain, ENOUGH_PAIRS)
-        index = RoomIndex(self._around.index, chain)
         starts = np.concatenate(([0], chain.end))
         stops = np.append(chain.position, self._source.size or 0)
-        for hole in np.flatnonzero(starts < stops).tolist():
+        holes = np.flatnonzero(starts < stops).tolist()
+        if not holes:
+            return
+        is_without_gaps = is_gapless(chain, ENOUGH_PAIRS)
+        index = RoomIndex(self._around.index, chain)
+        for hole in holes:
             before = row_at(chain.rows, hole - 1) if hole else None
             behind = row_at(chain.rows, hole) if hole < kept.size else None
             yield Room(
@@ -293,7 +299,8 @@ class _Salvage:
         self._draft.replace(changed)
 
     def _drop(self, owners: Sequence[int], reason: _Reason) -> None:
-        positions = [self._draft.entries[-1 - owner].row.position for owner in owners if owner < 0]
+        entries = [self._draft.entries[-1 - owner] for owner in owners if owner < 0]
+        positions = [entry.row.position for entry in entries if entry.path == self._source.path]
         numbers = [owner for owner in owners if owner >= 0]
         self._reason[[*numbers, *self._survey.numbers_at(positions)]] = reason
         self._draft.drop(owners)

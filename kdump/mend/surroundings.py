@@ -41,6 +41,7 @@ class Surroundings:
     """Offsets up to which (exclusive) checkpoints and snapshots say the partition reached; for the last segment."""
     index: Sequence[OffsetEntry] = ()
     time_index: Sequence[TimeEntry] = ()
+    """Of the last segment only."""
     aborted: Sequence[AbortedTxn] | None = None
     """The .txnindex; None without one."""
     epochs: Sequence[EpochEntry] = ()
@@ -71,7 +72,7 @@ def look_around(path: str, producers: ProducerStates | None = None) -> Surroundi
         next_base,
         sorted(_reached(directory, base_offset)) if next_base is None and base_offset is not None else (),
         rising_entries(path, base_offset),
-        read_time_index(path, base_offset),
+        read_time_index(path, base_offset) if next_base is None else (),
         read_txn_index(path),
         read_leader_epochs(os.path.join(directory, LEADER_EPOCH_CHECKPOINT)),
         producers or ProducerStates(),

@@ -69,7 +69,11 @@ class Table:
         return int(self.rows.size)
 
     def part(self, numbers: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Table:
-        """Some of them."""
+        """Some of them; numbers rise. All of them are not copied."""
+        if isinstance(numbers, np.ndarray):
+            is_all = numbers.all() if numbers.dtype == np.bool_ else numbers.size == len(self)
+            if is_all:
+                return self
         return Table(self.rows[numbers])
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from checked import MemorySource
+from checked import MemorySource, check
 
-from kdump.checks.ordered import OrderedChecks
-from kdump.checks.segment import CheckOptions, check_segment
 from kdump.codes import Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import Outcome, recover
@@ -78,9 +76,7 @@ def check_result(data: bytes, result: Mended, producers: ProducerStates | None =
     source = MemorySource(result.data)
     recovery = recover(source, log.base_offset, producers or ProducerStates())
     assert recovery.outcome is Outcome.UNCHANGED, recovery
-    ordered = OrderedChecks()
-    found = list(check_segment(source, log.base_offset, ordered, options=CheckOptions(deep=True)))
-    found += ordered.finish()
+    found = check(result.data, base_offsets=[log.base_offset])
     assert [str(one) for one in found if one.severity is Severity.ERROR] == []
     offsets = [(piece.first_offset, piece.last_offset) for piece in log.pieces]
     assert all(one[1] < other[0] for one, other in pairwise(offsets))
