@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from kdump.checks.table import row_at
 from kdump.codes import Codes, KdumpError
-from kdump.format.batch import MAGIC_OFFSET
 from kdump.log.candidates import find_candidates
 from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.source import Source
@@ -55,7 +54,10 @@ class HoleReader:
         ``ignored``: by number in the survey, batches that are not wanted.
         """
         at = room.position
-        for position, number in self._items(room, ignored):
+        items = self._items(room, ignored)
+        entry_starts = {position for position, number in items if number is not None} | {room.stop}
+        starts = {position for position, _ in items} | {room.stop}
+        for position, number in items:
             if position < at:
                 continue
             at = position
@@ -72,9 +74,17 @@ class HoleReader:
                 continue
             end = int(self._survey.table.end[number]) if number is not None else None
             # Behind an entry whose length was wrong another one may follow that is no item of its own.
-            while at < room.stop and (entry := self._made_whole(at, end, room)) is not None:
+            is_framed = end in entry_starts
+            begin = at
+            while at < room.stop and (entry := self._made_whole(at, end, room, is_framed=is_framed)) is not None:
                 yield entry
-                at, end = entry.row.position + entry.row.size, None
+                at, end, is_framed = entry.row.position + entry.row.size, None, False
+            if at == begin and not is_framed:
+                # Its length may be wrong, too; the room tells payload from batches that it swallowed.
+                stop = min((start for start in starts if start > position), default=room.stop)
+                found = list(self._sound_within(position, min(stop, position + LARGEST_ENTRY), room.first, room))
+                yield from found
+                at = max([at, *(entry.row.position + entry.row.size for entry in found)])
             at = max(at, position + 1)
 
     def _items(self, room: Room, ignored: NDArray[np.bool_]) -> list[tuple[int, int | None]]:
@@ -90,21 +100,22 @@ class HoleReader:
         ]
         return sorted(items, key=lambda item: item[0])
 
-    def _made_whole(self, position: int, end: int | None, room: Room) -> Entry | None:
-        """The entry at ``position``; ``end`` is where it ends by its length, if its framing holds."""
+    def _made_whole(self, position: int, end: int | None, room: Room, *, is_framed: bool) -> Entry | None:
+        """The entry at ``position``.
+
+        ``end``: where it ends by its length, None where it cannot; ``is_framed``: something begins there.
+        """
         path = self._source.path
-        stops = [] if end is None else [min(end, room.stop)]
-        stops.append(min(room.stop, position + LARGEST_ENTRY))
-        for stop in dict.fromkeys(stops):
-            data = self._read(position, stop)
-            if data is None:
-                continue
-            entry = proved(data, position, path, is_whole=stop in (end, room.stop), limit=self._limit)
-            if entry is None and stop == end and self._correct:
+        if end is not None and end <= room.stop:
+            data = self._read(position, end)
+            entry = data and proved(data, position, path, is_whole=True, limit=self._limit)
+            if data and not entry and self._correct:
                 entry = corrected(data, position, path, self._limit)
-            if entry is not None:
-                return entry
-        return None
+            if entry or is_framed:
+                return entry or None
+        stop = min(room.stop, position + LARGEST_ENTRY)
+        data = self._read(position, stop) if self._spend(stop - position) else None
+        return None if data is None else proved(data, position, path, is_whole=stop == room.stop, limit=self._limit)
 
     def _inside(self, number: int, room: Room) -> Iterator[Entry]:
         """What can be had of a batch with a right CRC and wrong contents.
@@ -122,19 +133,25 @@ class HoleReader:
             yield entry
             return
         own = row.last_offset if row.last_offset < room.limit else room.first - 1
-        found = find_candidates(data, MAGIC_OFFSET + 1, len(data))
-        is_sound = found.sound(data)
-        last = max(own, room.first - 1)
-        for start, end in zip(found.start[is_sound].tolist(), found.end[is_sound].tolist(), strict=True):
-            inner, fault = examine(data[start:end], row.position + start, self._limit)
-            entry = Entry(inner, Origin.KEPT, path)
-            if fault is None and last < entry.first_offset and inner.last_offset < room.limit:
+        yield from self._sound_within(row.position, row.position + row.size, max(own + 1, room.first), room)
+
+    def _sound_within(self, position: int, stop: int, first: int, room: Room) -> Iterator[Entry]:
+        """Good entries that begin behind ``position`` and have offsets of the room from ``first`` on, rising."""
+        # Entries may reach behind the stop, which is where something else was taken to begin.
+        end = min(room.stop, stop + LARGEST_ENTRY)
+        data = self._read(position, end) if self._spend(end - position) else None
+        if data is None:
+            return
+        found = find_candidates(data, 1, len(data))
+        is_sound = found.sound(data) & (found.start < stop - position)
+        for start, behind in zip(found.start[is_sound].tolist(), found.end[is_sound].tolist(), strict=True):
+            row, fault = examine(data[start:behind], position + start, self._limit)
+            entry = Entry(row, Origin.KEPT, self._source.path)
+            if fault is None and first <= entry.first_offset and row.last_offset < room.limit:
                 yield entry
-                last = inner.last_offset
+                first = row.last_offset + 1
 
     def _read(self, position: int, stop: int) -> memoryview | None:
-        if not self._spend(stop - position):
-            return None
         try:
             return memoryview(self._source.read(position, stop - position))
         except KdumpError:
