@@ -41,7 +41,7 @@ class Codes(Enum):
     """The catalogue by subject.
 
     KD0xx: the input cannot be looked at. KD1xx: framing. KD2xx: batch contents. KD3xx: sibling files. KD4xx: log
-    directories. KD5xx: the sequence of batches. KD6xx: producers and transactions. KD7xx: conversion.
+    directories. KD5xx: the sequence of batches. KD6xx: producers and transactions. KD7xx: repair. KD8xx: conversion.
     """
 
     MISSING = Code(
@@ -89,8 +89,8 @@ class Codes(Enum):
         "KD007",
         "unwritable",
         "cannot be written",
-        "The operating system refuses to make, to write or to rename an output file. What was there before is still "
-        "there.",
+        "The operating system refuses to make, to write or to rename an output file, or there is no room. What was "
+        "there before is still there; what repair --in-place had begun is finished by running it again.",
     )
 
     LENGTH_TOO_SMALL = Code(
@@ -707,16 +707,60 @@ class Codes(Enum):
         "A batch without the transactional bit lies inside an open transaction of its producer. Recovery fails on it "
         "with an invalid transaction state and the broker does not start on the log.",
     )
+    REPAIR_REFUSED = Code(
+        "KD701",
+        "repair-refused",
+        "repair refused",
+        "What was asked for would lose sound data without a word, hand out offsets twice, or write where nothing "
+        "may be written; the message says what and names the option that decides it. Nothing was written.",
+    )
+    RECOVERY_FAILS = Code(
+        "KD702",
+        "recovery-fails",
+        "Kafka's recovery fails or empties the segment",
+        "There is no broker's way to follow: recovery of the log ends in an exception, and the broker empties the "
+        "segment or does not start. Nothing was written. Use repair --salvage.",
+    )
+    CHANGED_WHILE_READ = Code(
+        "KD703",
+        "changed-while-read",
+        "the file changed while it was read",
+        "Another process wrote to the file meanwhile, most likely a running broker. Nothing was written. Stop it, or "
+        "repair a copy.",
+    )
+    LOCK_HELD = Code(
+        "KD704",
+        "lock-held",
+        "a broker holds the lock of the log directory",
+        "A broker runs on the log directory, or, on a network file system, nobody can tell. repair --in-place does not "
+        "write there. Stop the broker.",
+    )
+    TXN_INDEX_KEPT = Code(
+        "KD705",
+        "txnindex-kept",
+        "the transaction index is not rebuilt",
+        "A marker of the segment ends a transaction that did not begin in it, and neither the segments before it nor a "
+        "producer snapshot are there to tell where. The .txnindex stays as it was. If the segment is the first of its "
+        "log, repair --first-segment says so.",
+        Severity.WARNING,
+    )
+    MANIFEST = Code(
+        "KD706",
+        "manifest",
+        "a repair's manifest does not fit",
+        "The manifest of a repair cannot be read, or the files are not as that repair left them: something wrote to "
+        "them since. Nothing was undone; the backup lies beside the manifest.",
+    )
 
     NO_CODEC = Code(
-        "KD701",
+        "KD801",
         "no-codec",
         "a codec that the message format does not have",
         "Messages of magic 0 and 1 cannot be compressed with zstd. A broker refuses a fetch that would need it; "
         "convert recompresses with another codec when it is named (--codec).",
     )
     JSON_LINE = Code(
-        "KD702",
+        "KD802",
         "json-line",
         "not a line that a record can be made of",
         "A line of the JSON lines to convert is no record as dump --output jsonl writes it, or its offset or its bytes "
@@ -728,6 +772,10 @@ INPUT_CODES: Final = frozenset(
     {Codes.MISSING, Codes.UNREADABLE, Codes.NOT_A_SEGMENT_FILE, Codes.NO_SEGMENTS, Codes.UNWRITABLE}
 )
 """Errors of the input or the output itself, not damage in it: exit status 3."""
+REFUSALS: Final = frozenset(
+    {Codes.REPAIR_REFUSED, Codes.RECOVERY_FAILS, Codes.CHANGED_WHILE_READ, Codes.LOCK_HELD, Codes.MANIFEST}
+)
+"""What repair does not do, though it could read the input: exit status 1."""
 
 
 class KdumpError(Exception):

@@ -19,15 +19,15 @@ from kdump.checks.segment import CheckOptions, Look, SegmentLook, check_segment
 from kdump.checks.siblings import EpochRange, LogSummary, check_partition_files, check_segment_files
 from kdump.checks.summary import SegmentSummary
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.names import Kind, parse_file_name, parse_partition_directory, sibling
+from kdump.log.names import Kind, parse_file_name, parse_partition_directory
 from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import segments_behind
-from kdump.log.source import STDIN, Source, open_source, read_whole
+from kdump.log.siblings import read_snapshot
+from kdump.log.source import STDIN, Source, open_source
 
 _COORDINATOR_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _TORN_TAIL: Final = frozenset({Codes.TRUNCATED, Codes.HEADER_CUT})
@@ -69,7 +69,7 @@ class PartitionCheck:
         """
         directory = files.directory_of(segments[0])
         topic, _ = parse_partition_directory(os.path.basename(directory)) or ("", 0)
-        ordered = OrderedChecks(producers=_snapshot_at(segments[0]), is_coordinator=topic in _COORDINATOR_TOPICS)
+        ordered = OrderedChecks(producers=read_snapshot(segments[0]), is_coordinator=topic in _COORDINATOR_TOPICS)
         seen = _Partition()
         for number, segment in enumerate(segments):
             behind = segments[number + 1 :] or _behind(segment)
@@ -105,7 +105,7 @@ class PartitionCheck:
                 yield counted(_while_live(finding, is_live), path, counts)
             size = source.size
             if counts[Severity.ERROR] and size is not None and base_offset is not None:
-                producers = ProducerStates.from_snapshot(_snapshot_at(path))
+                producers = ProducerStates.from_snapshot(read_snapshot(path))
                 recovery = recover(source, base_offset, producers, want_indexes=False)
         seen.add(rows, is_compacted=ordered.is_compacted)
         # An empty log is clean, whatever lies beside it.
@@ -166,13 +166,3 @@ def _behind(path: str) -> list[str]:
     """The segments behind a single file, where it lies among others."""
     name = None if path == STDIN else parse_file_name(path)
     return segments_behind(path) if name is not None and not name.state else []
-
-
-def _snapshot_at(path: str) -> list[ProducerEntry]:
-    """The producers at a segment's base offset; none without a sound snapshot."""
-    if path == STDIN or parse_file_name(path) is None:
-        return []
-    try:
-        return parse_snapshot(read_whole(sibling(path, Kind.SNAPSHOT)))
-    except KdumpError:
-        return []

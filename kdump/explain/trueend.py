@@ -37,13 +37,17 @@ def true_end(source: Source, position: int, size: int) -> int | None:
     header = parse_header(window)
     if header.magic != _MAGIC:
         return None
-    for end in _candidates(header, window, is_whole=position + len(window) == size):
+    for end in end_candidates(header, window, is_whole=position + len(window) == size):
         if crc32c(window[CRC_START:end]) == header.crc:
             return position + end
     return None
 
 
-def _candidates(header: BatchHeader, window: memoryview, *, is_whole: bool) -> Iterator[int]:
+def end_candidates(header: BatchHeader, window: memoryview, *, is_whole: bool) -> Iterator[int]:
+    """Indexes into ``window``, which begins with a batch of magic 2, at which the batch may end.
+
+    ``is_whole``: the window ends where the file does.
+    """
     if header.codec == 0 and header.record_count >= 0:
         survey = survey_records(window, HEADER_SIZE, len(window), most=header.record_count)
         if len(survey.starts) == header.record_count:

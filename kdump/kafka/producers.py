@@ -93,9 +93,9 @@ class ProducerStates:
                 states._open(state.txn_first_offset, entry.producer_id)
         return states
 
-    def copy(self) -> ProducerStates:
+    def copy(self) -> Self:
         """An independent copy."""
-        other = ProducerStates(self.end_offset)
+        other = type(self)(self.end_offset)
         other._states = {producer_id: replace(state) for producer_id, state in self._states.items()}
         other._ongoing = dict(self._ongoing)
         other._first_offsets = list(self._first_offsets)

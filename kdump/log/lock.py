@@ -1,25 +1,46 @@
-"""Whether a broker holds a log directory's ``.lock``.
+"""The lock of a log directory: whether a broker holds its ``.lock``, and holding it oneself.
 
 Kafka takes a POSIX record lock (fcntl), not flock. Asking for it changes nothing. On network file systems the answer
-of the kernel may be wrong; then, and where there is no lock file, nobody is taken to hold it.
+of the kernel may be wrong. All locks of a process on a file go when it closes any descriptor of that file: do not ask
+while holding it.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import struct
-from typing import Final
+from enum import Enum
+from types import TracebackType
+from typing import Final, Self
 
+from kdump.codes import Codes, KdumpError
+from kdump.log.mounts import file_system, tells_locks
 from kdump.log.names import is_uri
 
 LOCK_FILE: Final = ".lock"
 # struct flock of Linux: type, whence, start, length, process id.
 _FLOCK: Final = struct.Struct("hhqqi4x")
+_MODE: Final = 0o644
+
+
+class LockState(Enum):
+    """Who holds the lock of a log directory."""
+
+    FREE = "free"
+    """Nobody, or there is no lock file."""
+    HELD = "held"
+    """A process of this machine: a broker runs."""
+    UNKNOWN = "unknown"
+    """The file system does not tell: a broker may run on another machine."""
 
 
 def is_held(log_directory: str) -> bool:
-    """A process holds the lock of the log directory: a broker runs on it. False for a URI: stores have no locks."""
+    """A process holds the lock of the log directory: a broker runs on it. Where nobody can tell, nobody does.
+
+    False for a URI: stores have no locks.
+    """
     if is_uri(log_directory):
         return False
     try:
@@ -34,3 +55,57 @@ def is_held(log_directory: str) -> bool:
     finally:
         os.close(descriptor)
     return bool(kind != fcntl.F_UNLCK)
+
+
+def lock_state(log_directory: str) -> LockState:
+    """Who holds the lock of a log directory."""
+    if is_held(log_directory):
+        return LockState.HELD
+    return LockState.FREE if tells_locks(file_system(log_directory)) else LockState.UNKNOWN
+
+
+class DirectoryLock:
+    """The lock of a log directory, held until ``release``; a lock file that is missing is made, as a broker does.
+
+    Raises:
+        KdumpError: LOCK_HELD, or UNWRITABLE.
+    """
+
+    def __init__(self, log_directory: str) -> None:
+        path = os.path.join(log_directory, LOCK_FILE)
+        try:
+            self._descriptor = _open_or_make(path)
+        except OSError as error:
+            raise KdumpError(Codes.UNWRITABLE, f"cannot be opened: {error.strerror}", path=path) from error
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._descriptor)
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                raise KdumpError(Codes.LOCK_HELD, "a broker runs on this log directory", path=path) from error
+            raise KdumpError(Codes.UNWRITABLE, f"cannot be locked: {error.strerror}", path=path) from error
+
+    def release(self) -> None:
+        """Give the lock back; the file stays, as a broker leaves it."""
+        os.close(self._descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def _open_or_make(path: str) -> int:
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, _MODE)
+    # A broker that cannot open it does not start.
+    owner = os.stat(os.path.dirname(path))
+    if (owner.st_uid, owner.st_gid) != (os.geteuid(), os.getegid()):
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+    return descriptor

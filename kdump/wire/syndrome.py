@@ -19,6 +19,8 @@ LONGEST_BITS: Final = 1 << 23
 """Bytes up to which a flipped bit is looked for: some 50 ms."""
 LONGEST_BYTES: Final = 1 << 16
 """Bytes up to which a changed byte is looked for; in more, one that fits is likely to be chance."""
+_LARGEST: Final = 1 << 28
+"""Bytes up to which ``flipped_bit`` looks."""
 _STRIDE: Final = 64
 
 
@@ -29,7 +31,9 @@ class Change(NamedTuple):
     mask: int
 
 
-def single_change(stored: int, computed: int, size: int, polynomial: int) -> Change | None:
+def single_change(
+    stored: int, computed: int, size: int, polynomial: int, *, longest: int = LONGEST_BITS
+) -> Change | None:
     """The one flipped bit, else the one changed byte, that turns ``computed`` into ``stored``.
 
     Args:
@@ -37,9 +41,10 @@ def single_change(stored: int, computed: int, size: int, polynomial: int) -> Cha
         computed: the CRC of the bytes.
         size: how many bytes the CRC covers.
         polynomial: of the CRC, reflected.
+        longest: bytes up to which it is looked for.
     """
     difference = stored ^ computed
-    if difference == 0 or size > LONGEST_BITS:
+    if difference == 0 or size > longest:
         return None
     if difference.bit_count() == 1:
         return Change(None, difference)
@@ -60,6 +65,12 @@ def single_change(stored: int, computed: int, size: int, polynomial: int) -> Cha
             back0[register & 0xFF] ^ back1[register >> 8 & 0xFF] ^ back2[register >> 16 & 0xFF] ^ back3[register >> 24]
         )
     return found[0] if len(found) == 1 and size <= LONGEST_BYTES else None
+
+
+def flipped_bit(stored: int, computed: int, size: int, polynomial: int) -> Change | None:
+    """The same, one flipped bit only, in larger ranges too: where it is worth seconds, as it saves a batch."""
+    change = single_change(stored, computed, size, polynomial, longest=_LARGEST)
+    return change if change is not None and change.mask.bit_count() == 1 else None
 
 
 class _Strides(NamedTuple):

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.oracle.javadump import JavaDump
+from tests.oracle.recoveries import Broker
 from tests.oracle.sandbox import Sandbox
-from tests.oracle.toolchain import WRITER_RELEASE, ToolchainMissingError, java_command
+from tests.oracle.toolchain import DUMP_RELEASE, WRITER_RELEASE, ToolchainMissingError, java_command
 
 _GENERATED_SEGMENTS = 160
 
@@ -64,3 +65,12 @@ def generated(seed: int, tmp_path_factory: pytest.TempPathFactory) -> list[Path]
         pytest.skip(str(error))
     subprocess.run([*command, str(directory), str(seed), str(_GENERATED_SEGMENTS)], check=True)
     return sorted(directory.glob("*/*.log"))
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Broker:
+    """Recovery by the real code; tests that ask for it are skipped where it cannot run."""
+    try:
+        return Broker(tmp_path, java_command(DUMP_RELEASE, "SegmentRecovery", options=("-Xmx1g",)))
+    except ToolchainMissingError as error:
+        pytest.skip(str(error))

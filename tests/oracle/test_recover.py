@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import shutil
 import struct
-import subprocess
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
 import pytest
 from crc32c import crc32c
 
-from kdump.format.snapshot import parse_snapshot
 from kdump.kafka.failures import FailureKind
-from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import Outcome, Recovery, recover
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.log.source import open_source
 from kdump.scan.view import DecodePath
 from tests.harness.captures import Captures
 from tests.oracle.crafted import crafted_segments
 from tests.oracle.mutations import LOG_MUTATIONS, mutate
 from tests.oracle.producerlogs import producer_log, producer_snapshot
-from tests.oracle.toolchain import DUMP_RELEASE, ToolchainMissingError, java_command
+from tests.oracle.recoveries import Answer, Broker, Case
 
 pytestmark = pytest.mark.oracle
 
@@ -35,71 +31,6 @@ _PAYLOAD_ERRORS = ("org.xerial.snappy.SnappyError", "java.nio.BufferUnderflowExc
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 KEPT = Path(__file__).parents[2] / "build" / "oracle" / "recoveries"
 """Where the cases on which model and broker differ are kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One segment, the producer state before it, and the broker's settings."""
-
-    name: str
-    base_offset: int
-    log: bytes
-    snapshot: bytes | None = None
-    interval: int = DEFAULT_INDEX_INTERVAL
-    index_size: int = DEFAULT_INDEX_SIZE
-
-    def producers(self) -> ProducerStates:
-        entries = parse_snapshot(self.snapshot) if self.snapshot else []
-        return ProducerStates.from_snapshot(entries, self.base_offset)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What came of a case; files are None where there is none, and all after a failure."""
-
-    failure: str | None
-    bytes_cut: int
-    index: bytes | None
-    time_index: bytes | None
-    txn_index: bytes | None
-    snapshot: bytes | None
-
-
-@dataclass
-class Broker:
-    """The real code, in one JVM a call."""
-
-    directory: Path
-    command: list[str] = field(default_factory=list)
-
-    def recover(self, cases: list[Case]) -> list[Answer]:
-        lines = []
-        for case in cases:
-            home = self.directory / "in" / case.name
-            shutil.rmtree(home, ignore_errors=True)
-            home.mkdir(parents=True)
-            (home / f"{case.base_offset:020d}.log").write_bytes(case.log)
-            if case.snapshot is not None:
-                (home / f"{case.base_offset:020d}.snapshot").write_bytes(case.snapshot)
-            lines.append(f"{home}\t{case.interval}\t{case.index_size}\n")
-        command = [*self.command, str(self.directory / "work")]
-        done = subprocess.run(command, input="".join(lines), capture_output=True, text=True, check=False)
-        answers = [self._answer(line.split("\t")) for line in done.stdout.splitlines()]
-        assert len(answers) == len(cases), done.stderr
-        return answers
-
-    @staticmethod
-    def _answer(fields: list[str]) -> Answer:
-        files = (None if text == "-" else bytes.fromhex(text[1:]) for text in fields[2:])
-        return Answer(None if fields[0] == "-" else fields[0], int(fields[1]), *files)
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Broker:
-    try:
-        return Broker(tmp_path, java_command(DUMP_RELEASE, "SegmentRecovery", options=("-Xmx1g",)))
-    except ToolchainMissingError as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture(params=["fixed", "new"])

@@ -15,6 +15,7 @@ from kdump.wire.syndrome import (
     LONGEST_BITS,
     LONGEST_BYTES,
     Change,
+    flipped_bit,
     single_change,
 )
 
@@ -30,6 +31,7 @@ def test_a_flipped_bit(checksum, polynomial: int, data: bytes, draw: st.DataObje
     damaged = bytearray(data)
     damaged[place] ^= mask
     assert single_change(stored, checksum(damaged), len(data), polynomial) == Change(place, mask)
+    assert flipped_bit(stored, checksum(damaged), len(data), polynomial) == Change(place, mask)
 
 
 @pytest.mark.parametrize(("checksum", "polynomial"), CHECKSUMS)
@@ -46,6 +48,7 @@ def test_a_changed_byte(checksum, polynomial: int, data: bytes, draw: st.DataObj
 def test_a_flipped_bit_of_the_checksum() -> None:
     stored = crc32c(b"data")
     assert single_change(stored ^ 0x400, stored, 4, CRC32C_POLYNOMIAL) == Change(None, 0x400)
+    assert flipped_bit(stored ^ 0x400, stored, 4, CRC32C_POLYNOMIAL) == Change(None, 0x400)
 
 
 def test_more_than_a_byte_is_not_guessed() -> None:
@@ -58,7 +61,25 @@ def test_more_than_a_byte_is_not_guessed() -> None:
 
 def test_right_checksums_and_large_batches_are_left_alone() -> None:
     assert single_change(5, 5, 10, CRC32C_POLYNOMIAL) is None
+    assert flipped_bit(5, 5, 10, CRC32C_POLYNOMIAL) is None
     assert single_change(5, 12345, LONGEST_BITS + 1, CRC32C_POLYNOMIAL) is None
+
+
+@pytest.mark.parametrize(("checksum", "polynomial"), CHECKSUMS)
+@given(st.integers(LONGEST_BYTES + 1, 3 * LONGEST_BYTES), st.data())
+def test_a_flipped_bit_in_a_long_range(checksum, polynomial: int, size: int, draw: st.DataObject) -> None:
+    place = draw.draw(st.one_of(st.integers(0, size - 1), st.just(0), st.just(size - 1)))
+    mask = 1 << draw.draw(st.integers(0, 7))
+    damaged = bytearray(size)
+    damaged[place] = mask
+    assert single_change(checksum(bytes(size)), checksum(damaged), size, polynomial) == Change(place, mask)
+
+
+def test_two_flipped_bits_in_a_long_range_are_not_guessed() -> None:
+    size = 1 << 20
+    damaged = bytearray(size)
+    damaged[5] = damaged[900_000] = 1
+    assert single_change(crc32c(bytes(size)), crc32c(damaged), size, CRC32C_POLYNOMIAL) is None
 
 
 def test_only_bits_are_looked_for_in_more_than_a_few_bytes() -> None:

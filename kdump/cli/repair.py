@@ -1,0 +1,204 @@
+"""``kdump repair``: the plan, repaired copies, repairs in place."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from kdump.cli import exit_status
+from kdump.cli.common import common_options
+from kdump.cli.console import Console
+from kdump.codes import REFUSALS, KdumpError
+from kdump.engine.repair import Repair, Repaired, RepairOptions, undo_repair
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
+from kdump.log.metered import MeteredSource
+from kdump.log.source import open_source
+from kdump.mend.account import account, losses
+from kdump.mend.pieces import TxnPolicy
+from kdump.mend.plan import Settings, Way
+from kdump.mend.salvageoptions import SalvageOptions
+from kdump.writers.blocks import escaped
+from kdump.writers.repairs import plan_text
+
+
+def repair_json(repaired: Repaired) -> str:
+    """The same as a JSON object in one line."""
+    plan = repaired.plan
+    members = {
+        "type": "repair",
+        "path": plan.target,
+        "way": plan.way.value,
+        "isDamaged": plan.is_damaged,
+        "isDone": repaired.is_done,
+        "written": repaired.written,
+        "manifest": repaired.manifest,
+        "losses": losses(plan),
+        "logs": account(plan),
+    }
+    return json.dumps(members) + "\n"
+
+
+def repair_text(repaired: Repaired, *, color: bool) -> str:
+    """What would be or was done, and where it is."""
+    target = escaped(repaired.plan.target)
+    text = "".join(f"{target}: finished what {escaped(manifest)} began\n" for manifest in repaired.finished)
+    text += plan_text(repaired.plan, is_done=repaired.is_done, color=color)
+    if repaired.written is not None:
+        text += f"{target}: repaired copy in {escaped(repaired.written)}\n"
+    if repaired.manifest is not None:
+        text += f"{target}: to undo: kdump repair --undo {escaped(repaired.manifest)}\n"
+    return text
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  kdump repair orders-0                             what could be done, and what it would cost
+  kdump repair 00000000000000000000.log -o fixed    a repaired copy, cut as a broker would cut it""",
+)
+@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@click.option("-o", "--output-dir", "output", type=click.Path(), metavar="DIR", help="Write repaired copies there.")
+@click.option("--in-place", is_flag=True, help="Repair the files themselves; what goes is kept in a backup.")
+@click.option(
+    "--undo",
+    "manifest",
+    type=click.Path(),
+    metavar="MANIFEST",
+    help="Undo the repair in place that wrote this manifest.",
+)
+@click.option("--like-broker", "way", flag_value="like-broker", help="End the log where a broker's recovery cuts it.")
+@click.option("--salvage", "way", flag_value="salvage", help="Keep every good batch, also behind damage.")
+@click.option("--indexes", "way", flag_value="indexes", help="Rebuild index files of good logs, nothing else.")
+@click.option("--deep", is_flag=True, help="With --salvage: drop batches whose records do not decode, too.")
+@click.option(
+    "--hold-offsets/--no-hold-offsets",
+    default=True,
+    help="With --salvage: put empty batches over lost offsets, so that none is given out again (default).",
+)
+@click.option(
+    "--txn",
+    type=click.Choice([policy.value for policy in TxnPolicy]),
+    help="With --salvage: what becomes of transactions whose end is lost. [default: leave; in place: none]",
+)
+@click.option("--correct", is_flag=True, help="With --salvage: flip a bit back where that explains a wrong CRC.")
+@click.option(
+    "--from",
+    "replicas",
+    multiple=True,
+    type=click.Path(),
+    metavar="REPLICA_DIR",
+    help="With --salvage: fill holes from another copy; several, the first that has it gives it.",
+)
+@click.option("--first-segment", is_flag=True, help="The segment is the first of its log: no producer is known before.")
+@click.option(
+    "--index-interval-bytes",
+    type=click.IntRange(0, 2**31 - 1),
+    default=DEFAULT_INDEX_INTERVAL,
+    metavar="BYTES",
+    help="The broker's index.interval.bytes.  [default: 4096]",
+)
+@click.option(
+    "--output",
+    "output_format",
+    type=click.Choice(["text", "jsonl"]),
+    default="text",
+    help="Lines for people (default), or a JSON object a partition.",
+)
+@click.option(
+    "--backup-dir",
+    type=click.Path(),
+    metavar="DIR",
+    help="Where --in-place keeps the originals.  [default: PARTITION/.kdump]",
+)
+@click.option("--force", is_flag=True, help="Go on where nobody can tell whether a broker runs.")
+@common_options
+def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given: Any) -> int:
+    """Say what repairing segments and partitions would do; do it with -o or --in-place.
+
+    Exit status 1 when something would be changed and was not.
+    """
+    manifest = given["manifest"]
+    options = _options(paths, way, output, given)
+    console = Console(escapes=False, show_traceback=given["traceback"])
+    reporter = console.reporter(verbose=given["verbose"])
+    left = unreadable = False
+
+    def fail(error: KdumpError) -> None:
+        nonlocal left, unreadable
+        left |= error.code in REFUSALS
+        unreadable |= error.code not in REFUSALS
+        console.show_error(error)
+
+    job = Repair(
+        options,
+        on_error=fail,
+        opened=lambda path: MeteredSource(open_source(path), None, reporter.progress),
+    )
+    if manifest is not None:
+        try:
+            directory = undo_repair(manifest).directory
+            console.out.write(f"{escaped(directory)}: is as it was before the repair\n".encode())
+        except KdumpError as error:
+            fail(error.located(manifest))
+    for path in paths:
+        try:
+            for repaired in job.path(path):
+                left |= repaired.leaves_damage
+                for segment in repaired.plan.segments if reporter.verbose else ():
+                    reporter.note(f"{segment.path}: {segment.stamp.size:,} bytes, {repaired.plan.way.value}")
+                is_text = given["output_format"] == "text"
+                text = repair_text(repaired, color=console.color) if is_text else repair_json(repaired)
+                console.out.write(text.encode())
+        except KdumpError as error:
+            fail(error.located(path))
+    console.close()
+    return exit_status.combined(damaged=left, unreadable=unreadable)
+
+
+def _options(paths: tuple[str, ...], way: str | None, output: str | None, given: dict[str, Any]) -> RepairOptions:
+    """What is asked for. Raises click.UsageError where it does not go together."""
+    in_place, manifest = given["in_place"], given["manifest"]
+    salvages = _salvage_options(given)
+    if manifest is not None and (paths or way or output or in_place):
+        raise click.UsageError("--undo goes with nothing else")
+    if output is not None and in_place:
+        raise click.UsageError("-o and --in-place exclude each other")
+    if not in_place and (given["backup_dir"] or given["force"]):
+        raise click.UsageError("--backup-dir and --force go with --in-place")
+    if way not in (None, Way.SALVAGE.value) and salvages:
+        raise click.UsageError(f"{salvages[0]} goes with --salvage")
+    if not paths and manifest is None:
+        raise click.UsageError("no PATH given (kdump repair --help)")
+    if salvages:
+        way = Way.SALVAGE.value
+    return RepairOptions(
+        None if way is None else Way(way),
+        Settings(given["index_interval_bytes"], given["first_segment"]),
+        output,
+        in_place,
+        given["backup_dir"],
+        given["force"],
+        SalvageOptions(
+            deep=given["deep"],
+            hold_offsets=given["hold_offsets"],
+            correct=given["correct"],
+            transactions=TxnPolicy(given["txn"] or TxnPolicy.LEAVE),
+            replicas=given["replicas"],
+        ),
+        decides_transactions=given["txn"] is not None,
+    )
+
+
+def _salvage_options(given: dict[str, Any]) -> list[str]:
+    """Those of the options of salvage that were given."""
+    is_given = {
+        "--deep": given["deep"],
+        "--no-hold-offsets": not given["hold_offsets"],
+        "--txn": given["txn"] is not None,
+        "--correct": given["correct"],
+        "--from": given["replicas"],
+    }
+    return [name for name, value in is_given.items() if value]

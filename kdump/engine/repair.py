@@ -1,0 +1,292 @@
+"""``kdump repair`` in this process: plans, repaired copies, repairs in place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from kdump.codes import Codes, KdumpError
+from kdump.log.lock import DirectoryLock, LockState
+from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.partition import segment_files
+from kdump.log.source import STDIN, Source, open_source, reads_once
+from kdump.mend import disk
+from kdump.mend.account import account, json_account
+from kdump.mend.copies import CopyWriter
+from kdump.mend.inplace import prepare
+from kdump.mend.journal import check_unchanged, clear_unprepared, finish, read_journal, undo, unfinished
+from kdump.mend.manifest import MANIFEST_NAME, Manifest
+from kdump.mend.partitionfiles import PartitionFiles
+from kdump.mend.place import Place, is_metadata, log_directory_above, place_of
+from kdump.mend.plan import PartitionPlan, Settings, Way
+from kdump.mend.planner import Planner
+from kdump.mend.preparation import Preparation, check_room
+from kdump.mend.salvageoptions import SalvageOptions
+from kdump.mend.staging import Staging
+from kdump.mend.stamp import Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class RepairOptions:
+    """What is asked for.
+
+    ``way`` None: nothing in particular. ``output``: the directory for repaired copies, None: none are written.
+    ``in_place``: repair the files themselves; ``backup``: where their originals go, None: into the partition;
+    ``force``: also where nobody can tell whether a broker runs. ``salvaging``: how logs are salvaged.
+    """
+
+    way: Way | None = None
+    settings: Settings = field(default_factory=Settings)
+    output: str | None = None
+    in_place: bool = False
+    backup: str | None = None
+    force: bool = False
+    salvaging: SalvageOptions = field(default_factory=SalvageOptions)
+    decides_transactions: bool = False
+    """``salvaging`` says what is done about transactions whose end is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What came of one partition or segment.
+
+    ``plan`` is what was, or would be, done; ``written`` where the repaired copies are; ``manifest`` the one of a repair
+    in place. Both None: nothing was done.
+    """
+
+    plan: PartitionPlan
+    written: str | None = None
+    manifest: str | None = None
+    finished: tuple[str, ...] = ()
+    """Manifests of repairs that were begun before, and are finished now."""
+
+    @property
+    def is_done(self) -> bool:
+        """Something was done."""
+        return self.written is not None or self.manifest is not None
+
+    @property
+    def leaves_damage(self) -> bool:
+        """Something is to be done that was not."""
+        if self.plan.way is Way.INDEXES and self.plan.is_damaged:
+            return True
+        return self.plan.has_changes and not self.is_done
+
+
+class Repair:
+    """One run over any number of paths.
+
+    Args:
+        options: what is asked for.
+        opened: opens a log; to be replaced where reading is to be watched.
+        on_error: takes what is wrong with one partition of several.
+    """
+
+    def __init__(
+        self,
+        options: RepairOptions,
+        *,
+        on_error: Callable[[KdumpError], None],
+        opened: Callable[[str], Source] = open_source,
+    ) -> None:
+        self._options = options
+        self._way = options.way or Way.LIKE_BROKER
+        self._open = opened
+        self._on_error = on_error
+
+    def path(self, path: str) -> Iterator[Repaired]:
+        """Plan, or do, what one PATH stands for; it comes when its partition is done.
+
+        Raises:
+            KdumpError: the path cannot be looked at, or nothing is done about it.
+        """
+        if os.path.isdir(path):
+            yield from self._directory(path)
+        else:
+            yield self._partition(path, [_log_of(path)], is_whole=False)
+
+    def _directory(self, directory: str) -> Iterator[Repaired]:
+        partitions: dict[str, list[str]] = {}
+        for segment in segment_files(directory, self._on_error):
+            partitions.setdefault(os.path.dirname(segment), []).append(segment)
+        for folder, segments in partitions.items():
+            try:
+                yield self._partition(folder, segments, is_whole=True)
+            except KdumpError as error:
+                self._on_error(error.located(folder))
+
+    def _partition(self, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
+        place = place_of(os.path.dirname(segments[0]))
+        if is_metadata(segments[0]) and (self._options.in_place or self._way is Way.SALVAGE):
+            return self._leave_metadata(target, segments, place, is_whole=is_whole)
+        if self._options.output is not None:
+            return self._copy(self._options.output, target, segments, place, is_whole=is_whole)
+        if self._options.in_place:
+            return self._in_place(target, segments, place, is_whole=is_whole)
+        return Repaired(self._planner(target).partition(target, segments, place, is_whole=is_whole))
+
+    def _leave_metadata(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
+        """Nothing is done about them; KdumpError REPAIR_REFUSED where something would have to be."""
+        planner = Planner(Way.LIKE_BROKER, self._options.settings, self._open)
+        plan = planner.partition(target, segments, place, is_whole=is_whole)
+        if plan.has_changes:
+            raise _refused(
+                "the metadata of a cluster are neither salvaged nor repaired in place; let this node fetch them from "
+                "the other voters, or start from the newest good .checkpoint",
+                target,
+            )
+        return Repaired(plan)
+
+    def _planner(self, target: str, copies: CopyWriter | None = None) -> Planner:
+        """Salvage costs a look at every record; it is left out where another way is gone at once."""
+        is_plan = self._options.output is None and not self._options.in_place
+        salvaging = None
+        if is_plan or self._way is Way.SALVAGE:
+            replicas = tuple(_copy_of(target, replica) for replica in self._options.salvaging.replicas)
+            salvaging = replace(self._options.salvaging, replicas=replicas)
+        return Planner(self._way, self._options.settings, self._open, salvaging=salvaging, copies=copies)
+
+    def _copy(self, output: str, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
+        above = log_directory_above(output)
+        if above is not None:
+            message = f"{above} is the log directory of a broker; give a directory outside of it"
+            raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
+        name = os.path.basename(os.path.abspath(target))
+        check_room(output, sum(Stamp.of(segment).size for segment in segments))
+        with Staging(output) as staging:
+            account_name = f"kdump-{name}.json"
+            staging.refuse_existing([name, account_name])
+            copies = CopyWriter(staging)
+            if self._way is Way.SALVAGE:
+                plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
+                self._refuse(plan)
+                for segment in plan.segments:
+                    copies.write_salvaged(segment, self._options.settings)
+                    segment.stamp.check(segment.path)
+            else:
+                plan = self._planner(target, copies).partition(target, segments, place, is_whole=is_whole)
+                self._refuse(plan)
+            if plan.is_refused:
+                return Repaired(plan)
+            if is_whole:
+                end, sound = plan.ends()
+                copies.write_others(PartitionFiles.of(target), end_offset=end, sound_up_to=sound)
+                staging.commit_directory(name)
+            else:
+                staging.commit_files()
+        disk.write_file(os.path.join(output, account_name), json_account(plan))
+        return Repaired(plan, os.path.join(output, name if is_whole else ""))
+
+    def _in_place(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
+        _refuse_links([place.directory, *segments])
+        for segment in segments:
+            name = parse_file_name(segment)
+            if name is not None and name.state:
+                message = f"a file that a broker is about to remove or to take in ({name.state}); use -o"
+                raise _refused(message, segment)
+        if place.lock is LockState.UNKNOWN and not self._options.force:
+            message = "on this file system nobody can tell whether a broker runs elsewhere; --force goes on"
+            raise KdumpError(Codes.LOCK_HELD, message, path=place.log_directory)
+        with ExitStack() as stack:
+            if place.log_directory is not None:
+                stack.enter_context(DirectoryLock(place.log_directory))
+            finished = []
+            for home, manifest in unfinished(place.directory):
+                check_unchanged(manifest)
+                finish(home, manifest)
+                finished.append(os.path.join(manifest.backup, MANIFEST_NAME))
+            clear_unprepared(place.directory)
+            segments = [segment for segment in segments if os.path.lexists(segment)]
+            plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
+            self._refuse(plan)
+            if not plan.has_changes or plan.is_refused:
+                return Repaired(plan, finished=tuple(finished))
+            return Repaired(plan, manifest=self._repair(plan), finished=tuple(finished))
+
+    def _refuse(self, plan: PartitionPlan) -> None:
+        """Raises KdumpError REPAIR_REFUSED for what nobody has decided."""
+        options, behind = self._options, plan.good_behind_damage
+        if options.in_place and options.way is None and behind.batches:
+            raise _refused(
+                f"good data lie behind the damage ({behind.records:,} records, batches: {behind.batches:,}); "
+                "--like-broker cuts them off, --salvage keeps them",
+                plan.target,
+            )
+        if options.in_place and self._way is Way.SALVAGE and plan.undecided and not options.decides_transactions:
+            named = "; ".join(
+                f"producer {touched.producer_id} from offset {touched.first_offset} on" for touched in plan.undecided
+            )
+            raise _refused(f"transactions whose end is not known touch a hole ({named}): --txn decides", plan.target)
+        if self._way is Way.INDEXES and plan.is_damaged and not options.in_place:
+            damaged = next(segment for segment in plan.segments if segment.is_cut or segment.fails)
+            raise _refused("the log is damaged; --indexes rebuilds those of good logs only", damaged.path)
+
+    def _repair(self, plan: PartitionPlan) -> str:
+        _check_room_in_place(plan, self._options.backup)
+        preparation = Preparation(plan.place.directory, self._options.backup)
+        try:
+            prepare(plan, preparation, self._options.settings)
+            for segment in plan.segments:
+                segment.stamp.check(segment.path)
+            manifest = preparation.begin(self._way.value, account(plan))
+        except BaseException:
+            preparation.discard()
+            raise
+        finish(preparation.journal, manifest)
+        return os.path.join(manifest.backup, MANIFEST_NAME)
+
+
+def undo_repair(path: str) -> Manifest:
+    """Undo the repair whose manifest is ``path``; what it was.
+
+    Raises:
+        KdumpError: see ``kdump.mend.journal.undo``; LOCK_HELD.
+    """
+    manifest = read_journal(path)
+    place = place_of(manifest.directory)
+    with ExitStack() as stack:
+        if place.log_directory is not None:
+            stack.enter_context(DirectoryLock(place.log_directory))
+        undo(path, manifest)
+    return manifest
+
+
+def _check_room_in_place(plan: PartitionPlan, backup: str | None) -> None:
+    """Raises KdumpError UNWRITABLE where the new files, or the originals that must be copied, have no room."""
+    check_room(plan.place.directory, plan.bytes_to_write)
+    if backup is not None:
+        loss = plan.salvage_loss() if plan.way is Way.SALVAGE else plan.broker_loss()
+        check_room(backup, loss.bytes_cut if loss is not None else 0)
+
+
+def _copy_of(target: str, replica: str) -> str:
+    """The partition ``target`` in a log directory ``replica``, or that itself. Raises KdumpError MISSING."""
+    if not os.path.lexists(replica):
+        raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=replica)
+    directory = os.path.abspath(target if os.path.isdir(target) else os.path.dirname(target))
+    below = os.path.join(replica, os.path.basename(directory))
+    return below if os.path.isdir(below) else replica
+
+
+def _refuse_links(paths: list[str]) -> None:
+    for path in paths:
+        if os.path.islink(path):
+            raise _refused("is a symbolic link, through which nothing is written: name what it leads to", path)
+
+
+def _refused(message: str, path: str) -> KdumpError:
+    return KdumpError(Codes.REPAIR_REFUSED, message, path=path)
+
+
+def _log_of(path: str) -> str:
+    """The log that a file stands for. Raises KdumpError MISSING, NOT_A_SEGMENT_FILE or UNREADABLE."""
+    if path == STDIN or reads_once(path):
+        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only files can be repaired", path=path)
+    name = parse_file_name(path)
+    if not os.path.lexists(path):
+        raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=path)
+    if name is None or name.kind is Kind.SNAPSHOT:
+        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, Codes.NOT_A_SEGMENT_FILE.value.title, path=path)
+    return path if name.kind in (Kind.LOG, Kind.CHECKPOINT) else sibling(path, Kind.LOG)

@@ -1,0 +1,70 @@
+"""What lies beside a log, as far as it can be read: a sibling that is missing or malformed says nothing."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from kdump.codes import DamageError, KdumpError
+from kdump.format.checkpoint import EpochEntry, parse_leader_epoch_checkpoint
+from kdump.format.index import (
+    AbortedTxn,
+    TimeEntry,
+    parse_time_index,
+    parse_txn_index,
+    used_entries,
+)
+from kdump.format.snapshot import ProducerEntry, parse_snapshot
+from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.source import STDIN, read_whole
+
+
+def read_time_index(path: str, base_offset: int | None) -> list[TimeEntry]:
+    """The used entries of the .timeindex beside the log ``path``, as far as their timestamps rise."""
+    data = _read_sibling(path, Kind.TIME_INDEX)
+    if base_offset is None or data is None:
+        return []
+    rising: list[TimeEntry] = []
+    for _, entry in used_entries(parse_time_index(data, base_offset), base_offset):
+        if rising and entry.timestamp <= rising[-1].timestamp:
+            break
+        rising.append(entry)
+    return rising
+
+
+def read_txn_index(path: str) -> list[AbortedTxn] | None:
+    """The .txnindex beside the log ``path``; None where there is none, or a malformed one."""
+    data = _read_sibling(path, Kind.TXN_INDEX)
+    try:
+        return None if data is None else parse_txn_index(data)
+    except DamageError:
+        return None
+
+
+def read_snapshot(path: str) -> list[ProducerEntry]:
+    """The producers at the base offset of the log ``path``; none without a sound snapshot."""
+    data = _read_sibling(path, Kind.SNAPSHOT)
+    try:
+        return [] if data is None else parse_snapshot(data)
+    except DamageError:
+        return []
+
+
+def read_leader_epochs(path: str) -> list[EpochEntry]:
+    """The entries of the leader-epoch-checkpoint ``path``; none where they do not rise."""
+    try:
+        entries = parse_leader_epoch_checkpoint(read_whole(path))
+    except KdumpError:
+        return []
+    is_rising = all(
+        before.epoch < after.epoch and before.start_offset <= after.start_offset for before, after in pairwise(entries)
+    )
+    return entries if is_rising else []
+
+
+def _read_sibling(path: str, kind: Kind) -> bytes | None:
+    if path == STDIN or parse_file_name(path) is None:
+        return None
+    try:
+        return read_whole(sibling(path, kind))
+    except KdumpError:
+        return None

@@ -1,0 +1,38 @@
+"""Whether index files are fit for their log, as verify judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kdump.checks.batchtable import BatchTable
+from kdump.checks.ordered import OrderedChecks
+from kdump.checks.segment import CheckOptions, SegmentLook, check_segment
+from kdump.checks.siblings import check_segment_files
+from kdump.codes import Severity
+from kdump.format.index import AbortedTxn
+from kdump.log.names import Kind, parse_file_name
+from kdump.log.source import Source
+
+
+def unfit_indexes(
+    source: Source, base_offset: int, *, is_closed: bool, aborted: Sequence[AbortedTxn] | None
+) -> set[Kind]:
+    """The kinds of index files beside a log of which something is wrong or missing.
+
+    Args:
+        source: the log, which is walked once.
+        base_offset: of its name.
+        is_closed: nothing is appended to the segment any more.
+        aborted: what its .txnindex should hold, None where that is not known.
+    """
+    table = BatchTable()
+    ordered = OrderedChecks()
+    look = SegmentLook(source, options=CheckOptions(deep=False))
+    for _ in check_segment(look, base_offset, source.path, ordered, on_rows=table.add):
+        pass
+    log = table.log_view(base_offset, source.size or 0, [])
+    findings = check_segment_files(
+        source.path, log, is_closed=is_closed, aborted=aborted, is_compacted=ordered.is_compacted
+    )
+    names = (parse_file_name(finding.path or "") for finding in findings if finding.severity is not Severity.INFO)
+    return {name.kind for name in names if name is not None}

@@ -1,0 +1,64 @@
+"""What is put where offsets are lost: empty batches, so that they are not given out again, and ABORT markers.
+
+Source: issue 7 points 4 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kdump.mend.entry import Entry
+from kdump.mend.made import abort_marker, empty_batch
+from kdump.mend.pieces import Lost, Origin
+from kdump.mend.surroundings import Surroundings
+from kdump.mend.survey import examine
+from kdump.mend.transactions import Touched
+
+_NO_EPOCH = -1
+
+
+def held(loss: Lost, epoch: int, next_epoch: int | None, around: Surroundings) -> Iterator[Entry]:
+    """Empty batches over lost offsets.
+
+    Each leader epoch that leader-epoch-checkpoint lets begin in between has its own.
+
+    Args:
+        loss: the offsets.
+        epoch: leader epoch of the batch before, -1 without one.
+        next_epoch: of the batch behind, None without one.
+        around: the files around the log.
+    """
+    first, last = loss.first_offset, loss.last_offset
+    known = around.epoch_of(first)
+    if known is not None and epoch <= known and (next_epoch is None or known <= next_epoch):
+        epoch = known
+    elif epoch == _NO_EPOCH and next_epoch is not None:
+        epoch = next_epoch
+    starts, epochs = [first], [epoch]
+    for entry in around.epochs:
+        is_between = entry.epoch > epochs[-1] and (next_epoch is None or entry.epoch <= next_epoch)
+        if first < entry.start_offset <= last and is_between:
+            starts.append(entry.start_offset)
+            epochs.append(entry.epoch)
+    ends = [*(start - 1 for start in starts[1:]), last]
+    for start, end, leader_epoch in zip(starts, ends, epochs, strict=True):
+        yield _made(empty_batch(start, end, leader_epoch), Origin.HELD)
+
+
+def aborted(touched: Touched, offset: int, leader_epoch: int) -> Entry:
+    """The ABORT marker of a transaction, at ``offset``."""
+    transaction = touched.transaction
+    data = abort_marker(
+        offset,
+        leader_epoch,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        coordinator_epoch=touched.coordinator_epoch,
+        timestamp=touched.timestamp,
+    )
+    return _made(data, Origin.MARKER)
+
+
+def _made(data: bytes, origin: Origin) -> Entry:
+    row, _ = examine(memoryview(data), 0)
+    return Entry(row, origin, None, data=data)

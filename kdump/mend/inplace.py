@@ -1,0 +1,263 @@
+"""The steps of a repair in place, in an order in which every state is one that a broker starts on.
+
+Source: shared/spec/startup.md. A segment without an .index is recovered as soon as a broker starts, also after a clean
+shutdown, so an index goes before its log changes and comes back behind it. Segments behind a cut go first, from the
+last one on: until then recovery of the log comes to the same cut and removes them too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kdump.format.checkpoint import CLEAN_SHUTDOWN
+from kdump.log.names import Kind, sibling
+from kdump.log.partition import segments_behind
+from kdump.log.source import open_source, read_whole
+from kdump.mend.indexes import INDEX_KINDS, has_txn_index
+from kdump.mend.journal import SWAP, pieces_of
+from kdump.mend.likebroker import Recovered, recover_log
+from kdump.mend.mendedsource import MendedSource
+from kdump.mend.partitionfiles import PartitionFiles, epochs_up_to
+from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
+from kdump.mend.preparation import Preparation
+
+_NO_END: Final = 2**63
+"""Of a log that goes on behind the segments of a plan."""
+_MARKER: Final = os.path.join("..", CLEAN_SHUTDOWN)
+
+
+def prepare(plan: PartitionPlan, preparation: Preparation, settings: Settings) -> None:
+    """Make what is needed and note the steps; the first are those that change no log."""
+    for segment in plan.segments:
+        if segment.rebuilt and not plan.changes_log(segment):
+            _rebuild(segment, preparation, settings)
+    if plan.way is Way.LIKE_BROKER:
+        _prepare_like_broker(plan, preparation)
+    elif plan.way is Way.SALVAGE:
+        _prepare_salvage(plan, preparation, settings)
+
+
+def _prepare_like_broker(plan: PartitionPlan, preparation: Preparation) -> None:
+    """The first log that recovery cuts ends there, the segments behind go."""
+    cut = next((segment for segment in plan.segments if segment.is_cut), None)
+    if cut is None:
+        return
+    removed = [segment for segment in plan.segments if segment.is_behind_cut]
+    _take_marker(plan, preparation)
+    for segment in reversed(removed):
+        _remove_segment(segment, preparation)
+    _cut(cut, preparation)
+    _trim_others(plan, preparation)
+
+
+def _prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Settings) -> None:
+    """Logs with holes are written anew.
+
+    They come in the way in which a broker replaces segments itself: complete with their index files under names that
+    end in .swap, from where a start finishes what was begun (startup.md rules 5 and 6). As that removes whatever else
+    lies between the first and the last of them, the segments there get a second name of this kind, too.
+    """
+    changed = [number for number, segment in enumerate(plan.segments) if segment.is_salvaged]
+    if not changed:
+        return
+    _, sound_up_to = plan.ends()
+    if not _is_plain_cut(plan, changed):
+        _swap(plan.segments[changed[0] : changed[-1] + 1], plan, preparation, settings, sound_up_to)
+    else:
+        _take_marker(plan, preparation)
+        _cut(plan.segments[-1], preparation)
+    _trim_others(plan, preparation)
+
+
+def _is_plain_cut(plan: PartitionPlan, changed: Sequence[int]) -> bool:
+    """Only the last segment changes, and all that happens to it is what a broker's recovery does too."""
+    last = plan.segments[-1]
+    if list(changed) != [len(plan.segments) - 1] or not last.is_cut or segments_behind(last.path):
+        return False
+    log = last.salvaged
+    return log is not None and log.is_copy_of(last.path, last.recovered.recovery.end, last.base_offset)
+
+
+def _swap(
+    segments: Sequence[SegmentPlan],
+    plan: PartitionPlan,
+    preparation: Preparation,
+    settings: Settings,
+    sound_up_to: int,
+) -> None:
+    """Let new logs take the place of old ones, those between them stay."""
+    files = [_swapped_in(segment, preparation, settings) for segment in segments]
+    snapshots = _kept_snapshots(plan, segments, preparation, sound_up_to)
+    for names in (snapshots, *files):
+        for name in names:
+            preparation.swap_in(name)
+        preparation.sync()
+    _take_marker(plan, preparation)
+    for segment, names in zip(segments, files, strict=True):
+        log = next(name for name in names if name.endswith(Kind.LOG.value))
+        # The log first: of what is left without it a broker takes each for itself, and all of it fits.
+        names.remove(log)
+        if not segment.is_salvaged:
+            for name in (log, *names):
+                preparation.remove(name + SWAP)
+        else:
+            for old in (*_existing(segment.path), os.path.basename(segment.path)):
+                if old != log:
+                    preparation.remove(old, log + SWAP)
+            preparation.sync()
+            for name in (log, *names):
+                preparation.swap(name)
+        for name in snapshots:
+            preparation.remove(name + SWAP)
+        snapshots = []
+        preparation.sync()
+
+
+def _swapped_in(segment: SegmentPlan, preparation: Preparation, settings: Settings) -> list[str]:
+    """Make the files of a segment that wait under .swap names, in the order in which they come there.
+
+    An index of a log must not come without it; the other two name offsets, and fit the old log as well.
+    """
+    name = os.path.basename(segment.path)
+    kinds = (Kind.TXN_INDEX, Kind.TIME_INDEX, Kind.LOG, Kind.INDEX)
+    if not segment.is_salvaged:
+        names = [sibling(name, kind) for kind in kinds]
+        names = [name for name in names if preparation.will_have(name)]
+        for existing in names:
+            preparation.link(existing)
+        return names
+    log = segment.salvaged
+    assert log is not None
+    status = os.stat(segment.path)
+    preparation.save(name, segment.recovered.read.sha256)
+    new_name = segment.mended_name
+    producers, interval = segment.producers.copy(), settings.index_interval
+    with preparation.new_file(new_name, status) as copy, MendedSource(segment.path, log) as source:
+        recovered = recover_log(source, log.base_offset, producers, index_interval=interval, copy=copy)
+        copy.finish(modified=status.st_mtime_ns)
+    preparation.made(new_name, recovered.read.sha256)
+    contents = recovered.index_files(has_txn_index=has_txn_index(segment.path))
+    for index in _existing(segment.path):
+        preparation.save(index)
+    for kind, data in contents.items():
+        preparation.write(sibling(new_name, kind), data, status)
+    if Kind.TXN_INDEX not in contents and has_txn_index(segment.path):
+        preparation.write(sibling(new_name, Kind.TXN_INDEX), read_whole(sibling(segment.path, Kind.TXN_INDEX)), status)
+    return [sibling(new_name, kind) for kind in kinds if os.path.lexists(preparation.new_path(sibling(new_name, kind)))]
+
+
+def _kept_snapshots(
+    plan: PartitionPlan, segments: Sequence[SegmentPlan], preparation: Preparation, sound_up_to: int
+) -> list[str]:
+    """Snapshots that would go with what lies between the swapped segments, and are to stay."""
+    names = []
+    for offset, path in PartitionFiles.of(plan.place.directory).snapshots:
+        if segments[0].base_offset <= offset <= sound_up_to:
+            preparation.link(os.path.basename(path))
+            names.append(os.path.basename(path))
+    return names
+
+
+def _rebuild(segment: SegmentPlan, preparation: Preparation, settings: Settings) -> None:
+    """Each new index takes the place of the old one at once: the log is the same for both."""
+    recovered = _recovered(segment, settings)
+    contents = recovered.index_files(has_txn_index=has_txn_index(segment.path))
+    status = os.stat(segment.path)
+    for kind in INDEX_KINDS:
+        if kind in segment.rebuilt:
+            name = _name(segment, kind)
+            preparation.write(name, contents[kind], status)
+            preparation.place(name)
+    preparation.sync()
+
+
+def _recovered(segment: SegmentPlan, settings: Settings) -> Recovered:
+    producers, interval = segment.producers.copy(), settings.index_interval
+    with open_source(segment.path) as source:
+        return recover_log(source, segment.base_offset, producers, index_interval=interval)
+
+
+def _take_marker(plan: PartitionPlan, preparation: Preparation) -> None:
+    """The next start must look at what is there: a clean shutdown says that it need not."""
+    marker = plan.place.clean_shutdown
+    if marker is not None and os.path.lexists(marker):
+        preparation.save(_MARKER)
+        preparation.remove(_MARKER)
+        preparation.sync("..")
+
+
+def _remove_segment(segment: SegmentPlan, preparation: Preparation) -> None:
+    name = os.path.basename(segment.path)
+    preparation.save(name, segment.recovered.read.sha256)
+    preparation.remove(name)
+    for index in _existing(segment.path):
+        preparation.save(index)
+        preparation.remove(index)
+    preparation.sync()
+
+
+def _cut(segment: SegmentPlan, preparation: Preparation) -> None:
+    name = os.path.basename(segment.path)
+    status = os.stat(segment.path)
+    # Another name for the same file, a copy made of links, must not lose its end.
+    is_shared = status.st_nlink > 1
+    if is_shared:
+        _copy_start(segment, preparation)
+    else:
+        preparation.save_tail(name, segment.recovered.read)
+    contents = segment.recovered.index_files(has_txn_index=has_txn_index(segment.path))
+    indexes = [_name(segment, kind) for kind in contents]
+    for index, data in zip(indexes, contents.values(), strict=True):
+        preparation.write(index, data, status)
+        preparation.remove_old(index)
+    preparation.sync()
+    if is_shared:
+        preparation.place(name)
+    else:
+        preparation.cut(name)
+    for index in indexes:
+        preparation.place(index)
+    preparation.sync()
+
+
+def _copy_start(segment: SegmentPlan, preparation: Preparation) -> None:
+    name, read = os.path.basename(segment.path), segment.recovered.read
+    preparation.save(name, read.sha256)
+    with preparation.new_file(name, os.stat(segment.path)) as copy, open_source(segment.path) as source:
+        for piece in pieces_of(source, 0, read.recovery.end):
+            copy.write(piece)
+        copy.finish(modified=segment.stamp.modified)
+    preparation.made(name, read.kept_sha256)
+
+
+def _trim_others(plan: PartitionPlan, preparation: Preparation) -> None:
+    """Snapshots that include what is gone, and leader epochs that begin behind the end, go."""
+    end_offset, sound_up_to = plan.ends()
+    if segments_behind(plan.segments[-1].path):
+        end_offset = _NO_END
+    files = PartitionFiles.of(plan.place.directory)
+    for path in files.dropped_snapshots(end_offset=end_offset, sound_up_to=sound_up_to):
+        name = os.path.basename(path)
+        preparation.save(name)
+        preparation.remove(name)
+    if files.epochs is not None:
+        data = epochs_up_to(read_whole(files.epochs), end_offset)
+        if data is not None:
+            name = os.path.basename(files.epochs)
+            preparation.write(name, data, os.stat(files.epochs))
+            preparation.place(name)
+    preparation.sync()
+
+
+def _existing(path: str) -> Iterable[str]:
+    """Names of the index files that are beside a log."""
+    for kind in INDEX_KINDS:
+        index = sibling(path, kind)
+        if os.path.lexists(index):
+            yield os.path.basename(index)
+
+
+def _name(segment: SegmentPlan, kind: Kind) -> str:
+    return os.path.basename(sibling(segment.path, kind))

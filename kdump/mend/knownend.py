@@ -1,0 +1,102 @@
+"""Behind which offset a damaged log ended, as far as anything still says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kdump.codes import KdumpError
+from kdump.format.batch import HEADER_SIZE, MAX_INT32
+from kdump.log.heads import LARGEST_ENTRY, read_head
+from kdump.log.source import Source
+from kdump.mend.draft import DraftTable
+from kdump.mend.surroundings import Surroundings
+from kdump.mend.survey import Survey
+from kdump.mend.table import Table
+
+_LONGEST_BATCH = 1 << 20
+"""Offsets: what the header of a damaged batch may claim at most."""
+_DENSER = 16
+_USUAL_RECORD = 16
+"""Bytes: hardly any log has smaller records, compressed."""
+
+
+def known_end(source: Source, found: Survey, good: DraftTable, around: Surroundings, base_offset: int) -> int | None:
+    """The offset behind the last one the log had; None where nothing tells more than ``good`` does.
+
+    The next segment's base offset says it exactly. Else it is the largest that is named by the headers of damaged
+    batches at the end, by the indexes (where the rest of them agrees with the log), or by snapshots and checkpoints.
+
+    Args:
+        source: the log.
+        found: what it holds.
+        good: the good batches.
+        around: the files around it.
+        base_offset: of the log.
+    """
+    end = int(good.last[-1]) + 1 if len(good) else base_offset
+    if around.next_base is not None:
+        return around.next_base if end < around.next_base <= base_offset + MAX_INT32 + 1 else None
+    ours = good.part(good.is_ours)
+    position = int(ours.end.max(initial=0))
+    ends = [
+        _by_headers(source, found, position, end),
+        *around.reached,
+        *_by_offset_index(around, ours),
+        *_by_time_index(around, good),
+    ]
+    largest = max((one for one in ends if base_offset < one <= base_offset + MAX_INT32), default=end)
+    return largest if largest > end else None
+
+
+def _by_headers(source: Source, found: Survey, position: int, end: int) -> int:
+    """Behind the damaged batches from ``position`` on whose headers go on one from the other."""
+    starts = found.table.position[~found.is_good].tolist() + [gap.position for gap in found.gaps]
+    for start in sorted(start for start in starts if start >= position):
+        try:
+            raw = source.read(start, HEADER_SIZE)
+        except KdumpError:
+            break
+        head = read_head(raw, 0, len(raw), start)
+        if head is None or not head.is_plausible or head.offset != end:
+            break
+        if not 0 <= head.last_offset - head.offset < _LONGEST_BATCH:
+            break
+        end = head.last_offset + 1
+    return end
+
+
+def _by_offset_index(around: Surroundings, good: Table) -> Iterator[int]:
+    """By the last entry, when all are such as a broker makes for this log.
+
+    They rise, in steps that batches and index.interval.bytes allow; one that leads into a good batch leads to its start
+    and names no offset before it; and behind the log no more offsets come to a byte than in it, by far.
+    """
+    if not around.index or not len(good):
+        return
+    entry_offset, entry_position = np.array(around.index, np.int64).T
+    step = np.diff(entry_offset, prepend=int(good.first[0]) - 1)
+    distance = np.diff(entry_position, prepend=0)
+    is_right = (step > 0) & (distance > 0) & (distance <= LARGEST_ENTRY)
+    order = np.argsort(good.position, kind="stable")
+    place = np.searchsorted(good.position[order], entry_position, side="right") - 1
+    number = order[np.maximum(place, 0)]
+    is_inside = (place >= 0) & (entry_position < good.end[number])
+    leads_there = (entry_position == good.position[number]) & (entry_offset >= good.first[number])
+    offsets_in_log, bytes_in_log = int(good.last[-1] - good.first[0]) + 1, int((good.end - good.position).sum())
+    density = max(offsets_in_log / bytes_in_log, 1 / _USUAL_RECORD)
+    is_right &= np.where(is_inside, leads_there, step <= _DENSER * density * distance)
+    if is_right.all():
+        yield int(entry_offset[-1]) + 1
+
+
+def _by_time_index(around: Surroundings, good: Table) -> Iterator[int]:
+    """By the last entry, when those of good batches have the right timestamps, and there are such."""
+    if not around.time_index or not len(good):
+        return
+    timestamp, offset = np.array(around.time_index, np.int64).T
+    place = np.minimum(np.searchsorted(good.last, offset), len(good) - 1)
+    is_there = (good.first[place] <= offset) & (offset <= good.last[place])
+    if is_there.any() and (good.rows["max_timestamp"][place] == timestamp)[is_there].all():
+        yield int(offset[-1]) + 1

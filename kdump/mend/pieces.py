@@ -1,0 +1,178 @@
+"""What a mended log consists of: the interface between whoever decides (salvage, the broker's way) and whoever writes.
+
+A mended log is a list of pieces in file order; each says where its bytes come from. Nothing else is needed to write
+it, to list what was lost, and to prove afterwards what came from where.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Origin(Enum):
+    """Where the bytes of a piece come from."""
+
+    KEPT = "kept"
+    """The log itself, unchanged."""
+    MOVED = "moved"
+    """The log itself, but elsewhere: batches that were out of order."""
+    RESTORED = "restored"
+    """The log itself; a header field that no CRC covers is set back."""
+    CORRECTED = "corrected"
+    """The log itself; a flipped bit is set back."""
+    REPLICA = "replica"
+    """Another copy of the partition."""
+    HELD = "held"
+    """Made: empty batches that hold offsets."""
+    MARKER = "marker"
+    """Made: an ABORT marker that ends a transaction."""
+
+
+class TxnOutcome(Enum):
+    """What is known of the end of a transaction that touches a hole."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    INFERRED_COMMITTED = "inferred-committed"
+    INFERRED_ABORTED = "inferred-aborted"
+    INFERRED_ENDED = "inferred-ended"
+    """A later epoch or transaction of its producer shows that it ended, not how."""
+    INFERRED_OPEN = "inferred-open"
+    """Its producer goes on behind the hole in the same epoch, and no marker has ended it yet."""
+    UNKNOWN = "unknown"
+
+    @property
+    def is_undecided(self) -> bool:
+        """Readers do not know what to make of its records: a TxnPolicy decides."""
+        return self in (TxnOutcome.INFERRED_ENDED, TxnOutcome.UNKNOWN)
+
+
+class TxnPolicy(Enum):
+    """What is done about transactions whose end is undecided."""
+
+    ABORT = "abort"
+    """A made ABORT marker in the hole ends them."""
+    DROP = "drop"
+    """Their batches are dropped."""
+    LEAVE = "leave"
+    """They stay as they are: readers with read_committed may wait at the first offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of whole batches of the mended log.
+
+    Attributes:
+        origin: where the bytes come from.
+        path: the file that they are copied from; None: they are ``data``.
+        position: in that file, bytes.
+        length: bytes of the piece.
+        patches: (offset within the piece, new bytes): restored fields, corrected bits.
+        data: the bytes of a piece without a file, else empty.
+        first_offset: the first offset that it covers.
+        last_offset: the last one, inclusive.
+        batches: how many it holds.
+        records: how many they count, 0 for held offsets.
+    """
+
+    origin: Origin
+    path: str | None
+    position: int
+    length: int
+    patches: tuple[tuple[int, bytes], ...]
+    data: bytes
+    first_offset: int
+    last_offset: int
+    batches: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """An extent of the original log that is not in the result.
+
+    ``first_offset`` to ``last_offset`` (inclusive, None: not known), ``batches`` and ``records`` are the good data
+    lost with it; 0 where it is only rubbish.
+    """
+
+    position: int
+    length: int
+    first_offset: int | None
+    last_offset: int | None
+    batches: int
+    records: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Offsets (inclusive) that the log had and of which nothing is left; ``is_held``: empty batches cover them."""
+
+    first_offset: int
+    last_offset: int
+    is_held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A header field set back, or a bit flipped back; ``position`` is the field's in the original log.
+
+    ``field`` is ``baseOffset`` (legacy: ``offset``), ``length``, ``partitionLeaderEpoch``, ``magic`` or ``crc``, or
+    ``bit 0`` to ``bit 7`` of the byte ``old``.
+    """
+
+    field: str
+    position: int
+    old: int
+    new: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedTransaction:
+    """A transaction that was open where a hole begins, so that its end may lie in the hole.
+
+    ``first_offset`` is its first, ``hole_offset`` the first offset lost. ``done``: what was done about it, None where
+    nothing was to be decided.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    hole_offset: int
+    outcome: TxnOutcome
+    done: TxnPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MendedLog:
+    """What becomes of one log. ``base_offset`` names the file that it is written to."""
+
+    base_offset: int
+    pieces: tuple[Piece, ...]
+    dropped: tuple[Dropped, ...] = ()
+    lost: tuple[Lost, ...] = ()
+    restored: tuple[Restored, ...] = ()
+    transactions: tuple[TouchedTransaction, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the mended log."""
+        return sum(piece.length for piece in self.pieces)
+
+    @property
+    def records(self) -> int:
+        """Records of the mended log, control records too."""
+        return sum(piece.records for piece in self.pieces)
+
+    @property
+    def end_offset(self) -> int:
+        """Behind its last offset; the base offset of an empty log."""
+        return self.pieces[-1].last_offset + 1 if self.pieces else self.base_offset
+
+    def is_copy_of(self, path: str, size: int, base_offset: int) -> bool:
+        """It is the log ``path`` of ``size`` bytes, whole and unchanged."""
+        if self.base_offset != base_offset or self.size != size or len(self.pieces) > 1:
+            return False
+        return all(piece.path == path and piece.origin is Origin.KEPT and not piece.position for piece in self.pieces)

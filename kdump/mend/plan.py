@@ -1,0 +1,240 @@
+"""What a repair would do to a partition or one segment, worked out without changing anything."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import Enum
+
+from kdump.kafka.recover import Outcome
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
+from kdump.log.names import Kind
+from kdump.mend.likebroker import Recovered
+from kdump.mend.pieces import MendedLog, Origin, TouchedTransaction
+from kdump.mend.place import Place, is_metadata
+from kdump.mend.producersat import ProducersAt
+from kdump.mend.sound import SoundData
+from kdump.mend.stamp import Stamp
+
+
+class Way(Enum):
+    """What a damaged log is made into."""
+
+    LIKE_BROKER = "like-broker"
+    """It ends where a broker's recovery cuts it."""
+    SALVAGE = "salvage"
+    """Every good batch is kept."""
+    INDEXES = "indexes"
+    """Nothing: only index files are rebuilt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the segments are taken for.
+
+    ``index_interval``: the broker's index.interval.bytes. ``first_segment``: nothing is before the first one.
+    """
+
+    index_interval: int = DEFAULT_INDEX_INTERVAL
+    first_segment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPlan:
+    """One segment.
+
+    Attributes:
+        path: of its log.
+        base_offset: of its name.
+        stamp: of the log when it was read.
+        producers: those at its base offset.
+        recovered: what a broker's recovery makes of it; the contents of the index files only where the log is cut.
+        behind: what good data the log holds behind the place where recovery ends.
+        end_offset: behind the last offset of the log, those of damaged batches at its end included.
+        salvaged: what salvage makes of it, None where that was not asked for.
+        mended: what recovery makes of that, None where it is the log itself.
+        rebuilt: the index files to be written, those of a log that is cut too.
+        is_behind_cut: recovery of the whole log would not come to it: a segment before it is cut.
+    """
+
+    path: str
+    base_offset: int
+    stamp: Stamp
+    producers: ProducersAt
+    recovered: Recovered
+    behind: SoundData
+    end_offset: int
+    salvaged: MendedLog | None
+    mended: Recovered | None
+    rebuilt: frozenset[Kind]
+    is_behind_cut: bool
+
+    @property
+    def is_cut(self) -> bool:
+        """Recovery cuts the log."""
+        return self.recovered.recovery.outcome is Outcome.TRUNCATED
+
+    @property
+    def sound_up_to(self) -> int:
+        """The first offset of which something changes when the log is salvaged."""
+        log = self.salvaged
+        position, offset = 0, self.base_offset
+        for piece in log.pieces if log is not None else ():
+            if (piece.origin, piece.path, piece.position) != (Origin.KEPT, self.path, position):
+                break
+            position, offset = position + piece.length, piece.last_offset + 1
+        return offset
+
+    @property
+    def mended_name(self) -> str:
+        """The file name of the salvaged log: its own, unless that cannot hold its offsets."""
+        log = self.salvaged
+        if log is None or log.base_offset == self.base_offset:
+            return os.path.basename(self.path)
+        return f"{log.base_offset:020d}{Kind.LOG.value}"
+
+    @property
+    def is_salvaged(self) -> bool:
+        """Salvage makes another log of it."""
+        return self.mended is not None
+
+    @property
+    def fails(self) -> bool:
+        """Recovery ends in an exception."""
+        return self.recovered.recovery.outcome is Outcome.FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What one way costs a partition.
+
+    ``records`` and ``batches`` are good ones; ``offsets`` are ranges (inclusive) of which nothing is left, damaged ones
+    included; ``end_offset`` is the log end offset afterwards.
+    """
+
+    bytes_cut: int
+    records: int
+    batches: int
+    offsets: tuple[tuple[int, int], ...]
+    segments: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPlan:
+    """A partition, or one segment of it.
+
+    ``way`` is the one that is asked for, ``target`` the PATH, ``is_whole``: that is the partition's directory.
+    """
+
+    way: Way
+    target: str
+    place: Place
+    is_whole: bool
+    segments: tuple[SegmentPlan, ...]
+
+    @property
+    def is_metadata(self) -> bool:
+        """The metadata of a KRaft cluster."""
+        return is_metadata(self.segments[0].path)
+
+    @property
+    def undecided(self) -> list[TouchedTransaction]:
+        """Transactions whose end may lie in a hole, and about which nothing is known."""
+        logs = [segment.salvaged for segment in self.segments if segment.salvaged is not None]
+        return [touched for log in logs for touched in log.transactions if touched.outcome.is_undecided]
+
+    @property
+    def failed(self) -> SegmentPlan | None:
+        """The segment over which recovery of the log fails."""
+        return next((segment for segment in self.segments if segment.fails and not segment.is_behind_cut), None)
+
+    @property
+    def is_damaged(self) -> bool:
+        """Recovery would cut or fail."""
+        return any(segment.is_cut or segment.fails for segment in self.segments)
+
+    @property
+    def has_changes(self) -> bool:
+        """Something is to be done."""
+        if any(segment.rebuilt for segment in self.segments):
+            return True
+        if self.way is Way.SALVAGE:
+            return any(segment.is_salvaged for segment in self.segments)
+        return self.way is Way.LIKE_BROKER and self.is_damaged
+
+    def changes_log(self, segment: SegmentPlan) -> bool:
+        """The way that is asked for makes another log of the segment, or removes it."""
+        if self.way is Way.SALVAGE:
+            return segment.is_salvaged
+        return self.way is Way.LIKE_BROKER and (segment.is_cut or segment.is_behind_cut)
+
+    @property
+    def bytes_to_write(self) -> int:
+        """Of new logs, and of an end that is saved before it is cut off; index files left out."""
+        if self.way is Way.SALVAGE:
+            return sum(segment.salvaged.size for segment in self.segments if segment.salvaged and segment.mended)
+        return sum(segment.recovered.recovery.bytes_cut for segment in self.segments if not segment.is_behind_cut)
+
+    @property
+    def is_refused(self) -> bool:
+        """The way that is asked for leads nowhere."""
+        if self.way is Way.SALVAGE:
+            return any(
+                segment.mended and segment.mended.recovery.outcome is not Outcome.UNCHANGED for segment in self.segments
+            )
+        return self.failed is not None
+
+    def ends(self) -> tuple[int, int]:
+        """The log end offset afterwards, and the offset up to which nothing of the log changes."""
+        loss = self.salvage_loss() if self.way is Way.SALVAGE else self.broker_loss()
+        if loss is None:
+            raise ValueError("there is no such way")
+        if self.way is not Way.SALVAGE:
+            return loss.end_offset, loss.end_offset
+        changed = next((segment for segment in self.segments if segment.is_salvaged), None)
+        return loss.end_offset, loss.end_offset if changed is None else changed.sound_up_to
+
+    @property
+    def good_behind_damage(self) -> SoundData:
+        """The good data that the broker's way loses."""
+        total = SoundData()
+        for segment in self.segments:
+            total += segment.behind
+        return total
+
+    def broker_loss(self) -> Loss | None:
+        """What the broker's way costs; None where there is none, because recovery fails."""
+        if self.failed is not None:
+            return None
+        behind = self.good_behind_damage
+        cut = next((segment for segment in self.segments if segment.is_cut), None)
+        last = self.segments[-1]
+        end_before = max(segment.end_offset for segment in self.segments)
+        if cut is None:
+            return Loss(0, 0, 0, (), 0, last.recovered.recovery.next_offset)
+        removed = [segment for segment in self.segments if segment.is_behind_cut]
+        end = cut.recovered.recovery.next_offset
+        return Loss(
+            cut.recovered.recovery.bytes_cut + sum(segment.stamp.size for segment in removed),
+            behind.records,
+            behind.batches,
+            ((end, end_before - 1),) if end_before > end else (),
+            len(removed),
+            end,
+        )
+
+    def salvage_loss(self) -> Loss | None:
+        """What salvage costs; None where it was not worked out."""
+        logs = [segment.salvaged for segment in self.segments if segment.salvaged is not None]
+        if len(logs) < len(self.segments):
+            return None
+        dropped = [extent for log in logs for extent in log.dropped]
+        return Loss(
+            sum(extent.length for extent in dropped),
+            sum(extent.records for extent in dropped),
+            sum(extent.batches for extent in dropped),
+            tuple((lost.first_offset, lost.last_offset) for log in logs for lost in log.lost),
+            sum(not log.pieces and segment.stamp.size > 0 for log, segment in zip(logs, self.segments, strict=True)),
+            max(log.end_offset for log in logs),
+        )

@@ -1,0 +1,38 @@
+"""Whether a file is still the one that was looked at."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple, Self
+
+from kdump.codes import Codes, KdumpError
+
+
+class Stamp(NamedTuple):
+    """What changes when a file is written to or replaced; ``modified`` in ns."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+
+    @classmethod
+    def of(cls, path: str) -> Self:
+        """Of the file that ``path`` leads to now. Raises KdumpError MISSING or UNREADABLE."""
+        try:
+            status = os.stat(path)
+        except FileNotFoundError as error:
+            raise KdumpError(Codes.MISSING, "no such file or directory", path=path) from error
+        except OSError as error:
+            raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=path) from error
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+    def check(self, path: str) -> None:
+        """Raises KdumpError CHANGED_WHILE_READ where ``path`` is not as it was."""
+        try:
+            now = Stamp.of(path)
+        except KdumpError:
+            now = None
+        if now != self:
+            what = "is gone" if now is None else "was replaced" if now[:2] != self[:2] else "was written to"
+            raise KdumpError(Codes.CHANGED_WHILE_READ, f"{what} while it was read; nothing is written", path=path)

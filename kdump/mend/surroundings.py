@@ -1,0 +1,100 @@
+"""What the files around a damaged log say about it: which offsets it had, which epochs, which transactions.
+
+None of them is under a checksum that the log shares, so each is believed only where it agrees with the good batches;
+that is asked where it is used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kdump.codes import KdumpError
+from kdump.format.checkpoint import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    EpochEntry,
+    parse_offset_checkpoint,
+)
+from kdump.format.index import AbortedTxn, OffsetEntry, TimeEntry
+from kdump.kafka.producers import ProducerStates
+from kdump.log.names import Kind, parse_file_name, parse_partition_directory
+from kdump.log.offsetindex import rising_entries
+from kdump.log.partition import segments_behind
+from kdump.log.siblings import read_leader_epochs, read_time_index, read_txn_index
+from kdump.log.source import read_whole
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The neighbourhood of one log."""
+
+    base_offset: int | None = None
+    """Of the file name; None where it has none."""
+    following: Sequence[str] = ()
+    """The logs of the segments behind, in offset order."""
+    next_base: int | None = None
+    """Base offset of the first of them."""
+    reached: Sequence[int] = ()
+    """Offsets up to which (exclusive) checkpoints and snapshots say the partition reached; for the last segment."""
+    index: Sequence[OffsetEntry] = ()
+    time_index: Sequence[TimeEntry] = ()
+    """Of the last segment only."""
+    aborted: Sequence[AbortedTxn] | None = None
+    """The .txnindex; None without one."""
+    epochs: Sequence[EpochEntry] = ()
+    """The leader-epoch-checkpoint, rising."""
+    producers: ProducerStates = field(default_factory=ProducerStates)
+    """At the base offset, from the segments before; empty where they are not known."""
+
+    def epoch_of(self, offset: int) -> int | None:
+        """The leader epoch that wrote an offset; None where the checkpoint does not reach so low."""
+        epochs = [entry.epoch for entry in self.epochs if entry.start_offset <= offset]
+        return epochs[-1] if epochs else None
+
+
+def look_around(path: str, producers: ProducerStates | None = None) -> Surroundings:
+    """Read the siblings of the log ``path``; what is missing or malformed is left out.
+
+    ``producers``: the state at its base offset.
+    """
+    name = parse_file_name(path)
+    base_offset = name.base_offset if name else None
+    directory = os.path.dirname(path) or "."
+    following = segments_behind(path) if name is not None and not name.state else []
+    bases = [behind.base_offset for segment in following if (behind := parse_file_name(segment))]
+    next_base = next((base for base in bases if base is not None), None)
+    return Surroundings(
+        base_offset,
+        following,
+        next_base,
+        sorted(_reached(directory, base_offset)) if next_base is None and base_offset is not None else (),
+        rising_entries(path, base_offset),
+        read_time_index(path, base_offset) if next_base is None else (),
+        read_txn_index(path),
+        read_leader_epochs(os.path.join(directory, LEADER_EPOCH_CHECKPOINT)),
+        producers or ProducerStates(),
+    )
+
+
+def _reached(directory: str, base_offset: int) -> Iterable[int]:
+    """Offsets above ``base_offset`` that the partition's end has reached by other files of the broker."""
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return
+    for name in names:
+        parsed = parse_file_name(name)
+        if parsed and parsed.kind is Kind.SNAPSHOT and not parsed.state and (parsed.base_offset or 0) > base_offset:
+            yield parsed.base_offset or 0
+    log_directory, partition = os.path.split(os.path.abspath(directory))
+    for checkpoint in (RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT):
+        try:
+            entries = parse_offset_checkpoint(read_whole(os.path.join(log_directory, checkpoint)))
+        except KdumpError:
+            continue
+        for topic, number, offset in entries:
+            if (topic, number) == parse_partition_directory(partition) and offset > base_offset:
+                yield offset

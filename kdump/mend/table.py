@@ -1,0 +1,84 @@
+"""The columns of batches that salvage asks for again and again, contiguous."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.checks.table import UNKNOWN_OFFSET
+from kdump.format.batch import DELETE_HORIZON
+
+Column = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Batches as columns, shape (batches,).
+
+    ``rows`` is of ``checks.table.row_dtype``.
+    """
+
+    rows: NDArray[np.void]
+
+    @cached_property
+    def first(self) -> Column:
+        """The first offset, as far as it is known: of a legacy wrapper that was not looked into it is the last."""
+        base, last = self.rows["base_offset"], self.rows["last_offset"]
+        first: Column = np.where(base == UNKNOWN_OFFSET, last, base)
+        return first
+
+    @cached_property
+    def last(self) -> Column:
+        """The last offset."""
+        return np.ascontiguousarray(self.rows["last_offset"])
+
+    @cached_property
+    def position(self) -> Column:
+        """Where each begins in its file."""
+        return np.ascontiguousarray(self.rows["position"])
+
+    @cached_property
+    def end(self) -> Column:
+        """Where each ends in its file."""
+        end: Column = self.rows["position"] + self.rows["size"]
+        return end
+
+    @cached_property
+    def records(self) -> Column:
+        """How many records each declares, 0 or more."""
+        return np.maximum(self.rows["record_count"].astype(np.int64), 0)
+
+    def copies(self, preferred: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which are the same as another one (offsets, size, CRC) that is ``preferred``, else that comes before."""
+        count = len(self)
+        order = np.lexsort((np.arange(count), ~preferred, self.rows["size"], self.last, self.first, self.rows["crc"]))
+        rows = self.rows[["crc", "base_offset", "last_offset", "size"]][order]
+        copies = np.zeros(count, np.bool_)
+        copies[order[1:]] = (rows[1:] == rows[:-1]) & ~preferred[order[1:]]
+        return copies
+
+    def twins(self) -> NDArray[np.bool_]:
+        """Which are the same as another one."""
+        copies = self.copies(np.zeros(len(self), np.bool_))
+        return copies | self.copies(copies) if copies.any() else copies
+
+    def __len__(self) -> int:
+        return int(self.rows.size)
+
+    def part(self, numbers: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Table:
+        """Some of them; numbers rise. All of them are not copied."""
+        if isinstance(numbers, np.ndarray):
+            is_all = numbers.all() if numbers.dtype == np.bool_ else numbers.size == len(self)
+            if is_all:
+                return self
+        return Table(self.rows[numbers])
+
+
+def has_cleaned(table: Table) -> bool:
+    """The log cleaner has been at one of the batches: it holds fewer records than offsets, or a delete horizon."""
+    rows = table.rows
+    is_thinned = (rows["attributes"] & DELETE_HORIZON != 0) | (rows["record_count"] <= table.last - table.first)
+    return bool((is_thinned & (rows["magic"] >= 2)).any())

@@ -1,0 +1,95 @@
+"""A damaged partition in a log directory, repaired in place and killed while that is done."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from kdump.codes import KdumpError
+from kdump.engine.repair import Repair, RepairOptions
+from kdump.mend.journal import HOME
+from kdump.mend.plan import Way
+from tests.harness.captures import FIXTURES
+from tests.harness.killing import killed_at
+
+SOURCE = FIXTURES / "segments" / "v2-txn-0"
+DAMAGED = (105, 297)
+INDEXES = (".index", ".timeindex", ".txnindex")
+MARKER = ".kafka_cleanshutdown"
+
+Tree = dict[str, tuple[bytes, int, int]]
+
+
+def build(root: Path) -> Path:
+    """A log directory after a clean shutdown; two of five segments have a damaged batch in the middle.
+
+    Between them an index is missing.
+    """
+    partition = root / "logs" / "v2-txn-0"
+    shutil.copytree(SOURCE, partition)
+    for base_offset in DAMAGED:
+        log = partition / f"{base_offset:020}.log"
+        data = bytearray(log.read_bytes())
+        data[5000] ^= 0x42
+        log.write_bytes(data)
+    (partition / f"{201:020}.timeindex").unlink()
+    (partition / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n3 250\n")
+    (root / "logs" / "meta.properties").write_text("version=1\ncluster.id=x\nnode.id=1\n")
+    (root / "logs" / MARKER).write_text('{"version":0,"brokerEpoch":1}')
+    (root / "logs" / ".lock").touch()
+    return partition
+
+
+def tree(partition: Path) -> Tree:
+    """Content, mode and time of every file of the log directory, journals left out."""
+    root = partition.parent
+    return {
+        str(path.relative_to(root)): (path.read_bytes(), path.stat().st_mode, path.stat().st_mtime_ns)
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and HOME not in path.parts
+    }
+
+
+def contents(state: Tree) -> dict[str, bytes]:
+    """The files by name."""
+    return {name: data for name, (data, _, _) in state.items()}
+
+
+def repair(partition: Path, way: Way) -> None:
+    """In place. Raises KdumpError."""
+    errors: list[KdumpError] = []
+    options = RepairOptions(way, in_place=True, decides_transactions=True)
+    list(Repair(options, on_error=errors.append).path(str(partition)))
+    if errors:
+        raise errors[0]
+
+
+def manifests(partition: Path) -> list[Path]:
+    """Of the repairs in place that were begun."""
+    return sorted(partition.glob(f"{HOME}/*/manifest.json"))
+
+
+def killed_states(root: Path, work: Callable[[Path], None], step: int = 1) -> list[Path]:
+    """The partition as it is left by a kill at every ``step``-th system call that writes, in their order."""
+    left = []
+    for number in range(1, 2000, step):
+        partition = build(root / str(number))
+        if not killed_at(number, partial(work, partition)):
+            return left
+        left.append(partition)
+    raise AssertionError("it does not end")
+
+
+def check_pairs(before: dict[str, bytes], after: dict[str, bytes], found: dict[str, bytes]) -> None:
+    """No log stands beside an index that was made for another one."""
+    for name, data in found.items():
+        if not name.endswith(".log"):
+            continue
+        assert data in (before[name], after.get(name)), name
+        for suffix in INDEXES:
+            index = name.removesuffix(".log") + suffix
+            if index in found and before[name] != after.get(name):
+                made_for = before if data == before[name] else after
+                assert found[index] == made_for.get(index), index

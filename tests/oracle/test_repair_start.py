@@ -1,0 +1,92 @@
+"""A real broker start (UnifiedLog.create) on every state in which a killed repair in place leaves a partition."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from kdump.engine.repair import undo_repair
+from kdump.mend.plan import Way
+from tests.harness.killedrepairs import MARKER, build, check_pairs, contents, killed_states, manifests, repair, tree
+from tests.oracle.toolchain import DUMP_RELEASE, ToolchainMissingError, java_command
+
+pytestmark = pytest.mark.oracle
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What a start found; ``batches`` as the helper prints them."""
+
+    failure: str | None
+    end_offset: int
+    batches: frozenset[str]
+
+    @property
+    def surviving(self) -> set[str]:
+        """Batches that hold records; empty ones were made to hold offsets."""
+        return {batch for batch in self.batches if batch.split(":")[2] != "0"}
+
+
+@dataclass
+class Broker:
+    """The real code, in one JVM a call."""
+
+    work: Path
+    command: list[str] = field(default_factory=list)
+    calls: int = 0
+
+    def start(self, partitions: list[Path]) -> list[Started]:
+        """Start on copies; everything from the first offset on is recovered unless the shutdown was clean."""
+        self.calls += 1
+        requests = [
+            f"{partition}\t{str((partition.parent / MARKER).exists()).lower()}\t0\t0\n" for partition in partitions
+        ]
+        command = [*self.command, str(self.work / str(self.calls))]
+        done = subprocess.run(command, input="".join(requests), capture_output=True, text=True, check=False)
+        answers = [_started(line.split("\t")) for line in done.stdout.splitlines()]
+        assert len(answers) == len(partitions), done.stderr
+        return answers
+
+
+def _started(fields: list[str]) -> Started:
+    if fields[0] != "-":
+        return Started(fields[0], -1, frozenset())
+    return Started(None, int(fields[1]), frozenset(fields[2:]))
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Broker:
+    try:
+        return Broker(tmp_path / "work", java_command(DUMP_RELEASE, "PartitionStart"))
+    except ToolchainMissingError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("way", [Way.LIKE_BROKER, Way.SALVAGE])
+def test_killed_at_every_call(broker: Broker, tmp_path: Path, way: Way) -> None:
+    sound = build(tmp_path / "sound")
+    before, started_before = contents(tree(sound)), broker.start([sound])[0]
+    repair(sound, way)
+    after, started_after = contents(tree(sound)), broker.start([sound])[0]
+    left = killed_states(tmp_path, partial(repair, way=way))
+    for partition, started in zip(left, broker.start(left), strict=True):
+        found = contents(tree(partition))
+        check_pairs(before, after, found)
+        assert started.failure is None
+        assert started.batches >= started_after.surviving
+        assert started.end_offset in (started_before.end_offset, started_after.end_offset)
+        if MARKER not in found:
+            assert started == started_after
+    for number, partition in enumerate(left):
+        if number % 2 or not manifests(partition):
+            repair(partition, way)
+            assert contents(tree(partition)) == after
+        else:
+            undo_repair(str(manifests(partition)[0]))
+            assert contents(tree(partition)) == before
+    print(f"{way.value}: {len(left)} kill points, a broker starts on each")
+    assert len(left) > 150
