@@ -50,7 +50,7 @@ _TYPES: Final = {
 }
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 _TIMESTAMP_TYPES: Final = {rows.NO_TIMESTAMP_TYPE: -1, rows.CREATE_TIME: 0, rows.LOG_APPEND_TIME: 1}
-_KAFKA_SOURCE: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+KAFKA_SOURCE: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 _MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
 
 
@@ -59,7 +59,7 @@ def arrow_schema(table: Table) -> pa.Schema:
     types = {column.name: _arrow_type(column.name, column.type) for column in table.columns}
     names = list(types)
     if "key" in types:
-        names = [*_KAFKA_SOURCE, *(name for name in names if name not in _KAFKA_SOURCE)]
+        names = [*KAFKA_SOURCE, *(name for name in names if name not in KAFKA_SOURCE)]
     return pa.schema([(name, types[name]) for name in names])
 
 
