@@ -12,6 +12,7 @@ import pyarrow as pa
 from kdump.engine.dumptasks import DumpPiece, DumpTask, PieceKind, dump_task
 from kdump.engine.rowdump import RowOptions
 from kdump.log import files
+from kdump.spark.tasks import distributed, tasks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,18 +32,18 @@ def dumped(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     directory = os.getcwd()
+    is_relative = any(map(_is_relative, tasks))
 
     def dump(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for store in stores:
             files.enter(store)
         # Rows show relative paths as they were given.
-        with chdir(directory) if any(map(_is_relative, tasks)) else nullcontext():
-            for batch in batches:
-                for number in batch["id"].to_pylist():
-                    for piece in dump_task(tasks[number], options, verbose=verbose):
-                        yield pa.RecordBatch.from_pydict({"kind": [piece.kind], "data": [piece.data]}, schema=_PIECES)
+        with chdir(directory) if is_relative else nullcontext():
+            for task in tasks_of(batches):
+                for piece in dump_task(task, options, verbose=verbose):
+                    yield pa.RecordBatch.from_pydict({"kind": [piece.kind], "data": [piece.data]}, schema=_PIECES)
 
-    made = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(dump, from_arrow_schema(_PIECES))
+    made = distributed(spark, tasks).mapInArrow(dump, from_arrow_schema(_PIECES))
     made.persist(StorageLevel.DISK_ONLY)
     try:
         # All at once: fetched one after the other they would be made one after the other.
