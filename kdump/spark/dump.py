@@ -12,6 +12,7 @@ import pyarrow as pa
 from kdump.engine.dumptasks import DumpPiece, DumpTask, PieceKind, dump_task
 from kdump.engine.rowdump import RowOptions
 from kdump.log import files
+from kdump.spark.session import spoken
 from kdump.spark.tasks import distributed, tasks_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ def dumped(
 
     The workers keep what they have made on their disks until it is fetched, a task at a time: this process holds no
     more than that. ``stores``: paths that a worker enters first, with their credentials.
+
+    Raises:
+        KdumpError: the job fails.
     """
     from pyspark import StorageLevel
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -43,15 +47,16 @@ def dumped(
                 for piece in dump_task(task, options, verbose=verbose):
                     yield pa.RecordBatch.from_pydict({"kind": [piece.kind], "data": [piece.data]}, schema=_PIECES)
 
-    made = distributed(spark, tasks).mapInArrow(dump, from_arrow_schema(_PIECES))
-    made.persist(StorageLevel.DISK_ONLY)
-    try:
-        # All at once: fetched one after the other they would be made one after the other.
-        made.count()
-        for row in made.toLocalIterator():
-            yield DumpPiece(PieceKind(row["kind"]), bytes(row["data"]))
-    finally:
-        made.unpersist()
+    with spoken("Spark"):
+        made = distributed(spark, tasks).mapInArrow(dump, from_arrow_schema(_PIECES))
+        made.persist(StorageLevel.DISK_ONLY)
+        try:
+            # All at once: fetched one after the other they would be made one after the other.
+            made.count()
+            for row in made.toLocalIterator():
+                yield DumpPiece(PieceKind(row["kind"]), bytes(row["data"]))
+        finally:
+            made.unpersist()
 
 
 def _is_relative(task: DumpTask) -> bool:

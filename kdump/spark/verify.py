@@ -17,6 +17,7 @@ from kdump.engine.partitioncheck import Item, PartitionCheck
 from kdump.engine.splits import SPLIT_BYTES
 from kdump.log import files
 from kdump.log.source import STDIN
+from kdump.spark.session import spoken
 from kdump.spark.tasks import distributed, tasks_of
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ class SparkJudge:
         spark: the session.
         paths: as they will be given to ``Verification.path``.
         options: how deep.
+
+    Raises:
+        KdumpError: the job fails.
     """
 
     def __init__(
@@ -83,7 +87,8 @@ class SparkJudge:
         stores = [files.handed_over(path) for path in paths if path != STDIN]
         frame = judgements(spark, groups, options, split_bytes=split_bytes, stores=stores)
         if frame is not None:
-            rows = frame.toArrow().sort_by([("group", "ascending"), ("number", "ascending")])
+            with spoken("Spark"):
+                rows = frame.toArrow().sort_by([("group", "ascending"), ("number", "ascending")])
             for number, pickled in zip(rows["group"].to_pylist(), rows["item"].to_pylist(), strict=True):
                 item: Judgement = pickle.loads(pickled)
                 if item is not None and not isinstance(item, PartitionExtent):
