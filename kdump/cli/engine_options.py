@@ -110,7 +110,7 @@ def session(
 
     missing = why_not(master)
     if missing is not None:
-        if engine == "spark":
+        if engine == "spark" or master:
             raise KdumpError(Codes.UNREADABLE, missing)
         note(f"engine: local ({reason}). {missing}")
         return None
