@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
+from urllib.parse import urlsplit
 
 from kdump.codes import Codes, KdumpError
 
@@ -21,6 +23,9 @@ Session: TypeAlias = "SparkSession"
 
 LOCAL: Final = "local[*]"
 _OLDEST_JAVA: Final = 17
+_CONNECT_PORT: Final = 15002
+_PATIENCE: Final = 10
+"""Seconds."""
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 _SET_BY_OTHERS: Final = {"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"}
 """Where one of these is set (by ``spark-submit`` the latter), the master is too, and not here."""
@@ -103,6 +108,8 @@ def session(
     for name, value in (conf or {}).items():
         builder = builder.config(name, value)
     with spoken("Spark does not start", master):
+        if _is_remote(master):
+            _knock(master)
         spark: SparkSession = builder.getOrCreate()
         register(spark)
     return spark
@@ -111,6 +118,13 @@ def session(
 def _is_remote(master: str | None) -> TypeGuard[str]:
     """A Spark Connect server."""
     return master is not None and master.startswith("sc://")
+
+
+def _knock(remote: str) -> None:
+    """OSError where nobody listens; Spark's own client would go on asking for many minutes."""
+    url = urlsplit(remote)
+    with socket.create_connection((url.hostname or "", url.port or _CONNECT_PORT), _PATIENCE):
+        pass
 
 
 def _defaults() -> dict[str, str]:

@@ -198,6 +198,8 @@ def test_options_of_the_data_sources() -> None:
     tags = re.findall(r"^\.TP\n(\.BR? .*)$", section(SPARK, "OPTIONS"), flags=re.MULTILINE)
     listed = [name for tag in tags for name in re.findall(r"\w+", tag.partition(" ")[2])]
     assert listed == [name for name in options.KNOWN if name not in options.PATHS]
+    streams = section(SPARK, "READING STREAMS").partition(".SS Options")[2].partition(".SS")[0]
+    assert set(options.STREAM_ONLY) <= set(re.findall(r"\w+", streams))
     assert {mode.value for mode in Mode} == set(re.findall(r"^\.TP\n\.B (\w+)$", section(SPARK, "MODES"), re.MULTILINE))
 
 
