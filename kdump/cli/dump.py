@@ -30,7 +30,7 @@ from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from kdump.engine.rowdump import RowOptions
-    from kdump.spark.session import Session
+    from kdump.spark.sessions import Session
 
 _COUNT_ONLY = 1 << 62
 """Rows to skip when they are only counted."""

@@ -18,7 +18,7 @@ from kdump.log.lock import is_held
 from kdump.log.partition import segment_files
 
 if TYPE_CHECKING:
-    from kdump.spark.session import Session
+    from kdump.spark.sessions import Session
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -105,8 +105,8 @@ def session(
     if engine == "auto" and not master and any(map(_is_live, paths)):
         note(f"engine: local, because a broker runs here ({reason})")
         return None
-    from kdump.spark.session import session as make_session
-    from kdump.spark.session import why_not
+    from kdump.spark.sessions import session as make_session
+    from kdump.spark.sessions import why_not
 
     missing = why_not(master)
     if missing is not None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from kdump.engine.dumptasks import DumpPiece, DumpTask, PieceKind, dump_task
 from kdump.engine.rowdump import RowOptions
 from kdump.log import files
-from kdump.spark.session import spoken
+from kdump.spark.sessions import spoken
 from kdump.spark.tasks import distributed, tasks_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from kdump.engine.partitioncheck import Item, PartitionCheck
 from kdump.engine.splits import SPLIT_BYTES
 from kdump.log import files
 from kdump.log.source import STDIN
-from kdump.spark.session import spoken
+from kdump.spark.sessions import spoken
 from kdump.spark.tasks import distributed, tasks_of
 
 if TYPE_CHECKING:

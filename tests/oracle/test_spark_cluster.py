@@ -20,7 +20,7 @@ import pytest
 from kdump.codes import Finding
 from kdump.engine.verify import Verification
 from kdump.kafka.rows import finding_row
-from kdump.spark.session import why_not
+from kdump.spark.sessions import why_not
 from kdump.writers.context import FileContext
 from tests.harness.arrowrows import dumped, mapped
 from tests.harness.captures import Captures

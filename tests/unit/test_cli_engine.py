@@ -18,7 +18,7 @@ from test_engine_verify import LOCK_AND_WAIT
 from kdump.cli import engine_options
 from kdump.cli.engine_options import MOST_LOCAL_SEGMENTS
 from kdump.codes import Codes, KdumpError
-from kdump.spark import session as sessions
+from kdump.spark import sessions
 
 MANY = MOST_LOCAL_SEGMENTS + 1
 A_SESSION = "a session"
@@ -267,3 +267,12 @@ def test_spark_that_does_not_start(log: Path, tmp_path: Path) -> None:
 )
 def test_failures_of_spark_are_one_line(message: str, said: str) -> None:
     assert sessions._reason(ValueError(message)) == said
+
+
+def test_no_module_hides_what_the_package_offers() -> None:
+    import kdump.spark
+
+    modules = {path.stem for path in Path(kdump.spark.__file__).parent.glob("*.py")}
+    assert not modules & set(kdump.spark.__all__)
+    assert callable(kdump.spark.session)
+    assert callable(kdump.spark.session)
