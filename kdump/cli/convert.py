@@ -38,7 +38,7 @@ from kdump.writers.conversions import converted_lines, converted_row, loss_lines
 from kdump.writers.findings import finding_json
 
 if TYPE_CHECKING:
-    from kdump.spark.session import Session
+    from kdump.spark.sessions import Session
 
 _KEEP: Final = "keep"
 _STDOUT: Final = "-"

@@ -13,6 +13,8 @@ import pyarrow as pa
 from kdump.convert.segment import SegmentResult
 from kdump.engine.convert import Job, run_job
 from kdump.log import files
+from kdump.spark.sessions import spoken
+from kdump.spark.tasks import distributed, tasks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +27,9 @@ def converted(spark: SparkSession, jobs: Sequence[Job], *, stores: Sequence[str]
 
     Sources and targets must mean the same on every worker. ``stores``: paths that a worker enters first, with their
     credentials.
+
+    Raises:
+        KdumpError: the job fails.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -35,11 +40,12 @@ def converted(spark: SparkSession, jobs: Sequence[Job], *, stores: Sequence[str]
             files.enter(store)
         # A worker has another working directory.
         with chdir(directory):
-            for batch in batches:
-                for number in batch["id"].to_pylist():
-                    result = pickle.dumps(run_job(jobs[number]), pickle.HIGHEST_PROTOCOL)
-                    yield pa.RecordBatch.from_pydict({"number": [number], "result": [result]}, schema=_RESULTS)
+            for number, job in tasks_of(batches):
+                result = pickle.dumps(run_job(job), pickle.HIGHEST_PROTOCOL)
+                yield pa.RecordBatch.from_pydict({"number": [number], "result": [result]}, schema=_RESULTS)
 
-    made = spark.range(0, len(jobs), 1, len(jobs)).mapInArrow(convert, from_arrow_schema(_RESULTS)).toArrow()
+    with spoken("Spark"):
+        tasks = distributed(spark, list(enumerate(jobs)))
+        made = tasks.mapInArrow(convert, from_arrow_schema(_RESULTS)).toArrow()
     results = dict(zip(made["number"].to_pylist(), made["result"].to_pylist(), strict=True))
     return [pickle.loads(results[number]) for number in range(len(jobs))]

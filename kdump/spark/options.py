@@ -22,9 +22,10 @@ from kdump.scan.selection import Range
 LATEST: Final = -1
 EARLIEST: Final = -2
 """As in the JSON of startingOffsets."""
-_KNOWN: Final = (
-    "path",
-    "paths",
+PATHS: Final = ("path", "paths")
+"""How Spark hands over what ``load()`` is given."""
+KNOWN: Final = (
+    *PATHS,
     "startingOffsets",
     "endingOffsets",
     "startingTimestamp",
@@ -41,8 +42,8 @@ _KNOWN: Final = (
     "valueDecoder",
     "deep",
 )
-_STREAM_ONLY: Final = ("maxBytesPerTrigger", "maxOffsetsPerTrigger")
-_NO_STREAM: Final = ("endingOffsets", "endingTimestamp", "deep")
+STREAM_ONLY: Final = ("maxBytesPerTrigger", "maxOffsetsPerTrigger")
+NO_STREAM: Final = ("endingOffsets", "endingTimestamp", "deep")
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)b?", re.IGNORECASE)
 _FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -83,12 +84,12 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
     Raises:
         ValueError: an option that no source has, or a value that cannot be; it names the option.
     """
-    return _source_options(_named(given, _KNOWN))
+    return _source_options(_named(given, KNOWN))
 
 
 def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
     """The same of a stream."""
-    known = tuple(name for name in _KNOWN if name not in _NO_STREAM) + _STREAM_ONLY
+    known = tuple(name for name in KNOWN if name not in NO_STREAM) + STREAM_ONLY
     options = _named(given, known)
     starting, starts = _offsets(options, "startingOffsets", {"earliest": EARLIEST, "latest": LATEST})
     options.pop("startingOffsets", None)
@@ -104,7 +105,7 @@ def schema_options(given: Mapping[str, str]) -> tuple[bool, bool]:
 
     ValueError as ``parse_options``.
     """
-    options = _named(given, _KNOWN + _STREAM_ONLY)
+    options = _named(given, KNOWN + STREAM_ONLY)
     return _boolean(options, "includeHeaders", default=True), _decoding(options).is_made
 
 
@@ -113,7 +114,7 @@ def _named(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
     options = {known.get(name.lower(), name): value for name, value in given.items()}
     for name in options:
         if name not in names:
-            raise ValueError(f"unknown option '{name}'; known are {', '.join(names[2:])}")
+            raise ValueError(f"unknown option '{name}'; known are {', '.join(names[len(PATHS) :])}")
     return options
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,30 +9,17 @@ import pytest
 
 from kdump.spark.sources import PUSHDOWN, register
 from kdump.tables import BATCH, RECORD, RECORD_DECODED
-from tests.harness.arrowrows import Row, dumped, mapped
+from tests.harness.arrowrows import Row, collected, dumped, mapped
 from tests.harness.captures import FIXTURES, Captures
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 SEGMENTS = FIXTURES / "segments"
 KAFKA_SCHEMA = (
     "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,timestampType:int,"
     "headers:array<struct<key:string,value:binary>>>"
 )
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def collected(frame: DataFrame) -> list[Row]:
-    """All rows by file and position, timestamps in microseconds."""
-    rows = [row.asDict(recursive=True) for row in frame.collect()]
-    for row in rows:
-        if row.get("timestamp") is not None:
-            row["timestamp"] = (row["timestamp"].astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
-        for name in ("key", "value"):
-            if row.get(name) is not None:
-                row[name] = bytes(row[name])
-    return sorted(rows, key=lambda row: (row["file"], row["position"]))
 
 
 def logs(captures: Captures) -> list[Path]:
