@@ -130,7 +130,8 @@ class RoomIndex:
 class Room:
     """A hole between two good batches: what fits in it, and how far a base offset can be told.
 
-    ``first`` to ``end`` (exclusive) are the offsets; ``end`` is None behind the last good batch where it is not known.
+    ``first`` to ``end`` (exclusive) are the offsets; ``end`` is None behind the last good batch where it is not known,
+    but ``segment_end``, which the file name allows at most, is.
     ``taken``: (first, last) of offsets in between that batches from elsewhere have.
     """
 
@@ -142,6 +143,7 @@ class Room:
     behind: BatchRow | None
     is_gapless: bool
     index: RoomIndex
+    segment_end: int
     taken: Sequence[tuple[int, int]] = ()
 
     def has_place_for(self, entry: Entry) -> bool:
@@ -153,7 +155,7 @@ class Room:
     @property
     def limit(self) -> int:
         """An end in any case."""
-        return self.first + MAX_INT32 if self.end is None else self.end
+        return self.segment_end if self.end is None else min(self.end, self.segment_end)
 
 
 def fit(entries: Sequence[Entry], room: Room) -> list[Entry]:

@@ -276,6 +276,7 @@ class _Salvage:
                 behind,
                 is_without_gaps,
                 index,
+                self._base_offset + MAX_INT32 + 1,
             )
 
     def _known_end(self) -> int | None:
