@@ -12,16 +12,16 @@ from kdump.writers.arrow import arrow_schema
 
 def checked(schema: StructType, table: Table) -> pa.Schema:
     """The Arrow schema of what was asked for. ValueError for a column that is not there or has another type."""
-    fields = arrow_schema(table)
-    known = {each.name: each.dataType for each in from_arrow_schema(fields)}
+    every = arrow_schema(table)
+    known = {each.name: each.dataType for each in from_arrow_schema(every)}
     for each in schema:
         if each.name not in known:
             raise ValueError(f"no column '{each.name}' in {table.type} rows; there are {', '.join(known)}")
         if each.dataType != known[each.name]:
             expected = known[each.name].simpleString()
             raise ValueError(f"column {each.name} is {expected}, not {each.dataType.simpleString()}")
-    # PySpark's to_arrow_schema has no time zone in 4.1.
-    return pa.schema([fields.field(each.name) for each in schema])
+    # Not PySpark's to_arrow_schema: its arguments are others in 4.1.
+    return pa.schema([every.field(each.name).with_nullable(each.nullable) for each in schema])
 
 
 def decoded(table: Table) -> Table:
