@@ -162,6 +162,9 @@ class Converter:
         """Batches as messages of an older format."""
         groups = entries.groups
         codec = self._codecs(groups)
+        if self._conversion.codec is not None:
+            # Kafka refuses zstd of empty batches too; with another codec asked for, they only vanish.
+            is_dropped = is_dropped | (selected.kept == 0)
         if (codec[~is_dropped] == compression.ZSTD).any():
             first = int(np.flatnonzero(~is_dropped & (codec == compression.ZSTD))[0])
             raise _no_zstd(f"the batch at offset {_base_offset(entries, first)}", to_magic)

@@ -44,7 +44,8 @@ class OutputSegments:
     """Writes entries to one segment, and to further ones where it is full.
 
     Args:
-        path: of the first log; the others lie beside it, named by their first offsets.
+        path: of the first log; the others lie beside it, named by their first offsets. One that ends in ``/``: of the
+            directory; the first log is named in the same way.
         base_offset: of the first log; None: its first offset.
         split_bytes: most bytes of a log (one of a single entry may be larger); None: as many as Kafka's format holds.
         producers: those known at the start.
@@ -113,9 +114,9 @@ class OutputSegments:
             discard(self.staged)
 
     def _begin(self, offset: int) -> _Segment:
-        if self.segments:
-            path = os.path.join(os.path.dirname(self._path), f"{offset:020d}{Kind.LOG.value}")
-            return _Segment(path, offset)
+        directory, name = os.path.split(self._path)
+        if self.segments or not name:
+            return _Segment(os.path.join(directory, f"{offset:020d}{Kind.LOG.value}"), offset)
         return _Segment(self._path, offset if self._base_offset is None else self._base_offset)
 
     def _end(self) -> None:
@@ -191,11 +192,10 @@ class _Segment:
         self.indexes.finish()
         contents = self.indexes.contents()
         assert contents is not None
-        staged = _stage_indexes(self.file.path, contents)
-        return WrittenSegment(self.file.path, self._base_offset, self._size, self._entries), [
-            *staged,
-            self.file.finish(),
-        ]
+        log = self.file.finish()
+        # The log comes into its place last: there is never one without its indexes.
+        staged = [*_stage_indexes(self.file.path, contents), log]
+        return WrittenSegment(self.file.path, self._base_offset, self._size, self._entries), staged
 
 
 def _stage_indexes(log: str, contents: SegmentIndexes) -> list[Staged]:
@@ -213,7 +213,7 @@ def _stage_indexes(log: str, contents: SegmentIndexes) -> list[Staged]:
                 staged.append(Staged(file.temporary, file.path))
                 file.write(content)
                 file.finish()
-            except OSError:
+            except BaseException:
                 discard(staged)
                 raise
     return staged

@@ -32,7 +32,8 @@ class NewFile:
         directory, name = os.path.split(path)
         self.path = path
         self.size = 0
-        self._descriptor, self.temporary = tempfile.mkstemp(_UNFINISHED, f".{name}.", directory or ".")
+        with _named(path):
+            self._descriptor, self.temporary = tempfile.mkstemp(_UNFINISHED, f".{name}.", directory or ".")
         # mkstemp is stricter than what the user asks for.
         mask = os.umask(0)
         os.umask(mask)
@@ -73,7 +74,8 @@ def publish(files: Iterable[Staged]) -> None:
     """Put finished files in their places, over what is there."""
     directories = set()
     for temporary, path in files:
-        os.replace(temporary, path)
+        with _named(path):
+            os.replace(temporary, path)
         directories.add(os.path.dirname(path) or ".")
     for directory in directories:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -111,9 +113,9 @@ def remove_empty(directories: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def _named(path: str) -> Iterator[None]:
-    """An error of a descriptor says which file it is about."""
+    """An error says which file it is about, not which descriptor or hidden name."""
     try:
         yield
     except OSError as error:
-        error.filename = error.filename or path
+        error.filename, error.filename2 = path, None
         raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -218,6 +220,32 @@ def test_empty_batches(tmp_path: Path) -> None:
     source = segment(tmp_path, *log)
     assert converted(source, tmp_path / NAME, to_magic=2) == b"".join(log)
     assert converted(source, tmp_path / NAME, codec=GZIP).find(log[1]) > 0
+
+
+@pytest.mark.parametrize("codec", [None, GZIP])
+def test_an_empty_batch_of_zstd_needs_no_zstd(tmp_path: Path, codec: int | None) -> None:
+    source = segment(tmp_path, v2_batch([], codec=NONE, attributes=ZSTD, last_offset_delta=4), batch_of(5))
+    result = convert(source, tmp_path / NAME, to_magic=1, codec=codec)
+    # Without another codec as Kafka does it.
+    assert (result.error is not None) == (codec is None)
+    assert not result.losses
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_nothing_is_left_of_a_log_that_cannot_be_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    calls = iter(range(1, 9))
+
+    def fsync(descriptor: int) -> None:
+        if next(calls) == failing:
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    result = convert(segment(tmp_path, batch_of(0)), tmp_path / NAME, codec=GZIP)
+    assert result.error is not None
+    assert result.error.code is Codes.UNWRITABLE
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
 def test_an_empty_batch_that_loses_its_flags_stays_empty(tmp_path: Path) -> None:
