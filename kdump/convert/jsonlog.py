@@ -165,7 +165,7 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
     """A line; None for the finding of a dump. ValueError says what is wrong."""
     try:
         row = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON: {error}") from None
     if not isinstance(row, dict):
         raise ValueError("not a JSON object")
@@ -195,8 +195,7 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
         _bytes(row.get("value"), "value"),
         tuple(_headers(row.get("headers"))),
     )
-    if magic < MAGIC and record.headers:
-        raise ValueError(f"a record of magic {magic} has no headers")
+    _check_magic(record, row, magic)
     header = NEW_BATCH._replace(
         magic=magic,
         attributes=attributes,
@@ -215,10 +214,25 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
     return _Line(record, batch, header, len(record.key or b"") + len(record.value or b""))
 
 
+def _check_magic(record: Record, row: dict[str, Any], magic: int) -> None:
+    """ValueError for what a record of this magic would lose."""
+    if magic == MAGIC:
+        return
+    lost = {
+        "headers": bool(record.headers),
+        "timestamp": magic == 0 and record.timestamp != NO_TIMESTAMP,
+        "producer": row.get("producerId") not in (None, -1),
+        "transaction": row.get("isTransactional") is True or row.get("isControl") is True,
+    }
+    for name, is_lost in lost.items():
+        if is_lost:
+            raise ValueError(f"a record of magic {magic} has no {name}")
+
+
 def _integer(row: dict[str, Any], name: str, default: int, values: range) -> int:
     value = row.get(name)
     if value is None:
-        return default
+        value = default
     if not isinstance(value, int) or isinstance(value, bool) or value not in values:
         raise ValueError(f"{name} is {value!r}, not a number from {values.start} to {values.stop - 1}")
     return value

@@ -144,9 +144,9 @@ def test_small_batches(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_by_hand_in_old_formats(tmp_path: Path, magic: int) -> None:
-    rows = lines(tmp_path, {"magic": magic, "value": "a", "timestamp": NOW}, {"magic": magic, "value": "b"})
-    got = converted(rows, tmp_path / "out.log", from_json=True)
     time = NOW if magic else -1
+    rows = lines(tmp_path, {"magic": magic, "value": "a", "timestamp": time}, {"magic": magic, "value": "b"})
+    got = converted(rows, tmp_path / "out.log", from_json=True)
     assert [record[:2] for record in records(got)] == [(0, time), (1, -1)]
     assert [entry[16] for entry in entries(got)] == [magic, magic]
 
@@ -158,6 +158,10 @@ def test_findings_of_a_dump_are_passed_over(tmp_path: Path) -> None:
 
 REFUSED = {
     "no JSON": ('{"value": ', "line 2: no JSON: "),
+    "nested": ("[" * 100_000, "line 2: no JSON: "),
+    "old time": ({"magic": 0, "timestamp": 1}, "line 2: a record of magic 0 has no timestamp"),
+    "old producer": ({"magic": 1, "producerId": 7}, "line 2: a record of magic 1 has no producer"),
+    "old transaction": ({"magic": 1, "isTransactional": True}, "line 2: a record of magic 1 has no transaction"),
     "no object": ("[]", "line 2: not a JSON object"),
     "batch": ({"type": "batch"}, "line 2: a row of type 'batch', only records can be converted"),
     "offset": ({"offset": "7"}, "line 2: offset is '7', not a number from 0 to 9223372036854775807"),
@@ -188,6 +192,12 @@ def test_lines_that_are_no_records(tmp_path: Path, row: object, said: str) -> No
     assert result.error.code is Codes.JSON_LINE
     assert result.error.message.startswith(said)
     assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]
+
+
+def test_there_is_an_offset_that_is_the_last(tmp_path: Path) -> None:
+    result = convert(lines(tmp_path, {"offset": (1 << 63) - 1}, {"value": "a"}), tmp_path / "out.log", from_json=True)
+    assert result.error is not None
+    assert result.error.message.startswith("line 2: offset is 9223372036854775808, ")
 
 
 def test_offsets_must_rise(tmp_path: Path) -> None:
