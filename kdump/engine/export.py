@@ -107,6 +107,8 @@ def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Prog
     result.records = records.written
     if records.control:
         result.losses[Loss.CONTROL_RECORDS] = records.control
+    if records.untimed:
+        result.losses[Loss.TIMESTAMPS] = records.untimed
 
 
 def _view_options(job: ExportJob, result: SegmentResult) -> ViewOptions:

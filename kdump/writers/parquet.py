@@ -22,13 +22,14 @@ SCHEMA: Final = pa.schema([arrow_schema(RECORD).field(name) for name in KAFKA_SO
 """What the file has of them."""
 _REPEATED: Final = ("topic", "partition", "timestampType")
 """Columns that a dictionary makes small; keys and values cost more to look up than they would gain."""
+_NO_TIMESTAMP_TYPE: Final = -1
 _ROW_GROUP_BYTES: Final = 64 << 20
 
 
 class ParquetRecords:
     """Writes rows to a Parquet file at ``path``.
 
-    ``written`` records are in it, ``control`` ones were left out.
+    ``written`` records are in it, ``control`` ones were left out, and of ``untimed`` ones the timestamp does not fit.
     """
 
     def __init__(self, path: str) -> None:
@@ -37,6 +38,7 @@ class ParquetRecords:
         self._size = 0
         self.written = 0
         self.control = 0
+        self.untimed = 0
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows of ROW_SCHEMA."""
@@ -44,6 +46,8 @@ class ParquetRecords:
         if is_data.true_count < rows.num_rows:
             self.control += rows.num_rows - is_data.true_count
             rows = rows.filter(is_data)
+        had_time = pc.not_equal(rows.column("timestampType"), _NO_TIMESTAMP_TYPE)
+        self.untimed += pc.and_(pc.is_null(rows.column("timestamp")), had_time).true_count
         self._pending.append(rows.select(list(KAFKA_SOURCE)))
         self._size += rows.nbytes
         self.written += rows.num_rows

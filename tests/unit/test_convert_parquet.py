@@ -98,6 +98,18 @@ def test_a_capture(tmp_path: Path, settings: dict[str, object]) -> None:
         assert 0 < written < len(everything)
 
 
+def test_timestamps_that_do_not_fit_are_losses(tmp_path: Path) -> None:
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(
+        v2_batch([Row(0, 0, None, b"a")], base_timestamp=1 << 62, max_timestamp=1 << 62) + message(0, 1, b"k", b"v")
+    )
+    result = export_segment(ExportJob(str(log), str(tmp_path / "x.parquet"), "parquet", Conversion()))
+    assert result.error is None, result.error
+    assert result.losses == {Loss.TIMESTAMPS: 1}
+    publish(result.staged)
+    assert pq.read_table(tmp_path / "x.parquet").column("timestamp").to_pylist() == [None, None]
+
+
 def test_an_empty_log(tmp_path: Path) -> None:
     log = tmp_path / f"{0:020}.log"
     log.write_bytes(b"")
