@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 _KEEP: Final = "keep"
 _STDOUT: Final = "-"
+_WHAT_HELPS: Final = (
+    "kdump verify says what is damaged, kdump repair saves what is sound, --skip-damaged leaves the damage out"
+)
 
 
 @click.command(
@@ -197,10 +200,7 @@ def _refuse(result: SegmentResult, console: Console, *, is_text: bool) -> int:
     if not result.findings:
         console.show_error(result.error)
     else:
-        console.note(
-            f"{result.source}: nothing was written; kdump verify says what is damaged, kdump repair saves what is "
-            "sound, --skip-damaged leaves the damage out"
-        )
+        console.note(f"{result.source}: nothing was written; {_WHAT_HELPS}")
     return exit_status.UNREADABLE if result.error.code in INPUT_CODES else exit_status.DAMAGE
 
 
@@ -226,7 +226,9 @@ def _to_stdout(source: str, conversion: Conversion, given: Mapping[str, Any]) ->
         for finding in result.findings:
             _show_finding(finding, result, "left out" if given["skip_damaged"] else "damaged", console, is_text=True)
             damaged = True
-        if result.error is not None and not result.findings:
+        if result.error is not None and result.findings:
+            console.note(f"{result.source}: the output ends there; {_WHAT_HELPS}")
+        elif result.error is not None:
             console.show_error(result.error)
             unreadable |= result.error.code in INPUT_CODES
             damaged = True

@@ -30,8 +30,9 @@ from kdump.writers.files import Staged
 class SegmentJob:
     """One segment and what is to become of it; all that a task needs to know.
 
-    ``base_offset`` is the offset that the log at ``target`` is named by, None: that of its first record. ``from_json``:
-    the source is JSON lines, not a log.
+    ``base_offset`` is the offset that the log at ``target`` is named by, None: that of its first record. A ``target``
+    that ends in ``/`` is the directory of a log that takes its name from its first record. ``from_json``: the source
+    is JSON lines, not a log.
     """
 
     source: str

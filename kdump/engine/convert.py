@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from types import TracebackType
@@ -22,7 +24,7 @@ from kdump.log.source import STDIN, is_stream
 from kdump.writers.files import Staged, discard, make_directories, publish, remove_empty
 
 _OFFSET_NAME: Final = re.compile(r"(\d{20})\.log")
-_LOG_FILES: Final = (Kind.LOG, Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
+_INDEX_FILES: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
 
 Job: TypeAlias = SegmentJob | ExportJob
 
@@ -60,8 +62,9 @@ def plan_import(source: str, destination: str, conversion: Conversion) -> list[S
     """The log that a file of JSON lines becomes. Raises as ``plan_conversion``."""
     if files.is_directory(source):
         raise KdumpError(Codes.UNREADABLE, "is a directory, JSON lines are read from a file", path=source)
-    first = conversion.renumber or 0
-    target = os.path.join(destination, _log_name(first)) if _is_directory(destination) else destination
+    target = destination
+    if _is_directory(destination):
+        target = os.path.join(destination, "" if conversion.renumber is None else _log_name(conversion.renumber))
     base_offset = _offset_in(target)
     jobs = [SegmentJob(source, target, conversion.renumber if base_offset is None else base_offset, conversion, True)]
     _refuse_sources(jobs)
@@ -79,12 +82,14 @@ class Outputs:
     """What the jobs of a run have written: nothing is in its place before ``publish``, and nothing left without it.
 
     Raises:
-        KdumpError: UNWRITABLE: a directory cannot be made, or belongs to a running broker.
+        KdumpError: UNWRITABLE: a directory cannot be made, or belongs to a running broker; what is in a file's place
+            is none.
     """
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._jobs = jobs
         self._staged: list[Staged] = []
+        self._logs: list[str] = []
         self._made: list[str] = []
 
     def __enter__(self) -> Self:
@@ -93,6 +98,9 @@ class Outputs:
             for log_directory in (directory, os.path.dirname(os.path.abspath(directory))):
                 if is_held(log_directory):
                     raise KdumpError(Codes.UNWRITABLE, "a broker runs on this log directory", path=log_directory)
+        for job in self._jobs:
+            for path in _files_of(job):
+                _check_place(path)
         try:
             for directory in directories:
                 self._made += make_directories(directory)
@@ -104,6 +112,7 @@ class Outputs:
     def add(self, result: SegmentResult) -> SegmentResult:
         """Keep track of what a job has staged; gives the result back."""
         self._staged += result.staged
+        self._logs += (segment.path for segment in result.segments if segment.base_offset is not None)
         return result
 
     def publish(self) -> None:
@@ -114,15 +123,18 @@ class Outputs:
                 beside the source.
         """
         planned = {path for job in self._jobs for path in _files_of(job)}
-        beside = {os.path.realpath(os.path.dirname(job.source)) for job in self._jobs}
+        sources, beside = _sources(self._jobs), _beside(self._jobs)
         for _, path in self._staged:
-            if path not in planned and os.path.lexists(path) and os.path.realpath(os.path.dirname(path)) in beside:
-                raise KdumpError(Codes.UNWRITABLE, "exists beside the source", path=path)
+            if path not in planned:
+                _check_place(path)
+                if _identity(path) in sources or (os.path.lexists(path) and _directory_of(path) in beside):
+                    raise KdumpError(Codes.UNWRITABLE, "exists beside the source", path=path)
         try:
             publish(self._staged)
             written = {path for _, path in self._staged}
             # An index of what was there before says nothing about what is there now.
-            discard(Staged(path, path) for path in planned - written)
+            stale = {path for log in self._logs for path in _with_indexes(log)} - written
+            discard(Staged(path, path) for path in stale)
         except OSError as error:
             raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=error.filename) from None
         self._staged = []
@@ -184,7 +196,18 @@ def _numbered(jobs: Sequence[SegmentJob], first: int, names_logs: bool) -> Itera
 
 
 def _refuse_sources(jobs: Sequence[Job]) -> None:
-    """DestinationError when a job would replace a file that belongs to a source."""
+    """DestinationError when a job would replace a file that belongs to a source, or another segment beside one."""
+    sources, beside = _sources(jobs), _beside(jobs)
+    for job in jobs:
+        for path in _files_of(job):
+            if _identity(path) in sources:
+                raise DestinationError(f"{path} is (or belongs to) the source")
+        if _offset_in(job.target) is not None and os.path.lexists(job.target) and _directory_of(job.target) in beside:
+            raise DestinationError(f"{job.target} is another segment beside the source")
+
+
+def _sources(jobs: Sequence[Job]) -> set[tuple[int, int]]:
+    """The files that belong to the sources."""
     sources = set()
     for job in jobs:
         name = None if _is_pipe(job.source) else parse_file_name(job.source)
@@ -193,18 +216,43 @@ def _refuse_sources(jobs: Sequence[Job]) -> None:
             stem = os.path.join(os.path.dirname(job.source), name.stem)
             paths += [f"{stem}{kind.value}{name.state}" for kind in Kind]
         sources |= {identity for path in paths if (identity := _identity(path)) is not None}
-    for job in jobs:
-        for path in _files_of(job):
-            if _identity(path) in sources:
-                raise DestinationError(f"{path} is (or belongs to) the source")
+    return sources
+
+
+def _beside(jobs: Sequence[Job]) -> set[str]:
+    """The directories of the segments that are sources."""
+    return {_directory_of(job.source) for job in jobs if not (_is_pipe(job.source) or _is_json(job))}
 
 
 def _files_of(job: Job) -> list[str]:
     """The files that a job may write, as far as they are known before."""
     if isinstance(job, ExportJob):
         return [job.target]
-    stem = job.target.removesuffix(Kind.LOG.value)
-    return [job.target, *(stem + kind.value for kind in _LOG_FILES[1:])]
+    return _with_indexes(job.target) if os.path.basename(job.target) else []
+
+
+def _with_indexes(log: str) -> list[str]:
+    stem = log.removesuffix(Kind.LOG.value)
+    return [log, *(stem + kind.value for kind in _INDEX_FILES)]
+
+
+def _check_place(path: str) -> None:
+    """KdumpError UNWRITABLE for what a file must not take the place of: directories, devices, pipes.
+
+    A link of /proc, as /dev/stdout is, stands for whatever is open there.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
+        is_open_file = os.path.islink(path) and os.readlink(path).startswith("/proc/")
+        if is_open_file or not stat.S_ISREG(os.stat(path).st_mode):
+            raise KdumpError(Codes.UNWRITABLE, "is there and is no regular file", path=path)
+
+
+def _directory_of(path: str) -> str:
+    return os.path.realpath(os.path.dirname(path))
+
+
+def _is_json(job: Job) -> bool:
+    return isinstance(job, SegmentJob) and job.from_json
 
 
 def _identity(path: str) -> tuple[int, int] | None:

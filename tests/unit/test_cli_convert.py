@@ -87,6 +87,65 @@ def test_a_partition(home: Path) -> None:
     assert files(home / "new") == sorted(trio(f"{0:020}") + trio(f"{50:020}"))
 
 
+def test_json_lines_are_named_by_their_first_offset(home: Path) -> None:
+    stale = home / "new" / f"{0:020}.txnindex"
+    stale.parent.mkdir()
+    stale.write_bytes(b"of another log")
+    assert convert(home, "-", "-o", "new/", "--from", "jsonl", stdin=b'{"offset": 5000000000}')[0] == CLEAN
+    assert files(home / "new") == sorted([stale.name, *trio(f"{5000000000:020}")])
+
+
+def test_json_lines_are_not_replaced_by_the_log(home: Path) -> None:
+    (home / "t-0").mkdir()
+    source = home / "t-0" / NAME
+    source.write_bytes(b'{"value": "a"}')
+    assert convert(home, f"t-0/{NAME}", "-o", "t-0/", "--from", "jsonl")[0] == UNREADABLE
+    assert files(home / "t-0") == [NAME]
+    assert source.read_bytes() == b'{"value": "a"}'
+
+
+@pytest.mark.parametrize("words", [("data/t-0/", "--renumber", "50"), (f"data/t-0/{50:020}.log", "--to-magic", "1")])
+def test_another_segment_beside_the_source_is_not_replaced(home: Path, words: tuple[str, ...]) -> None:
+    before = (home / "data" / "t-0" / f"{50:020}.log").read_bytes()
+    status, _, err = convert(home, f"data/t-0/{NAME}", "-o", *words)
+    assert status == USAGE
+    assert "is another segment beside the source" in err
+    assert (home / "data" / "t-0" / f"{50:020}.log").read_bytes() == before
+
+
+def test_only_files_are_replaced(home: Path) -> None:
+    os.mkfifo(home / "pipe")
+    (home / "link").symlink_to("/proc/self/fd/1")
+    (home / "new" / f"{50:020}.log").mkdir(parents=True)
+    for words in (
+        (NAME, "-o", "pipe", "--to", "csv"),
+        (NAME, "-o", "link", "--to", "csv"),
+        ("data/t-0", "-o", "new", "--codec", "gzip"),
+    ):
+        status, out, err = convert(home, *words)
+        assert (status, out) == (UNREADABLE, "")
+        assert err.endswith(f"{words[2]}/{50:020}.log: is there and is no regular file\n") or err == (
+            f"kdump: {words[2]}: is there and is no regular file\n"
+        )
+    assert (home / "pipe").is_fifo()
+    assert (home / "link").is_symlink()
+    assert files(home / "new") == []
+
+
+def test_errors_name_the_file_that_was_asked_for(home: Path) -> None:
+    (home / "file").write_bytes(b"")
+    assert convert(home, NAME, "-o", "file/x.log", "--codec", "gzip")[2] == "kdump: file/x.log: Not a directory\n"
+
+
+def test_damage_on_the_way_to_standard_output(home: Path) -> None:
+    status, _, err = convert(home, "damaged.log", "-o", "-", "--to", "csv")
+    assert status == DAMAGE
+    assert "kdump repair saves what is sound" in err
+    status, _, err = convert(home, "damaged.log", "-o", "-", "--to", "csv", "--skip-damaged")
+    assert status == DAMAGE
+    assert "kdump repair" not in err
+
+
 def test_renumbering_goes_on_in_a_partition(home: Path) -> None:
     assert convert(home, "data", "-o", "new", "--renumber", "100")[0] == CLEAN
     assert [name for name in files(home / "new") if name.endswith(".log")] == [
