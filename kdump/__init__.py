@@ -1,7 +1,7 @@
 """kdump: a forensic tool for Kafka log segments.
 
-``verify(path)`` yields the ``Finding`` of a segment, a partition or a log directory; every error that kdump raises on
-purpose is a ``KdumpError``.
+``verify(path)`` yields the ``Finding`` of a segment, a partition or a log directory; ``payloads.decode(topic, key,
+value)`` reads a record of one of Kafka's internal topics; every error that kdump raises on purpose is a ``KdumpError``.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kdump import payloads
     from kdump.codes import Finding, KdumpError
     from kdump.engine.verify import verify
 
 __version__ = "0.1.0"
-__all__ = ["Finding", "KdumpError", "__version__", "verify"]
+__all__ = ["Finding", "KdumpError", "__version__", "payloads", "verify"]
 
 _HOMES = {"Finding": "kdump.codes", "KdumpError": "kdump.codes", "verify": "kdump.engine.verify"}
 
 
 def __getattr__(name: str) -> object:
     """Import what the library offers when it is asked for: the command line starts without it."""
+    if name == "payloads":
+        return importlib.import_module("kdump.payloads")
     if name not in _HOMES:
         raise AttributeError(f"module 'kdump' has no attribute '{name}'")
     return getattr(importlib.import_module(_HOMES[name]), name)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import click
 
 from kdump.kafka.coordinators import DEFAULT_PARTITIONS, Coordinated, group, transactional_id
+from kdump.log.files import absolute, directory_of
 from kdump.log.names import partition_of_file
 from kdump.scan.target import Target
 
@@ -40,9 +40,10 @@ class PartitionFinder:
         self._found: set[int] = set()
         self._least = 1
 
-    def wants(self, target: Target, named: Sequence[str]) -> bool:
+    def wants(self, target: Target, named: Iterable[str]) -> bool:
         """A file may hold records of it; ``named``: files and partition directories that are read all the same."""
-        if target.path in named or os.path.dirname(target.path) in map(os.path.normpath, named):
+        places = {absolute(path).rstrip("/") for path in named}
+        if absolute(target.path) in places or directory_of(target.path) in places:
             return True
         topic, partition = partition_of_file(target.path) or (None, -1)
         if topic != self._wanted.topic:

@@ -132,7 +132,7 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
                 run.fail(error)
         else:
             for target in _targets(run, paths, all_files):
-                if finder is None or finder.wants(target, paths):
+                if finder is None or finder.wants(target, map(enter, paths)):
                     dump_one(target)
         return run
 

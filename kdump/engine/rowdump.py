@@ -136,7 +136,8 @@ class RowDump(FileRun):
                 self.stop(DamageError(Codes.TRAILING_BYTES, message, position=view.end), source)
 
     def _decoding(self, target: Target) -> Decoding | None:
-        if self._options.table is not RECORD_DECODED:
+        # Not by identity: options reach the workers of Spark as copies.
+        if self._options.table != RECORD_DECODED:
             return None
         return Decoding(self._options.decoding.decoder(target.topic), self.note_undecoded)
 

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
@@ -75,6 +75,9 @@ class Split:
             raise KdumpError(Codes.UNREADABLE, what, path=self.log.path, position=source.size)
         source.size = self.log.size
         return source
+
+
+SplitT = TypeVar("SplitT", bound=Split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,19 +200,29 @@ def plan(
     wanted = wanted or Wanted()
     chosen = [log for log in logs if log.size and _may_hold(log, wanted)]
     total = sum(log.size for log in chosen)
-    if min_partitions > 1:
-        split_bytes = max(1, min(split_bytes, -(-total // min_partitions)))
-        open_cost = min(open_cost, split_bytes // 4)
+    split_bytes, open_cost = task_sizes(total, split_bytes, min_partitions, open_cost)
     splits = [
         Split(log, first, min(first + split_bytes, log.size))
         for log in chosen
         for first in range(0, log.size, split_bytes)
     ]
-    # Largest first, so that the tasks that take longest begin first; the order of the files within a size.
-    splits.sort(key=lambda split: -split.size)
-    tasks: list[list[Split]] = []
+    return packed(splits, split_bytes=split_bytes, open_cost=open_cost)
+
+
+def task_sizes(total: int, split_bytes: int, min_partitions: int, open_cost: int = OPEN_COST) -> tuple[int, int]:
+    """``split_bytes`` and the cost of a file that give ``total`` bytes so many tasks."""
+    if min_partitions > 1:
+        split_bytes = max(1, min(split_bytes, -(-total // min_partitions)))
+        open_cost = min(open_cost, split_bytes // 4)
+    return split_bytes, open_cost
+
+
+def packed(splits: Iterable[SplitT], *, split_bytes: int, open_cost: int) -> list[list[SplitT]]:
+    """Splits of at most ``split_bytes`` put together, one list a task."""
+    tasks: list[list[SplitT]] = []
     room = 0
-    for split in splits:
+    # Largest first, so that the tasks that take longest begin first; the order of the files within a size.
+    for split in sorted(splits, key=lambda split: -split.size):
         if not tasks or split.size > room:
             tasks.append([])
             room = split_bytes

@@ -22,8 +22,6 @@ from kdump.format.message import FIXED_SIZES, LONGEST_STRING, UUID_SIZE, Layout,
 NULL: Final = -1
 _INTEGERS: Final = {"int8": ">i1", "int16": ">i2", "int32": ">i4", "int64": ">i8", "uint16": ">u2", "uint32": ">u4"}
 _FLAT: Final = frozenset({*_INTEGERS, "bool", "string", "uuid"})
-_LENGTH_BYTES: Final = 2
-"""Of a string, in versions that are not flexible."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kdump.codes import Codes, DamageError
 from kdump.wire.cursor import Cursor
@@ -56,15 +56,14 @@ class MessageError(DamageError):
         self.cause = cause
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
+class Versions(NamedTuple):
     """A range of message versions as the definitions spell it: ``0+``, ``1-3``, ``2``, ``none``."""
 
     low: int
     high: int
 
-    def __contains__(self, version: int) -> bool:
-        return self.low <= version <= self.high
+    def __contains__(self, version: object) -> bool:
+        return isinstance(version, int) and self.low <= version <= self.high
 
     @classmethod
     def parse(cls, text: str | None) -> Versions:
@@ -75,8 +74,7 @@ class Versions:
         return cls(int(low), 0x7FFF if text.endswith("+") else int(high if dash else low))
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One field of a schema; ``fields`` are those of a struct or of an array's structs."""
 
     name: str
@@ -183,8 +181,7 @@ def default_of(type_name: str, text: Any, fields: tuple[Field, ...]) -> Value:
     return {field.name: field.default for field in fields}
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A field at one version. ``type``: of the field, or of an array's elements; ``layout``: of a struct."""
 
     name: str
@@ -197,8 +194,7 @@ class Member:
     layout: Layout | None
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """A message, or a struct in it, at one version."""
 
     is_flexible: bool

@@ -82,6 +82,14 @@ def extent_of(source: Source, first: int, last: int, index: Sequence[OffsetEntry
     return Extent(start, max(start, _cut(source, last, leads)))
 
 
+def leads(source: Source, index: Sequence[OffsetEntry], position: int) -> Iterator[int]:
+    """Where entries start by the .index, from ``position`` backwards; 0 is not among them."""
+    true = _IndexLeads(source, index)
+    while (position := true.up_to(position)) > 0:
+        yield position
+        position -= 1
+
+
 def _cut(source: Source, position: int, leads: _Leads) -> int:
     """The first proven place at ``position`` or behind; the end of the log where there is none."""
     size = source.size or 0

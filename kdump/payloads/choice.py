@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from kdump.payloads.decoded import RecordDecoder
@@ -19,8 +18,7 @@ INTERNAL_TOPICS: Final = {
 """By the name of their decoder, in the order in which the Java tool prefers these."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecoderChoice:
+class DecoderChoice(NamedTuple):
     """What was asked for.
 
     ``internal``: the name of the decoder of an internal topic, for all files. ``by_topic``: the one that belongs to

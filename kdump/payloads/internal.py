@@ -32,6 +32,13 @@ class Message(NamedTuple):
     values: dict[str, Value]
 
     @property
+    def record_type(self) -> int:
+        """The number of its type. ValueError for a message that is no record."""
+        if self.schema.api_key is None:
+            raise ValueError(f"{self.schema.name} is no record")
+        return self.schema.api_key
+
+    @property
     def shown(self) -> dict[str, Value]:
         """The members that this version has, as ``format.message.shown`` chooses them."""
         return shown(self.schema.layout(self.version), self.values)
@@ -72,8 +79,7 @@ class CoordinatorDecoder:
 
     def value(self, key: Message, data: bytes) -> Message:
         """The value of a record with that key. Raises PayloadError."""
-        record_type = key.schema.api_key
-        assert record_type is not None
+        record_type = key.record_type
         schema = record_schemas(self.group, "coordinator-value")[record_type]
         version = _int16(data, Part.VALUE)
         if version not in schema.versions:
@@ -156,7 +162,7 @@ DECODERS: Final[dict[str, InternalDecoder]] = {
 
 def key_frame(message: Message) -> dict[str, Any]:
     """A coordinator's key as the Java tool frames it; the type is a string there."""
-    return {"type": str(message.schema.api_key), "data": message.shown}
+    return {"type": str(message.record_type), "data": message.shown}
 
 
 def value_frame(message: Message) -> dict[str, Any]:

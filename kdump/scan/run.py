@@ -55,7 +55,7 @@ class FileRun(ABC):
     def __init__(self, reporter: Reporter) -> None:
         self.reporter = reporter
         self._said_open: set[tuple[int, int]] = set()
-        self._undecoded: list[tuple[int, KdumpError]] = []
+        self._first_undecoded: tuple[int, KdumpError] | None = None
         self._undecoded_count = 0
         self.damaged = False
         self.unreadable = False
@@ -115,18 +115,18 @@ class FileRun(ABC):
 
     def note_undecoded(self, offset: int, error: KdumpError) -> None:
         """A key or value of the log that is being read does not decode."""
+        self._first_undecoded = self._first_undecoded or (offset, error)
         self._undecoded_count += 1
-        if not self._undecoded:
-            self._undecoded.append((offset, error))
 
     def sum_up_undecoded(self, path: str) -> None:
         """Say what of a log did not decode: the first one, and how many there are."""
-        for offset, error in self._undecoded:
-            others = self._undecoded_count - 1
-            more = f" (and {others:,} more)" if others else ""
-            self.reporter.note(f"{path}: offset {offset}: {error.code.value.code} {error.message}{more}")
-        self._undecoded.clear()
-        self._undecoded_count = 0
+        if self._first_undecoded is None:
+            return
+        offset, error = self._first_undecoded
+        others = self._undecoded_count - 1
+        more = f" (and {others:,} more)" if others else ""
+        self.reporter.note(f"{path}: offset {offset}: {error.code.value.code} {error.message}{more}")
+        self._first_undecoded, self._undecoded_count = None, 0
 
     def note_read(self, path: str, view: ReadSummary) -> None:
         """With ``verbose``: how a log was read."""

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kdump.engine.arrowread import Mode
+from kdump.engine.places import UNLIMITED, Budget
 from kdump.engine.splits import SPLIT_BYTES, Wanted
 from kdump.scan.selection import Range
 
-_LATEST: Final = -1
-_EARLIEST: Final = -2
+LATEST: Final = -1
+EARLIEST: Final = -2
+"""As in the JSON of startingOffsets."""
 _KNOWN: Final = (
     "path",
     "paths",
@@ -34,6 +36,8 @@ _KNOWN: Final = (
     "splitBytes",
     "deep",
 )
+_STREAM_ONLY: Final = ("maxBytesPerTrigger", "maxOffsetsPerTrigger")
+_NO_STREAM: Final = ("endingOffsets", "endingTimestamp", "deep")
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)b?", re.IGNORECASE)
 _FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -54,19 +58,58 @@ class SourceOptions:
     """Of findings: decode every record."""
 
 
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """What was asked for of a stream.
+
+    ``starting``: where partitions begin, EARLIEST, LATEST or an offset; ``starts``: those of single ones.
+    """
+
+    source: SourceOptions
+    starting: int = EARLIEST
+    starts: dict[tuple[str, int], int] = field(default_factory=dict)
+    limits: Budget = UNLIMITED
+
+
 def parse_options(given: Mapping[str, str]) -> SourceOptions:
     """The options of a reader, names in any case.
 
     Raises:
         ValueError: an option that no source has, or a value that cannot be; it names the option.
     """
-    known = {name.lower(): name for name in _KNOWN}
+    return _source_options(_named(given, _KNOWN))
+
+
+def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
+    """The same of a stream."""
+    known = tuple(name for name in _KNOWN if name not in _NO_STREAM) + _STREAM_ONLY
+    options = _named(given, known)
+    starting, starts = _offsets(options, "startingOffsets", {"earliest": EARLIEST, "latest": LATEST})
+    options.pop("startingOffsets", None)
+    max_bytes = _size(options, "maxBytesPerTrigger", 0) or None
+    max_offsets = _integer(options, "maxOffsetsPerTrigger")
+    if max_offsets is not None and max_offsets < 1:
+        raise ValueError(f"option maxOffsetsPerTrigger: a number from 1 on was expected, not '{max_offsets}'")
+    return StreamOptions(_source_options(options), starting, starts, Budget(max_bytes, max_offsets))
+
+
+def includes_headers(given: Mapping[str, str]) -> bool:
+    """The option that changes the schema, of readers and streams. ValueError as ``parse_options``."""
+    return _boolean(_named(given, _KNOWN + _STREAM_ONLY), "includeHeaders", default=True)
+
+
+def _named(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    known = {name.lower(): name for name in names}
     options = {known.get(name.lower(), name): value for name, value in given.items()}
     for name in options:
-        if name not in _KNOWN:
-            raise ValueError(f"unknown option '{name}'; known are {', '.join(_KNOWN[2:])}")
-    first, starts = _offsets(options, "startingOffsets", nothing="earliest", open_end=_EARLIEST)
-    last, ends = _offsets(options, "endingOffsets", nothing="latest", open_end=_LATEST)
+        if name not in names:
+            raise ValueError(f"unknown option '{name}'; known are {', '.join(names[2:])}")
+    return options
+
+
+def _source_options(options: Mapping[str, str]) -> SourceOptions:
+    first, starts = _bounds(options, "startingOffsets", {"earliest": EARLIEST})
+    last, ends = _bounds(options, "endingOffsets", {"latest": LATEST})
     topics = None
     if "subscribe" in options:
         topics = frozenset(topic.strip() for topic in options["subscribe"].split(","))
@@ -92,19 +135,21 @@ def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
     return paths
 
 
-def _offsets(
-    options: Mapping[str, str], name: str, *, nothing: str, open_end: int
-) -> tuple[int | None, dict[tuple[str, int], int]]:
-    """A bound for all partitions, and those of single ones: ``{"topic":{"0":23,"1":-2}}``."""
-    text = options.get(name, nothing).strip()
-    if text.lower() == nothing:
-        return None, {}
-    what = f'option {name}: {nothing}, an offset, or JSON like {{"topic":{{"0":23}}}} was expected, not \'{text}\''
+def _offsets(options: Mapping[str, str], name: str, words: Mapping[str, int]) -> tuple[int, dict[tuple[str, int], int]]:
+    """Where all partitions begin or end, and single ones: ``{"topic":{"0":23,"1":-2}}``.
+
+    ``words`` stand for numbers below 0, the first one where nothing is asked for.
+    """
+    text = options.get(name, next(iter(words))).strip()
+    if text.lower() in words:
+        return words[text.lower()], {}
+    expected = f'{", ".join(words)}, an offset, or JSON like {{"topic":{{"0":23}}}}'
+    what = f"option {name}: {expected} was expected, not '{text}'"
     try:
         value = json.loads(text)
     except ValueError:
         raise ValueError(what) from None
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    if _is_offset(value):
         return value, {}
     if not isinstance(value, dict):
         raise ValueError(what)
@@ -113,12 +158,22 @@ def _offsets(
         if not isinstance(partitions, dict):
             raise ValueError(what)
         for partition, offset in partitions.items():
-            is_bound = isinstance(offset, int) and not isinstance(offset, bool) and offset >= 0
-            if not partition.isdecimal() or not (is_bound or offset == open_end):
+            if not partition.isdecimal() or not (_is_offset(offset) or offset in words.values()):
                 raise ValueError(what)
-            if is_bound:
-                bounds[topic, int(partition)] = offset
-    return None, bounds
+            bounds[topic, int(partition)] = offset
+    return next(iter(words.values())), bounds
+
+
+def _is_offset(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _bounds(
+    options: Mapping[str, str], name: str, words: Mapping[str, int]
+) -> tuple[int | None, dict[tuple[str, int], int]]:
+    """The same as bounds of offsets: where words and their numbers stand there are none."""
+    every, single = _offsets(options, name, words)
+    return None if every < 0 else every, {own: offset for own, offset in single.items() if offset >= 0}
 
 
 def _pattern(options: Mapping[str, str]) -> re.Pattern[str] | None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kdump.checks.segment import CheckOptions
@@ -16,7 +16,9 @@ from kdump.engine.arrowread import ArrowOptions, Mode, read_splits
 from kdump.engine.findingread import FindingTask, plan_findings, read_findings
 from kdump.engine.splits import LogFile, Split, find_logs, plan
 from kdump.spark.filters import Pushed, intersection
-from kdump.spark.options import SourceOptions, parse_options
+from kdump.spark.options import SourceOptions, includes_headers, parse_options, parse_stream_options
+from kdump.spark.schemas import checked
+from kdump.spark.stream import stream_reader_class
 from kdump.tables import BATCH, FINDING, RECORD, Table
 from kdump.writers.arrow import arrow_schema
 
@@ -40,7 +42,7 @@ class LogReader(DataSourceReader):
     def __init__(self, table: Table, options: SourceOptions, schema: StructType) -> None:
         self._table = table
         self._options = options
-        self._schema: pa.Schema = _checked(schema, table)
+        self._schema: pa.Schema = checked(schema, table)
         self._pushed = Pushed()
 
     def partitions(self) -> list[InputPartition]:
@@ -99,13 +101,18 @@ class RecordSource(DataSource):
 
     def schema(self) -> StructType:
         """See DataSource."""
-        options = parse_options(self.options)
         schema = from_arrow_schema(arrow_schema(self.table))
-        return schema if options.include_headers else StructType([each for each in schema if each.name != "headers"])
+        if includes_headers(self.options):
+            return schema
+        return StructType([each for each in schema if each.name != "headers"])
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """See DataSource."""
         return self.reader_class(self.table, parse_options(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """See DataSource."""
+        return stream_reader_class()(self.table, parse_stream_options(self.options), schema)
 
 
 class FilteringRecordSource(RecordSource):
@@ -144,7 +151,7 @@ class FindingReader(DataSourceReader):
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
-        self._schema: pa.Schema = _checked(schema, FINDING)
+        self._schema: pa.Schema = checked(schema, FINDING)
 
     def partitions(self) -> list[InputPartition]:
         """See DataSourceReader. KdumpError for a path that cannot be looked at."""
@@ -173,6 +180,10 @@ class FindingSource(RecordSource):
         """See DataSource."""
         return FindingReader(parse_options(self.options), schema)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """See DataSource. ValueError: findings are about whole partitions."""
+        raise ValueError(f"{self.name()} is no stream: verify looks at whole partitions")
+
 
 def register(spark: SparkSession) -> None:
     """Make ``kafka-segment``, ``kafka-segment-batches`` and ``kafka-segment-findings`` known to a session.
@@ -188,18 +199,6 @@ def register(spark: SparkSession) -> None:
     )
     for source in sources:
         spark.dataSource.register(source)
-
-
-def _checked(schema: StructType, table: Table) -> pa.Schema:
-    """The Arrow schema of what was asked for. ValueError for a column that is not there or has another type."""
-    known = {each.name: each.dataType for each in from_arrow_schema(arrow_schema(table))}
-    for each in schema:
-        if each.name not in known:
-            raise ValueError(f"no column '{each.name}' in {table.type} rows; there are {', '.join(known)}")
-        if each.dataType != known[each.name]:
-            expected = known[each.name].simpleString()
-            raise ValueError(f"column {each.name} is {expected}, not {each.dataType.simpleString()}")
-    return to_arrow_schema(schema, timezone="UTC")
 
 
 def _refuse_lost_offsets(logs: Sequence[LogFile], options: SourceOptions) -> None:

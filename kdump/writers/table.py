@@ -50,7 +50,9 @@ _DEFAULT_FIELDS: Final = {
         "offset",
         "timestamp",
         "decodedKey",
+        "key",
         "decodedValue",
+        "value",
         "headers",
         "producerId",
         "txnState",
@@ -108,6 +110,16 @@ class TableLines:
         self._rows.append(row)
         return before + (self.finish() if len(self._rows) >= _PAGE_ROWS else "")
 
+    def _default_fields(self, table: Table) -> list[str]:
+        """Those of which some row has something; the bytes only where nothing decoded stands in their place."""
+        names = [
+            name
+            for name in _DEFAULT_FIELDS.get(table, table.names[len(FILE) :])
+            if any(row.get(name) not in (None, ()) for row in self._rows)
+        ]
+        hidden = {raw for raw, decoded in (("key", "decodedKey"), ("value", "decodedValue")) if decoded in names}
+        return [name for name in names if name not in hidden]
+
     def finish(self) -> str:
         """The text of the rows that are left."""
         if self._table is None or not self._rows:
@@ -116,11 +128,7 @@ class TableLines:
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        names = self._fields or [
-            name
-            for name in _DEFAULT_FIELDS.get(self._table, self._table.names[len(FILE) :])
-            if any(row.get(name) not in (None, ()) for row in self._rows)
-        ]
+        names = self._fields or self._default_fields(self._table)
         types = {column.name: column.type.name for column in self._table.columns}
         file_columns = {"type": self._table.type, **self._context.columns()}
         rows = [{**file_columns, **row} for row in self._rows]

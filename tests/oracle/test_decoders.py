@@ -126,6 +126,26 @@ def test_damaged_messages(sandbox: Sandbox, seed: int, mutants: int, decoder: st
     sandbox.tally.check()
 
 
+def test_doubles(sandbox: Sandbox, seed: int, mutants: int) -> None:
+    """``Double.toString``: the value of a client quota is the only one there is."""
+    random = Random(seed)
+    schema = schemas()["ClientQuotaRecord"]
+    records: list[KeyValue] = []
+    for number in range(mutants * 5):
+        value = random.choice((
+            struct.unpack(">d", random.randbytes(8))[0],
+            random.randrange(10**6) / 100,
+            random.random() * 10.0 ** random.randrange(-8, 16),
+            random.randrange(10**6) * 10.0 ** random.randrange(-30, 30),
+            2.0 ** random.randrange(-1074, 1024),
+            float(random.randrange(2**64)),
+        ))  # fmt: skip
+        values = {"entity": [], "key": str(number), "value": value, "remove": False}
+        records.append((None, b"\1\x0e\0" + write_message(schema, 0, values)))
+    compare(sandbox, f"doubles-{seed}", "cluster-metadata", records, topic_decoder_flags("cluster-metadata")[:1])
+    sandbox.tally.check()
+
+
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_records_without_key(sandbox: Sandbox, seed: int, decoder: str) -> None:
     records = list(messages(decoder, Random(seed)))[:5]

@@ -114,6 +114,10 @@ def test_a_table_shows_what_is_decoded(logs: Path) -> None:
     )
     assert b"decodedKey" in shown
     assert b"data=(group=g" in shown
+    assert b"key" not in shown
+    shown = on_a_terminal("dump", "--decode", "auto", "--output", "table", "orders-0", cwd=logs, columns=160)
+    assert b"key" in shown
+    assert b"decodedKey" not in shown
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -136,3 +137,11 @@ def test_a_record_without_key_ends_the_text_and_not_the_rows(tmp_path: Path) -> 
         assert [row["type"] for row in run.rows] == ["record", "record", "finding", "record"]
         assert run.rows[1]["problem"] == "the key is null, it says what the record is"
         assert not run.damaged
+
+
+def test_options_work_as_copies(tmp_path: Path) -> None:
+    """As they do in the workers of Spark."""
+    path = write_log(tmp_path, "__consumer_offsets-0", [commit("g")])
+    choice = pickle.loads(pickle.dumps(DecoderChoice(by_topic=True)))
+    table = pickle.loads(pickle.dumps(RECORD_DECODED))
+    assert run_rows([path], table, decoding=choice).rows[0]["decodedKey"]["data"]["group"] == "g"

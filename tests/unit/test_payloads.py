@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 import uuid
 from base64 import b64encode
 from pathlib import Path
@@ -54,6 +56,12 @@ def test_a_commit() -> None:
     data = {"offset": 42, "leaderEpoch": -1, "metadata": "meta", "commitTimestamp": 1_700_000_000_000}
     assert value == decoded.value == {"version": "3", "data": data}
     assert decoded.findings == ()
+
+
+def test_the_library_has_it_without_an_import_of_its_own() -> None:
+    program = "import kdump; print(kdump.payloads.decode('x', b'k', None))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "(b'k', None)\n"
 
 
 def test_a_tombstone() -> None:

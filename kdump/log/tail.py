@@ -1,0 +1,174 @@
+"""How far a log can be taken while it is written: the newest whole entry of it.
+
+An entry that is cut by the end of the file may be on its way in, and what follows its header is then its payload,
+which may hold whole batches itself (Kafka bytes stored in Kafka). So with sound entries behind it it is damage only
+where they go on with the offset behind its last one, or where nothing more is written (``is_settled``). The same holds
+for an entry with a wrong CRC as long as the one behind it is not whole.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kdump.format.batch import HEADER_SIZE, parse_header
+from kdump.format.index import OffsetEntry
+from kdump.log.extents import leads
+from kdump.log.gaps import Gap
+from kdump.log.heads import SMALLEST_ENTRY, Head, read_head
+from kdump.log.resync import CheckedChunk, ResyncWalk
+from kdump.log.source import Source
+
+NO_EPOCH: Final = -1
+"""The leader epoch of entries before magic 2."""
+
+
+class Entry(NamedTuple):
+    """A sound entry: file positions of its start and end, its CRC, its last offset, its leader epoch."""
+
+    start: int
+    end: int
+    crc: int
+    last_offset: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Which entries are meant, None: all.
+
+    ``position``: those that end there or before; ``offset``: those with lower offsets; ``epoch``: those of this leader
+    epoch or earlier ones.
+    """
+
+    position: int | None = None
+    offset: int | None = None
+    epoch: int | None = None
+
+
+def entry_at(source: Source, position: int) -> Entry | None:
+    """What the header at ``position`` says of its entry, sound or not; None where there is no whole header."""
+    data = source.read(position, HEADER_SIZE)
+    head = read_head(data, 0, len(data), position)
+    return None if head is None or (head.magic >= 2 and len(data) < HEADER_SIZE) else _entry(head, data, 0)
+
+
+def newest_entry(
+    source: Source, floor: int, bounds: Bounds, index: Sequence[OffsetEntry], *, is_settled: bool, take_one: bool
+) -> Entry | None:
+    """The last sound entry within bounds that starts at ``floor`` or behind; None where there is none.
+
+    Args:
+        source: a log.
+        floor: where an entry starts.
+        bounds: the entries that are meant.
+        index: of the .index, to begin near the end; none: all from ``floor`` on is read.
+        is_settled: nothing more is written to this file.
+        take_one: where no entry is within bounds, the first sound one is given.
+
+    Raises:
+        KdumpError: the file cannot be read.
+    """
+    for lead in _leads(source, floor, bounds, index):
+        is_last = lead == floor
+        found = _newest(source, lead, bounds, is_settled=is_settled, take_one=take_one and is_last)
+        if found is not None or is_last:
+            return found
+    return None
+
+
+def _leads(source: Source, floor: int, bounds: Bounds, index: Sequence[OffsetEntry]) -> Iterator[int]:
+    """Where entries start, from near the bounds backwards to ``floor``."""
+    target = source.size or 0
+    if bounds.position is not None:
+        target = min(target, bounds.position)
+    if bounds.offset is not None and index:
+        number = bisect_left(index, bounds.offset, key=lambda entry: entry.offset)
+        target = min(target, index[number - 1].position if number else 0)
+    # Epochs are not in the index: they are looked for from the start.
+    if bounds.epoch is None:
+        for lead in leads(source, index, target):
+            if lead <= floor:
+                break
+            yield lead
+    yield floor
+
+
+def _newest(source: Source, start: int, bounds: Bounds, *, is_settled: bool, take_one: bool) -> Entry | None:
+    newest: Entry | None = None
+    if not is_settled and _is_blank(source, start):
+        return None
+    for item in ResyncWalk(source, start=start).items():
+        if isinstance(item, Gap):
+            if not is_settled and _may_be_written(source, item):
+                break
+            continue
+        count = _within(item, bounds)
+        newest = _last_sound(item, range(count - 1, -1, -1)) or newest
+        if count < len(item.starts):
+            if newest is not None or not take_one:
+                break
+            newest = _last_sound(item, range(count, len(item.starts)))
+            if newest is not None:
+                break
+        if not is_settled and _is_blank(source, item.position + item.end):
+            break
+    return newest
+
+
+def _within(chunk: CheckedChunk, bounds: Bounds) -> int:
+    """How many entries are, counted from the first: their ends, offsets and epochs rise."""
+    count = len(chunk.starts)
+    if bounds.position is not None:
+        count = bisect_right((*chunk.starts[1:], chunk.end), bounds.position - chunk.position, 0, count)
+    if bounds.offset is not None:
+        count = bisect_left(chunk.starts, bounds.offset, 0, count, key=lambda start: _at(chunk, start).last_offset)
+    if bounds.epoch is not None:
+        count = bisect_right(chunk.starts, bounds.epoch, 0, count, key=lambda start: _at(chunk, start).epoch)
+    return count
+
+
+def _last_sound(chunk: CheckedChunk, numbers: range) -> Entry | None:
+    """The first of those numbers that is sound."""
+    damaged = set(chunk.damaged)
+    return next((_at(chunk, chunk.starts[number]) for number in numbers if number not in damaged), None)
+
+
+def _at(chunk: CheckedChunk, start: int) -> Entry:
+    data = chunk.data[start : start + HEADER_SIZE]
+    head = read_head(bytes(data), 0, len(data), chunk.position + start)
+    assert head is not None, "a walk gives no entry without a header"
+    return _entry(head, data, 0)
+
+
+def _entry(head: Head, data: bytes | memoryview, start: int) -> Entry:
+    epoch = parse_header(data, start).partition_leader_epoch if head.magic >= 2 else NO_EPOCH
+    return Entry(head.position, head.end, head.crc, head.last_offset, epoch)
+
+
+def _is_blank(source: Source, position: int) -> bool:
+    """Zeros where an entry would start: a preallocated file, not written so far."""
+    data = source.read(position, SMALLEST_ENTRY)
+    return bool(data) and not any(data)
+
+
+def _may_be_written(source: Source, gap: Gap) -> bool:
+    """Whether the entry that begins the gap ends behind the file, or the one behind it does.
+
+    What was found in the gap may then be payload: that the CRC of an entry is wrong does not say that its length is.
+    """
+    if gap.overlaps:
+        return False
+    head = _head(source, gap.position)
+    if head is None or not head.is_plausible or gap.continue_at == head.last_offset + 1:
+        return False
+    size = source.size or 0
+    behind = _head(source, head.end)
+    return head.end > size or behind is None or (behind.is_plausible and behind.end > size)
+
+
+def _head(source: Source, position: int) -> Head | None:
+    data = source.read(position, HEADER_SIZE)
+    return read_head(data, 0, len(data), position)

@@ -1,0 +1,236 @@
+"""``readStream`` of the data sources: partitions as they grow and roll, each batch once.
+
+The offset of a stream is a ``Place`` for each partition directory. What PySpark 4.2 can ask for and 4.1 cannot is in
+``limitedstream``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from kdump.codes import Codes, KdumpError
+from kdump.engine.arrowread import ArrowOptions, read_splits
+from kdump.engine.partitionlogs import PartitionLog, list_partitions
+from kdump.engine.places import UNLIMITED, Budget, DataLossError, Navigator, Place, Status, shares, status
+from kdump.engine.splits import Wanted, packed, task_sizes
+from kdump.engine.stretches import Stretch, stretches_between
+from kdump.scan.selection import Range
+from kdump.spark.options import EARLIEST, LATEST, StreamOptions
+from kdump.spark.schemas import checked
+from kdump.tables import Table
+
+_Seen: TypeAlias = tuple[tuple[int, ...], Status]
+"""Of the files of a partition: while it is the same there is nothing new."""
+
+
+class StretchPartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, stretches: Sequence[Stretch]) -> None:
+        super().__init__(list(stretches))
+        self.stretches = stretches
+
+
+class LogStreamReader(DataSourceStreamReader):
+    """Rows of logs as they grow, as record batches of exactly the schema that was asked for."""
+
+    def __init__(self, table: Table, options: StreamOptions, schema: StructType) -> None:
+        self._table = table
+        self._options = options
+        self._schema: pa.Schema = checked(schema, table)
+        self._reported: set[str] = set()
+        self._navigator = Navigator(self._on_loss)
+        # Of each partition that was taken wholly: what was seen of its files then, and the place.
+        self._seen: dict[str, tuple[_Seen, Place]] = {}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """See DataSourceStreamReader. KdumpError for a path that is not there."""
+        logs = list_partitions(self._options.source.paths, self._options.source.wanted, self._raise)
+        return to_json({directory: self._begin(log) for directory, log in logs.items() if log.bases})
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """See DataSourceStreamReader.
+
+        Raises:
+            DataLossError: what was to be read is gone, with ``failOnDataLoss``.
+            KdumpError: a file cannot be looked at.
+        """
+        source = self._options.source
+        for missing in start.keys() - end.keys():
+            self._on_loss(f"{missing}: the partition is not there any more")
+        changed = [directory for directory in end if start.get(directory) != end[directory]]
+        logs = self.listed() if changed else {}
+        starts, ends = from_json(start), from_json(end)
+        stretches = [
+            stretch
+            for directory in changed
+            for stretch in self._stretches(directory, logs.get(directory), starts.get(directory), ends[directory])
+        ]
+        total = sum(stretch.size for stretch in stretches)
+        split_bytes, open_cost = task_sizes(total, source.split_bytes, source.min_partitions)
+        pieces = [piece for stretch in stretches for piece in stretch.pieces(split_bytes)]
+        return [StretchPartition(task) for task in packed(pieces, split_bytes=split_bytes, open_cost=open_cost)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """See DataSourceStreamReader. Raises as ``read_splits``, and DataLossError, ChangedError."""
+        assert isinstance(partition, StretchPartition), "the partitions are those of this reader"
+        source = self._options.source
+        for stretch in partition.stretches:
+            options = ArrowOptions(
+                self._table,
+                self._schema,
+                Wanted(offsets=Range(stretch.first_offset, None)),
+                source.times,
+                source.mode,
+            )
+            try:
+                yield from read_splits([stretch], options)
+            except DataLossError as error:
+                self._on_loss(str(error))
+
+    def _stretches(
+        self, directory: str, log: PartitionLog | None, start: Place | None, end: Place
+    ) -> Iterator[Stretch]:
+        if log is None or not log.bases:
+            self._on_loss(_gone(directory))
+        else:
+            yield from stretches_between(self._navigator, log, start, end)
+
+    def _begin(self, log: PartitionLog) -> Place:
+        """Where a partition begins that is there when the stream does."""
+        options, context = self._options, log.context
+        offset = options.starting
+        if context.topic is not None and context.partition is not None:
+            offset = options.starts.get((context.topic, context.partition), offset)
+        if offset == EARLIEST:
+            return self._navigator.earliest(log)
+        if offset == LATEST:
+            return self._navigator.latest(log)
+        if offset < log.bases[0] and options.starts:
+            self._on_loss(f"{log.directory}: begins at offset {log.bases[0]}, startingOffsets asks for {offset}")
+        place = self._navigator.at_offset(log, offset)
+        return replace(place, first=offset) if place.next < offset else place
+
+    def listed(self) -> dict[str, PartitionLog]:
+        """What is there now. KdumpError for a directory that cannot be listed."""
+
+        def on_error(error: KdumpError) -> None:
+            # What is gone of what was there, ``advanced`` says.
+            if error.code is not Codes.MISSING:
+                raise error
+
+        return list_partitions(self._options.source.paths, self._options.source.wanted, on_error)
+
+    def advanced(
+        self,
+        starts: Mapping[str, Place],
+        logs: Mapping[str, PartitionLog],
+        navigator: Navigator,
+        limits: Budget = UNLIMITED,
+    ) -> dict[str, Place]:
+        """Where each partition is with what is there now; those that are gone stay where they are.
+
+        ``limits`` are shared among the partitions in proportion to what is new; each that has news gives a batch.
+        Raises as ``partitions``.
+        """
+        for directory in starts.keys() - logs.keys():
+            self._on_loss(_gone(directory))
+        ends = dict(starts)
+        changed: dict[str, tuple[PartitionLog, Place, _Seen]] = {}
+        for directory, log in logs.items():
+            start = starts.get(directory)
+            with _deleted_meanwhile():
+                if log.bases:
+                    seen = _look(log)
+                    if start is None or self._seen.get(directory) != (seen, start):
+                        place = navigator.earliest(log) if start is None else navigator.located(log, start)
+                        changed[directory] = log, place, seen
+        news = {directory: (log, place) for directory, (log, place, _) in changed.items()}
+        for directory, budget in shares(navigator, news, limits).items():
+            log, place, seen = changed[directory]
+            with _deleted_meanwhile():
+                ends[directory] = end = navigator.advanced(log, place, budget)
+                if budget == UNLIMITED:
+                    self._seen[directory] = seen, end
+        return ends
+
+    def _on_loss(self, what: str) -> None:
+        if self._options.source.fail_on_data_loss:
+            raise DataLossError(f"{what} (failOnDataLoss)")
+        if what not in self._reported:
+            self._reported.add(what)
+            self._say(what)
+
+    @staticmethod
+    def _say(what: str) -> None:
+        print(f"kdump: {what}", file=sys.stderr, flush=True)
+
+    @staticmethod
+    def _raise(error: KdumpError) -> None:
+        raise error
+
+
+class UnlimitedStreamReader(LogStreamReader):
+    """For PySpark 4.1, which does not say where to go on: from where this reader was, else from nowhere."""
+
+    def __init__(self, table: Table, options: StreamOptions, schema: StructType) -> None:
+        super().__init__(table, options, schema)
+        self._places: dict[str, Place] = {}
+        if options.limits != UNLIMITED:
+            self._say("maxBytesPerTrigger and maxOffsetsPerTrigger need pyspark 4.2: all that is there is taken")
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """See LogStreamReader."""
+        places = super().initialOffset()
+        self._places = from_json(places)
+        return places
+
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
+        """See DataSourceStreamReader of 4.1."""
+        self._places = self.advanced(self._places, self.listed(), self._navigator)
+        return to_json(self._places)
+
+
+def to_json(places: Mapping[str, Place]) -> dict[str, Any]:
+    """As the offset of a stream; the same places make the same text."""
+    return {directory: places[directory].to_json() for directory in sorted(places)}
+
+
+def from_json(offset: Mapping[str, Any]) -> dict[str, Place]:
+    """What ``to_json`` made."""
+    return {directory: Place.from_json(place) for directory, place in offset.items()}
+
+
+def _look(log: PartitionLog) -> _Seen:
+    return log.bases, status(log.path(log.newest))
+
+
+def _gone(directory: str) -> str:
+    return f"{directory}: the partition is not there any more"
+
+
+@contextmanager
+def _deleted_meanwhile() -> Iterator[None]:
+    """A file that was deleted since it was listed: the next listing says what became of it."""
+    try:
+        yield
+    except KdumpError as error:
+        if error.code is not Codes.MISSING:
+            raise
+
+
+def stream_reader_class() -> type[LogStreamReader]:
+    """The one for the PySpark that there is."""
+    try:
+        from kdump.spark.limitedstream import LimitedStreamReader
+    except ImportError:
+        return UnlimitedStreamReader
+    return LimitedStreamReader
