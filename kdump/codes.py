@@ -41,8 +41,7 @@ class Codes(Enum):
     """The catalogue by subject.
 
     KD0xx: the input cannot be looked at. KD1xx: framing. KD2xx: batch contents. KD3xx: sibling files. KD4xx: log
-    directories. KD5xx: the sequence of batches. KD6xx: producers and transactions.
-    KD7xx: repair.
+    directories. KD5xx: the sequence of batches. KD6xx: producers and transactions. KD7xx: repair. KD8xx: conversion.
     """
 
     MISSING = Code(
@@ -85,6 +84,13 @@ class Codes(Enum):
         "another file of the segment is needed and missing",
         "An index can only be checked with the log (a time index: also with the offset index) beside it, and that is "
         "missing.",
+    )
+    UNWRITABLE = Code(
+        "KD007",
+        "unwritable",
+        "cannot be written",
+        "The operating system refuses to make, to write or to rename an output file, or there is no room. What was "
+        "there before is still there; what repair --in-place had begun is finished by running it again.",
     )
 
     LENGTH_TOO_SMALL = Code(
@@ -729,15 +735,8 @@ class Codes(Enum):
         "A broker runs on the log directory, or, on a network file system, nobody can tell. repair --in-place does not "
         "write there. Stop the broker.",
     )
-    UNWRITABLE = Code(
-        "KD705",
-        "unwritable",
-        "cannot be written",
-        "The operating system refuses to write it, or there is no room. What repair had begun was taken back, or is "
-        "finished by running it again.",
-    )
     TXN_INDEX_KEPT = Code(
-        "KD706",
+        "KD705",
         "txnindex-kept",
         "the transaction index is not rebuilt",
         "A marker of the segment ends a transaction that did not begin in it, and neither the segments before it nor a "
@@ -746,16 +745,33 @@ class Codes(Enum):
         Severity.WARNING,
     )
     MANIFEST = Code(
-        "KD707",
+        "KD706",
         "manifest",
         "a repair's manifest does not fit",
         "The manifest of a repair cannot be read, or the files are not as that repair left them: something wrote to "
         "them since. Nothing was undone; the backup lies beside the manifest.",
     )
 
+    NO_CODEC = Code(
+        "KD801",
+        "no-codec",
+        "a codec that the message format does not have",
+        "Messages of magic 0 and 1 cannot be compressed with zstd. A broker refuses a fetch that would need it; "
+        "convert recompresses with another codec when it is named (--codec).",
+    )
+    JSON_LINE = Code(
+        "KD802",
+        "json-line",
+        "not a line that a record can be made of",
+        "A line of the JSON lines to convert is no record as dump --output jsonl writes it, or its offset or its bytes "
+        "cannot be. Nothing was written.",
+    )
 
-INPUT_CODES: Final = frozenset({Codes.MISSING, Codes.UNREADABLE, Codes.NOT_A_SEGMENT_FILE, Codes.NO_SEGMENTS})
-"""Errors of the input itself, not damage in it: exit status 3."""
+
+INPUT_CODES: Final = frozenset(
+    {Codes.MISSING, Codes.UNREADABLE, Codes.NOT_A_SEGMENT_FILE, Codes.NO_SEGMENTS, Codes.UNWRITABLE}
+)
+"""Errors of the input or the output itself, not damage in it: exit status 3."""
 REFUSALS: Final = frozenset(
     {Codes.REPAIR_REFUSED, Codes.RECOVERY_FAILS, Codes.CHANGED_WHILE_READ, Codes.LOCK_HELD, Codes.MANIFEST}
 )

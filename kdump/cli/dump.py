@@ -30,7 +30,7 @@ from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from kdump.engine.rowdump import RowOptions
-    from kdump.spark.session import Session
+    from kdump.spark.sessions import Session
 
 _COUNT_ONLY = 1 << 62
 """Rows to skip when they are only counted."""
@@ -288,8 +288,11 @@ def _dump_on_spark(spark: Session, paths: Sequence[str], given: Mapping[str, Any
     collected = CollectedRun(run, console.out.write)
     tasks = plan_dump(target.path for target in _targets(run, paths, all_files=False))
     stores = [handed_over(enter(path)) for path in paths]
-    for piece in dumped(spark, tasks, options, verbose=given["verbose"], stores=stores):
-        collected.take(piece)
+    try:
+        for piece in dumped(spark, tasks, options, verbose=given["verbose"], stores=stores):
+            collected.take(piece)
+    except KdumpError as error:
+        run.fail(error)
     console.close()
     return exit_status.combined(damaged=run.damaged, unreadable=run.unreadable)
 

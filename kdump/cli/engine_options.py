@@ -6,6 +6,7 @@ Source: shared/design.md, "Two engines".
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -17,12 +18,25 @@ from kdump.log.lock import is_held
 from kdump.log.partition import segment_files
 
 if TYPE_CHECKING:
-    from kdump.spark.session import Session
+    from kdump.spark.sessions import Session
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 MOST_LOCAL_SEGMENTS: Final = 64
 """More are work for Spark, where it is installed."""
+_MASTER: Final = re.compile(r"local$|local\[.+\]$|local-cluster\[.+\]$|yarn$|(?:spark|k8s|sc)://.")
+
+
+class _Master(click.ParamType[str]):
+    """The URL of a cluster, by its beginning: Spark answers a wrong one with a stack trace."""
+
+    name = "URL"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The same."""
+        if _MASTER.match(str(value)) is None:
+            self.fail(f"'{value}' is none of local[N], spark://..., yarn, k8s://..., sc://...", param, ctx)
+        return str(value)
 
 
 class _Setting(click.ParamType[tuple[str, str]]):
@@ -46,6 +60,7 @@ def engine_options(function: _Function) -> _Function:
         ),
         click.option(
             "--master",
+            type=_Master(),
             metavar="URL",
             help="Run on this Spark cluster: local[N], spark://..., yarn, k8s://..., sc://...",
         ),
@@ -90,12 +105,12 @@ def session(
     if engine == "auto" and not master and any(map(_is_live, paths)):
         note(f"engine: local, because a broker runs here ({reason})")
         return None
-    from kdump.spark.session import session as make_session
-    from kdump.spark.session import why_not
+    from kdump.spark.sessions import session as make_session
+    from kdump.spark.sessions import why_not
 
-    missing = why_not()
+    missing = why_not(master)
     if missing is not None:
-        if engine == "spark":
+        if engine == "spark" or master:
             raise KdumpError(Codes.UNREADABLE, missing)
         note(f"engine: local ({reason}). {missing}")
         return None

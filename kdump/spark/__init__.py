@@ -6,12 +6,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kdump.spark.session import session
+    from kdump.spark.sessions import session
     from kdump.spark.sources import register
 
 __all__ = ["register", "session"]
 
-_HOMES = {"register": "kdump.spark.sources", "session": "kdump.spark.session"}
+_HOMES = {"register": "kdump.spark.sources", "session": "kdump.spark.sessions"}
 
 
 def __getattr__(name: str) -> object:

@@ -12,6 +12,8 @@ import pyarrow as pa
 from kdump.engine.dumptasks import DumpPiece, DumpTask, PieceKind, dump_task
 from kdump.engine.rowdump import RowOptions
 from kdump.log import files
+from kdump.spark.sessions import spoken
+from kdump.spark.tasks import distributed, tasks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,31 +28,35 @@ def dumped(
 
     The workers keep what they have made on their disks until it is fetched, a task at a time: this process holds no
     more than that. ``stores``: paths that a worker enters first, with their credentials.
+
+    Raises:
+        KdumpError: the job fails.
     """
     from pyspark import StorageLevel
     from pyspark.sql.pandas.types import from_arrow_schema
 
     directory = os.getcwd()
+    is_relative = any(map(_is_relative, tasks))
 
     def dump(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for store in stores:
             files.enter(store)
         # Rows show relative paths as they were given.
-        with chdir(directory) if any(map(_is_relative, tasks)) else nullcontext():
-            for batch in batches:
-                for number in batch["id"].to_pylist():
-                    for piece in dump_task(tasks[number], options, verbose=verbose):
-                        yield pa.RecordBatch.from_pydict({"kind": [piece.kind], "data": [piece.data]}, schema=_PIECES)
+        with chdir(directory) if is_relative else nullcontext():
+            for task in tasks_of(batches):
+                for piece in dump_task(task, options, verbose=verbose):
+                    yield pa.RecordBatch.from_pydict({"kind": [piece.kind], "data": [piece.data]}, schema=_PIECES)
 
-    made = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(dump, from_arrow_schema(_PIECES))
-    made.persist(StorageLevel.DISK_ONLY)
-    try:
-        # All at once: fetched one after the other they would be made one after the other.
-        made.count()
-        for row in made.toLocalIterator():
-            yield DumpPiece(PieceKind(row["kind"]), bytes(row["data"]))
-    finally:
-        made.unpersist()
+    with spoken("Spark"):
+        made = distributed(spark, tasks).mapInArrow(dump, from_arrow_schema(_PIECES))
+        made.persist(StorageLevel.DISK_ONLY)
+        try:
+            # All at once: fetched one after the other they would be made one after the other.
+            made.count()
+            for row in made.toLocalIterator():
+                yield DumpPiece(PieceKind(row["kind"]), bytes(row["data"]))
+        finally:
+            made.unpersist()
 
 
 def _is_relative(task: DumpTask) -> bool:

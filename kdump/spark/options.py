@@ -15,14 +15,17 @@ from typing import Any, Final
 from kdump.engine.arrowread import Mode
 from kdump.engine.places import UNLIMITED, Budget
 from kdump.engine.splits import SPLIT_BYTES, Wanted
+from kdump.payloads.choice import DecoderChoice
+from kdump.payloads.registry import NONE, plain_decoder
 from kdump.scan.selection import Range
 
 LATEST: Final = -1
 EARLIEST: Final = -2
 """As in the JSON of startingOffsets."""
-_KNOWN: Final = (
-    "path",
-    "paths",
+PATHS: Final = ("path", "paths")
+"""How Spark hands over what ``load()`` is given."""
+KNOWN: Final = (
+    *PATHS,
     "startingOffsets",
     "endingOffsets",
     "startingTimestamp",
@@ -34,10 +37,13 @@ _KNOWN: Final = (
     "mode",
     "minPartitions",
     "splitBytes",
+    "decode",
+    "keyDecoder",
+    "valueDecoder",
     "deep",
 )
-_STREAM_ONLY: Final = ("maxBytesPerTrigger", "maxOffsetsPerTrigger")
-_NO_STREAM: Final = ("endingOffsets", "endingTimestamp", "deep")
+STREAM_ONLY: Final = ("maxBytesPerTrigger", "maxOffsetsPerTrigger")
+NO_STREAM: Final = ("endingOffsets", "endingTimestamp", "deep")
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)b?", re.IGNORECASE)
 _FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -54,6 +60,7 @@ class SourceOptions:
     mode: Mode = Mode.PERMISSIVE
     min_partitions: int = 1
     split_bytes: int = SPLIT_BYTES
+    decoding: DecoderChoice = field(default_factory=DecoderChoice)
     deep: bool = True
     """Of findings: decode every record."""
 
@@ -77,12 +84,12 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
     Raises:
         ValueError: an option that no source has, or a value that cannot be; it names the option.
     """
-    return _source_options(_named(given, _KNOWN))
+    return _source_options(_named(given, KNOWN))
 
 
 def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
     """The same of a stream."""
-    known = tuple(name for name in _KNOWN if name not in _NO_STREAM) + _STREAM_ONLY
+    known = tuple(name for name in KNOWN if name not in NO_STREAM) + STREAM_ONLY
     options = _named(given, known)
     starting, starts = _offsets(options, "startingOffsets", {"earliest": EARLIEST, "latest": LATEST})
     options.pop("startingOffsets", None)
@@ -93,9 +100,13 @@ def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
     return StreamOptions(_source_options(options), starting, starts, Budget(max_bytes, max_offsets))
 
 
-def includes_headers(given: Mapping[str, str]) -> bool:
-    """The option that changes the schema, of readers and streams. ValueError as ``parse_options``."""
-    return _boolean(_named(given, _KNOWN + _STREAM_ONLY), "includeHeaders", default=True)
+def schema_options(given: Mapping[str, str]) -> tuple[bool, bool]:
+    """What changes the schema, of readers and streams: headers are included, contents are decoded.
+
+    ValueError as ``parse_options``.
+    """
+    options = _named(given, KNOWN + STREAM_ONLY)
+    return _boolean(options, "includeHeaders", default=True), _decoding(options).is_made
 
 
 def _named(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
@@ -103,7 +114,7 @@ def _named(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
     options = {known.get(name.lower(), name): value for name, value in given.items()}
     for name in options:
         if name not in names:
-            raise ValueError(f"unknown option '{name}'; known are {', '.join(names[2:])}")
+            raise ValueError(f"unknown option '{name}'; known are {', '.join(names[len(PATHS) :])}")
     return options
 
 
@@ -122,8 +133,21 @@ def _source_options(options: Mapping[str, str]) -> SourceOptions:
         mode=_mode(options),
         min_partitions=max(1, _integer(options, "minPartitions") or 1),
         split_bytes=_size(options, "splitBytes", SPLIT_BYTES),
+        decoding=_decoding(options),
         deep=_boolean(options, "deep", default=True),
     )
+
+
+def _decoding(options: Mapping[str, str]) -> DecoderChoice:
+    decode = options.get("decode")
+    if decode is not None and decode.lower() != "auto":
+        raise ValueError(f"option decode: auto was expected, not '{decode}'")
+    for name in ("keyDecoder", "valueDecoder"):
+        try:
+            plain_decoder(options.get(name, NONE))
+        except KeyError:
+            raise ValueError(f"option {name}: there is no decoder '{options[name]}'") from None
+    return DecoderChoice(None, decode is not None, options.get("keyDecoder"), options.get("valueDecoder"))
 
 
 def _paths(options: Mapping[str, str]) -> tuple[str, ...]:

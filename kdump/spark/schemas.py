@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kdump.tables import Table
+from kdump.tables import RECORD, RECORD_DECODED, Table
 from kdump.writers.arrow import arrow_schema
 
 
 def checked(schema: StructType, table: Table) -> pa.Schema:
     """The Arrow schema of what was asked for. ValueError for a column that is not there or has another type."""
-    known = {each.name: each.dataType for each in from_arrow_schema(arrow_schema(table))}
+    every = arrow_schema(table)
+    known = {each.name: each.dataType for each in from_arrow_schema(every)}
     for each in schema:
         if each.name not in known:
             raise ValueError(f"no column '{each.name}' in {table.type} rows; there are {', '.join(known)}")
         if each.dataType != known[each.name]:
             expected = known[each.name].simpleString()
             raise ValueError(f"column {each.name} is {expected}, not {each.dataType.simpleString()}")
-    return to_arrow_schema(schema, timezone="UTC")
+    # Not PySpark's to_arrow_schema: its arguments are others in 4.1.
+    return pa.schema([every.field(each.name).with_nullable(each.nullable) for each in schema])
+
+
+def decoded(table: Table) -> Table:
+    """The table with the columns of decoded contents, where it has such."""
+    return RECORD_DECODED if table == RECORD else table

@@ -12,11 +12,13 @@ from kdump.checks.logdir import PartitionExtent
 from kdump.checks.segment import CheckOptions
 from kdump.codes import KdumpError
 from kdump.engine.findingread import groups_of
-from kdump.engine.looks import Group, Judgement, LookPiece, LookTask, judge, look_at, plan_looks
+from kdump.engine.looks import Group, Judgement, LookPiece, judge, look_at, plan_looks
 from kdump.engine.partitioncheck import Item, PartitionCheck
 from kdump.engine.splits import SPLIT_BYTES
 from kdump.log import files
 from kdump.log.source import STDIN
+from kdump.spark.sessions import spoken
+from kdump.spark.tasks import distributed, tasks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,7 +58,7 @@ def judgements(
     tasks = plan_looks(groups, split_bytes=split_bytes)
     if not tasks:
         return None
-    seen = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_looker(tasks, options), from_arrow_schema(_PIECES))
+    seen = distributed(spark, tasks).mapInArrow(_looker(options), from_arrow_schema(_PIECES))
     judges = min(len(groups), len(tasks))
     gathered = seen.repartition(judges, "group").sortWithinPartitions("group", "segment", "place", "number")
     return gathered.mapInArrow(_judge(groups, options, stores), from_arrow_schema(_JUDGEMENTS))
@@ -69,6 +71,9 @@ class SparkJudge:
         spark: the session.
         paths: as they will be given to ``Verification.path``.
         options: how deep.
+
+    Raises:
+        KdumpError: the job fails.
     """
 
     def __init__(
@@ -82,7 +87,8 @@ class SparkJudge:
         stores = [files.handed_over(path) for path in paths if path != STDIN]
         frame = judgements(spark, groups, options, split_bytes=split_bytes, stores=stores)
         if frame is not None:
-            rows = frame.toArrow().sort_by([("group", "ascending"), ("number", "ascending")])
+            with spoken("Spark"):
+                rows = frame.toArrow().sort_by([("group", "ascending"), ("number", "ascending")])
             for number, pickled in zip(rows["group"].to_pylist(), rows["item"].to_pylist(), strict=True):
                 item: Judgement = pickle.loads(pickled)
                 if item is not None and not isinstance(item, PartitionExtent):
@@ -103,12 +109,10 @@ class SparkJudge:
         return extent if isinstance(extent, PartitionExtent) else None
 
 
-def _looker(tasks: Sequence[Sequence[LookTask]], options: CheckOptions):  # type: ignore[no-untyped-def]
+def _looker(options: CheckOptions):  # type: ignore[no-untyped-def]
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch["id"].to_pylist():
-                pieces = (piece for task in tasks[number] for piece in look_at(task, options))
-                yield from _batches(pieces, _PIECES)
+        pieces = (piece for tasks in tasks_of(batches) for task in tasks for piece in look_at(task, options))
+        yield from _batches(pieces, _PIECES)
 
     return look
 

@@ -7,20 +7,26 @@ import subprocess
 import sys
 from base64 import b64decode
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 Row = dict[str, Any]
 
 TIMESTAMP_TYPES = {"NoTimestampType": -1, "CreateTime": 0, "LogAppendTime": 1}
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_MILLISECOND = 9_223_372_036_854_775
 
 
 def dumped(kind: str, *paths: Path | str) -> list[Row]:
-    """What ``kdump dump`` gives of ``kind`` (records, batches), behind damage too."""
-    command = [sys.executable, "-m", "kdump", "dump", "--output", "jsonl", f"--{kind}", "--resync", *map(str, paths)]
+    """What ``kdump dump`` gives in one process of ``kind`` (records, batches), behind damage too."""
+    options = ["--output", "jsonl", f"--{kind}", "--resync", "--engine", "local"]
+    command = [sys.executable, "-m", "kdump", "dump", *options, *map(str, paths)]
     run = subprocess.run(command, capture_output=True, check=False)
     assert run.returncode in (0, 1), run.stderr
     rows = map(json.loads, run.stdout.splitlines())
@@ -42,8 +48,9 @@ def mapped(row: Row) -> Row:
     if "key" in row:
         row["key"], row["value"] = _bytes(row["key"]), _bytes(row["value"])
         row["headers"] = [{"key": _java(_bytes(key)), "value": _bytes(value)} for key, value in row["headers"]]
-    if row.get("control") is not None:
-        row["control"] = json.dumps(row["control"], ensure_ascii=False, separators=(",", ":"))
+    for name in ("control", "decodedKey", "decodedValue"):
+        if row.get(name) is not None:
+            row[name] = json.dumps(row[name], ensure_ascii=False, separators=(",", ":"))
     return row
 
 
@@ -56,6 +63,18 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> list[Row]:
             place = batch.schema.get_field_index("timestamp")
             plain = batch.set_column(place, "timestamp", batch.column(place).view(pa.int64()))
         rows += plain.to_pylist()
+    return sorted(rows, key=lambda row: (row["file"], row["position"]))
+
+
+def collected(frame: DataFrame) -> list[Row]:
+    """All rows of a Spark frame by file and position, timestamps in microseconds."""
+    rows = [row.asDict(recursive=True) for row in frame.collect()]
+    for row in rows:
+        if row.get("timestamp") is not None:
+            row["timestamp"] = (row["timestamp"].astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
+        for name in ("key", "value"):
+            if row.get(name) is not None:
+                row[name] = bytes(row[name])
     return sorted(rows, key=lambda row: (row["file"], row["position"]))
 
 

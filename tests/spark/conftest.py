@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kdump.spark.session import session, why_not
+from kdump.spark.sessions import session, why_not
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

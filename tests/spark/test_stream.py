@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kdump.spark.session import why_not
+from kdump.spark.sessions import why_not
 from kdump.tables import BATCH, RECORD
 from tests.harness.captures import FIXTURES
 from tests.harness.growing import append, batch, batches, write_slowly

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import click
@@ -13,6 +14,9 @@ from kdump import __version__, tables
 from kdump.cli import exit_status
 from kdump.cli.main import cli
 from kdump.codes import Codes
+from kdump.engine.arrowread import Mode
+from kdump.spark import options
+from kdump.writers.arrow import KAFKA_SOURCE, arrow_schema
 from kdump.writers.context import FileContext
 from kdump.writers.formatted import FormatLines
 
@@ -31,6 +35,9 @@ def command_of(name: str) -> click.Command:
 
 
 NAMES = ["kdump", *(f"kdump-{name}" for name in cli.list_commands(click.Context(cli)))]
+SPARK = "kdump-spark"
+PAGES = {**dict.fromkeys(NAMES, 1), SPARK: 7}
+"""Names and sections of the manual."""
 
 
 def declared_options(name: str) -> set[str]:
@@ -44,17 +51,20 @@ def declared_options(name: str) -> set[str]:
     }
 
 
+def page(name: str) -> str:
+    return (ROOT / "man" / f"{name}.{PAGES[name]}").read_text()
+
+
 def manual(name: str) -> str:
     """The page without its markup, section headings in capitals on lines of their own."""
-    text = (ROOT / "man" / f"{name}.1").read_text()
+    text = page(name)
     text = re.sub(r'^\.\\".*\n', "", text, flags=re.MULTILINE)
     text = re.sub(r"\\f[BIRP]|\\&", "", text.replace("\\-", "-").replace("\\e", "\\"))
     return ROFF_REQUEST.sub("", text.replace('"', ""))
 
 
 def section(name: str, title: str) -> str:
-    raw = (ROOT / "man" / f"{name}.1").read_text()
-    body = re.search(rf'^\.SH "?{title}"?\n(.*?)(?=^\.SH|\Z)', raw, flags=re.MULTILINE | re.DOTALL)
+    body = re.search(rf'^\.SH "?{title}"?\n(.*?)(?=^\.SH|\Z)', page(name), flags=re.MULTILINE | re.DOTALL)
     assert body is not None, f"{name}: no section {title}"
     return body[1]
 
@@ -87,11 +97,11 @@ def test_options(name: str) -> None:
     assert documented_options(name) == declared
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PAGES)
 def test_every_option_that_is_mentioned_exists(name: str) -> None:
-    # A page may point to options of another command; calls of Kafka's own tools, over several lines, do not count.
+    # A page may point to options of another command; calls of others' tools, over several lines, do not count.
     known = set().union(*map(declared_options, NAMES))
-    text = re.sub(r"kafka-[\w-]+\.sh -(?:.*\\\n)*.*", "", manual(name))
+    text = re.sub(r"(?:kafka-[\w-]+\.sh|spark-submit) -(?:.*\\\n)*.*", "", manual(name))
     mentioned = {option for option in OPTION.findall(text) if option.startswith("--")}
     assert mentioned <= known
 
@@ -163,15 +173,45 @@ def test_verbs_and_escapes() -> None:
     assert [is_known(template) for template in (r"\xFf", r"\xF", "%", "\\")] == [True, False, False, False]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PAGES)
 def test_pages_belong_to_this_version(name: str) -> None:
-    heading = (ROOT / "man" / f"{name}.1").read_text().partition(".TH ")[2].partition("\n")[0]
-    assert heading.startswith(f"{name.upper()} 1 ")
+    heading = page(name).partition(".TH ")[2].partition("\n")[0]
+    assert heading.startswith(f"{name.upper()} {PAGES[name]} ")
     assert f'"kdump {__version__}"' in heading
 
 
-def test_no_page_without_command() -> None:
-    assert {page.stem for page in (ROOT / "man").glob("*.1")} == set(NAMES)
+def test_no_other_pages_and_all_are_installed() -> None:
+    names = {path.name for path in (ROOT / "man").iterdir()}
+    assert names == {f"{name}.{number}" for name, number in PAGES.items()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    installed = project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
+    assert installed == {f"man/{name}": f"share/man/man{name[-1]}/{name}" for name in names}
+
+
+def test_pages_that_are_pointed_to_exist() -> None:
+    for name in PAGES:
+        pointed = re.findall(r"\b(kdump[\w-]*) \((\d)\)", page(name).replace("\\-", "-"))
+        assert {(other, int(number)) for other, number in pointed} <= PAGES.items()
+
+
+def test_options_of_the_data_sources() -> None:
+    tags = re.findall(r"^\.TP\n(\.BR? .*)$", section(SPARK, "OPTIONS"), flags=re.MULTILINE)
+    listed = [name for tag in tags for name in re.findall(r"\w+", tag.partition(" ")[2])]
+    assert listed == [name for name in options.KNOWN if name not in options.PATHS]
+    streams = section(SPARK, "READING STREAMS").partition(".SS Options")[2].partition(".SS")[0]
+    assert set(options.STREAM_ONLY) <= set(re.findall(r"\w+", streams))
+    assert {mode.value for mode in Mode} == set(re.findall(r"^\.TP\n\.B (\w+)$", section(SPARK, "MODES"), re.MULTILINE))
+
+
+def test_columns_of_the_data_sources() -> None:
+    text = section(SPARK, "COLUMNS")
+    first = re.findall(
+        r"\w+", re.sub(r"\([^()]*\)", "", text.partition("Records begin with")[2].partition(": exactly")[0])
+    )
+    names = [name for name in first if name not in ("BR", "and")]
+    assert names == arrow_schema(tables.RECORD).names[: len(names)] == list(KAFKA_SOURCE)
+    findings = text.partition("Findings have")[2].partition(".PP")[0]
+    assert tuple(name for name in re.findall(r"\w+", findings) if name not in ("BR", "and")) == tables.FINDING.names
 
 
 def test_set_up_commands() -> None:

@@ -85,14 +85,14 @@ def test_an_index_that_cannot_be_rebuilt_stays(tmp_path: Path) -> None:
         shutil.copy(SOURCE / name(201, suffix), alone)
     run = kdump("repair", "v2-txn-0", "-o", "out", cwd=tmp_path)
     assert run.returncode == CLEAN
-    assert b"warning KD706 txnindex-kept" in run.stdout
+    assert b"warning KD705 txnindex-kept" in run.stdout
     kept = tmp_path / "out" / "v2-txn-0" / name(201, ".txnindex")
     assert kept.read_bytes() == (SOURCE / name(201, ".txnindex")).read_bytes()
     run = kdump("repair", "v2-txn-0", "--first-segment", "-o", "first", cwd=tmp_path)
     assert run.returncode == CLEAN
-    assert b"KD706" not in run.stdout
+    assert b"KD705" not in run.stdout
     rebuilt = tmp_path / "first" / "v2-txn-0" / name(201, ".txnindex")
     assert rebuilt.read_bytes() != kept.read_bytes()
     run = kdump("repair", "--in-place", "v2-txn-0", cwd=tmp_path)
-    assert b"KD706" in run.stdout
+    assert b"KD705" in run.stdout
     assert (alone / name(201, ".txnindex")).read_bytes() == kept.read_bytes()

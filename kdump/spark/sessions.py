@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
+from urllib.parse import urlsplit
 
 from kdump.codes import Codes, KdumpError
 
@@ -19,11 +23,17 @@ Session: TypeAlias = "SparkSession"
 
 LOCAL: Final = "local[*]"
 _OLDEST_JAVA: Final = 17
+_CONNECT_PORT: Final = 15002
+_PATIENCE: Final = 10
+"""Seconds."""
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+_SET_BY_OTHERS: Final = {"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"}
+"""Where one of these is set (by ``spark-submit`` the latter), the master is too, and not here."""
+_RAISED: Final = re.compile(r"(?:: )?((?:[\w$]+\.)*\w*(?:Error|Exception): .*)")
 
 
-def why_not() -> str | None:
-    """What is missing for Spark, and how to get it; None where nothing is."""
+def why_not(master: str | None = None) -> str | None:
+    """What is missing for Spark (on ``master``), and how to get it; None where nothing is."""
     try:
         import pandas  # noqa: F401  (PySpark's mapInArrow asks for it)
         import pyarrow  # noqa: F401
@@ -33,11 +43,33 @@ def why_not() -> str | None:
     version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
     if version < (4, 1):
         return f"Spark needs pyspark 4.1 or later, there is {pyspark.__version__}: pip install -U 'kdump[spark]'"
+    if _is_remote(master):
+        try:
+            import grpc_status  # noqa: F401  (what of pyspark[connect] comes with nothing else)
+        except ImportError as error:
+            return f"Spark Connect needs {error.name}: pip install 'pyspark[connect]'"
+        return None
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if java is None or not os.access(java, os.X_OK):
         return f"Spark needs Java {_OLDEST_JAVA} or later: install a JDK, or set JAVA_HOME"
     return None
+
+
+@contextmanager
+def spoken(what: str, path: str | None = None) -> Iterator[None]:
+    """Failures of Spark become a KdumpError of one line: ``what``, and the reason.
+
+    Raises:
+        KdumpError: UNREADABLE.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, OSError, RuntimeError) as error:
+        raise KdumpError(Codes.UNREADABLE, f"{what}: {_reason(error)}", path=path) from error
 
 
 def session(
@@ -49,7 +81,7 @@ def session(
     terminal.
 
     Args:
-        master: as for ``spark-submit``; None: ``local[*]``, or what the environment of ``spark-submit`` says. One that
+        master: as for ``spark-submit``; None: ``local[*]``, or what ``spark-submit`` says. One that
             begins with ``sc://`` is a Spark Connect server.
         conf: further settings.
         app_name: what a new session is called.
@@ -57,31 +89,42 @@ def session(
     Raises:
         KdumpError: UNREADABLE without pyspark, pyarrow or Java, or when Spark does not start.
     """
-    missing = why_not()
+    missing = why_not(master)
     if missing is not None:
         raise KdumpError(Codes.UNREADABLE, missing)
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     from kdump.spark.sources import register
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
-    if master is not None and master.startswith("sc://"):
+    if _is_remote(master):
         builder = builder.remote(master)
     else:
-        if master is not None or "SPARK_REMOTE" not in os.environ:
+        if master is not None or not _SET_BY_OTHERS & os.environ.keys():
             builder = builder.master(master or os.environ.get("MASTER", LOCAL))
         for name, value in _defaults().items():
             builder = builder.config(name, value)
     for name, value in (conf or {}).items():
         builder = builder.config(name, value)
-    try:
+    with spoken("Spark does not start", master):
+        if _is_remote(master):
+            _knock(master)
         spark: SparkSession = builder.getOrCreate()
-    except (PySparkException, OSError, RuntimeError) as error:
-        raise KdumpError(Codes.UNREADABLE, f"Spark does not start: {_first_line(error)}", path=master) from error
-    register(spark)
+        register(spark)
     return spark
+
+
+def _is_remote(master: str | None) -> TypeGuard[str]:
+    """A Spark Connect server."""
+    return master is not None and master.startswith("sc://")
+
+
+def _knock(remote: str) -> None:
+    """OSError where nobody listens; Spark's own client would go on asking for many minutes."""
+    url = urlsplit(remote)
+    with socket.create_connection((url.hostname or "", url.port or _CONNECT_PORT), _PATIENCE):
+        pass
 
 
 def _defaults() -> dict[str, str]:
@@ -94,6 +137,8 @@ def _defaults() -> dict[str, str]:
     }
 
 
-def _first_line(error: Exception) -> str:
+def _reason(error: Exception) -> str:
+    """The line of a message that says it: the first exception that it names, of Python or Java, else the first one."""
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    raised = (match[1] for line in lines if (match := _RAISED.match(line)))
+    return next(raised, lines[0] if lines else type(error).__name__)
