@@ -42,7 +42,7 @@ def with_findings(page: str) -> str:
 
 def findings() -> Iterator[str]:
     """Lines of man(7): a heading a subject, a paragraph a code with its usual severity."""
-    codes = [entry.value for entry in Codes]
+    codes = [entry.value for entry in Codes if entry.value.code[:3] in SUBJECTS]
     for prefix, entries in groupby(codes, key=lambda code: code.code[:3]):
         yield f'.SS "{SUBJECTS[prefix]}"'
         for code in entries:

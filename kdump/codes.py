@@ -41,7 +41,7 @@ class Codes(Enum):
     """The catalogue by subject.
 
     KD0xx: the input cannot be looked at. KD1xx: framing. KD2xx: batch contents. KD3xx: sibling files. KD4xx: log
-    directories. KD5xx: the sequence of batches. KD6xx: producers and transactions.
+    directories. KD5xx: the sequence of batches. KD6xx: producers and transactions. KD7xx: conversion.
     """
 
     MISSING = Code(
@@ -84,6 +84,13 @@ class Codes(Enum):
         "another file of the segment is needed and missing",
         "An index can only be checked with the log (a time index: also with the offset index) beside it, and that is "
         "missing.",
+    )
+    UNWRITABLE = Code(
+        "KD007",
+        "unwritable",
+        "cannot be written",
+        "The operating system refuses to make, to write or to rename an output file. What was there before is still "
+        "there.",
     )
 
     LENGTH_TOO_SMALL = Code(
@@ -701,9 +708,26 @@ class Codes(Enum):
         "with an invalid transaction state and the broker does not start on the log.",
     )
 
+    NO_CODEC = Code(
+        "KD701",
+        "no-codec",
+        "a codec that the message format does not have",
+        "Messages of magic 0 and 1 cannot be compressed with zstd. A broker refuses a fetch that would need it; "
+        "convert recompresses with another codec when it is named (--codec).",
+    )
+    JSON_LINE = Code(
+        "KD702",
+        "json-line",
+        "not a line that a record can be made of",
+        "A line of the JSON lines to convert is no record as dump --output jsonl writes it, or its offset or its bytes "
+        "cannot be. Nothing was written.",
+    )
 
-INPUT_CODES: Final = frozenset({Codes.MISSING, Codes.UNREADABLE, Codes.NOT_A_SEGMENT_FILE, Codes.NO_SEGMENTS})
-"""Errors of the input itself, not damage in it: exit status 3."""
+
+INPUT_CODES: Final = frozenset(
+    {Codes.MISSING, Codes.UNREADABLE, Codes.NOT_A_SEGMENT_FILE, Codes.NO_SEGMENTS, Codes.UNWRITABLE}
+)
+"""Errors of the input or the output itself, not damage in it: exit status 3."""
 
 
 class KdumpError(Exception):

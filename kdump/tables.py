@@ -164,3 +164,7 @@ FINDING: Final = Table(
         message=_TEXT,
     ),
 )
+LOSS: Final = Table("loss", FILE + _columns(kind=_TEXT, count=_INT64, unit=_TEXT))
+"""What a conversion does not keep of a segment."""
+CONVERTED: Final = Table("converted", FILE + _columns(target=_TEXT, files=_INT32, size=_INT64, records=_INT64))
+"""A segment that was converted: its first file, how many it became and their bytes; records null where not counted."""

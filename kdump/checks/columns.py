@@ -32,11 +32,11 @@ def entries_in_doubt(chunk: CheckedChunk, reader: BlockReader) -> Iterator[int]:
         if isinstance(part, Stretch):
             yield from (number for number in range(part.first, part.last) if number not in damaged)
         elif part.records is not None:
-            yield from part.numbers[part.is_valid & ~_are_right(part, part.records)].tolist()
+            yield from part.numbers[part.is_valid & ~are_right(part, part.records)].tolist()
 
 
-def _are_right(block: BatchBlock, records: RecordColumns) -> NDArray[np.bool_]:
-    """Shape (batches,): accepted, and every rule holds."""
+def are_right(block: BatchBlock, records: RecordColumns) -> NDArray[np.bool_]:
+    """Of which batches the records are right: accepted, and every rule holds; shape (batches,)."""
     headers = block.headers
     right = records.accepted.copy()
     count = records.row_count

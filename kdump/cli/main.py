@@ -20,6 +20,7 @@ _COMPLETION = "_KDUMP_COMPLETE"
 _COMMANDS = {
     "dump": "Print Kafka segment files as DumpLogSegments does.",
     "verify": "Say what is wrong with them, what is lost, and where a consumer goes on.",
+    "convert": "Write them in another message format or codec, in part, or for other tools.",
 }
 
 

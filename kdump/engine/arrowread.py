@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.engine.splits import Split, Wanted
+from kdump.payloads.choice import DecoderChoice
 from kdump.scan.selection import Range, Selection
 from kdump.scan.transactions import TransactionReader
 from kdump.scan.view import DecodePath, LogView, ViewOptions
@@ -35,7 +36,7 @@ class ArrowOptions:
     """What is read and how."""
 
     table: Table
-    """BATCH or RECORD."""
+    """BATCH, RECORD or RECORD_DECODED."""
     schema: pa.Schema
     """Some columns of ``writers.arrow.arrow_schema(table)``."""
     wanted: Wanted = field(default_factory=Wanted)
@@ -43,6 +44,8 @@ class ArrowOptions:
     """Milliseconds."""
     mode: Mode = Mode.PERMISSIVE
     max_decompressed_size: int = DEFAULT_LIMIT
+    decoding: DecoderChoice = field(default_factory=DecoderChoice)
+    """For RECORD_DECODED."""
 
 
 def read_splits(splits: Sequence[Split], options: ArrowOptions) -> Iterator[pa.RecordBatch]:
@@ -86,6 +89,7 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
                 options.schema,
                 log.context,
                 transactions=lambda: transactions.of(log.path),
+                decoder=options.decoding.decoder(log.context.topic),
                 on_malformed=on_malformed,
             ),
             parts.append,

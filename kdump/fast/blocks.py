@@ -60,6 +60,9 @@ class BatchBlock:
     """What the positions in ``records`` refer to."""
     records: RecordColumns | None
     """None when only batches were asked for."""
+    body_start: NDArray[np.int64]
+    """Shape (batches,): where each batch's records, uncompressed, begin in the arena."""
+    body_end: NDArray[np.int64]
 
     def select(self, batches: NDArray[np.bool_], rows: NDArray[np.bool_] | None = None) -> BatchBlock:
         """Only some ``batches`` (shape (batches,)) and of their records only ``rows`` (shape (rows,))."""
@@ -73,6 +76,8 @@ class BatchBlock:
             self.is_valid[batches],
             self.arena,
             records,
+            self.body_start[batches],
+            self.body_end[batches],
         )
 
 
@@ -82,12 +87,18 @@ class BlockReader:
     Args:
         limit: most bytes that one batch may decompress to.
         with_records: decode the records too.
+        largest_count: records of one batch up to which they are decoded.
+        only_valid: refuse batches with a wrong CRC.
     """
 
-    def __init__(self, limit: int, *, with_records: bool) -> None:
+    def __init__(
+        self, limit: int, *, with_records: bool, largest_count: int = _LARGEST_COUNT, only_valid: bool = False
+    ) -> None:
         keep_freed_memory()
         self._limit = limit
         self._with_records = with_records
+        self._largest_count = largest_count
+        self._only_valid = only_valid
 
     def read(
         self,
@@ -139,9 +150,12 @@ class BlockReader:
     ) -> Iterator[BatchBlock]:
         file_position = entries.starts + position
         if not self._with_records:
-            yield BatchBlock(entries.numbers, entries.headers, file_position, is_valid, data, None)
+            body_start = entries.starts + HEADER_SIZE
+            yield BatchBlock(
+                entries.numbers, entries.headers, file_position, is_valid, data, None, body_start, entries.ends
+            )
             return
-        for begin, end, bodies in self._bodies(view, data, entries):
+        for begin, end, bodies in self._bodies(view, data, entries, is_valid):
             part = slice(begin, end)
             records = decode_records(bodies.arena, bodies.start, bodies.end, bodies.count)
             yield BatchBlock(
@@ -151,14 +165,18 @@ class BlockReader:
                 is_valid[part],
                 bodies.arena,
                 records,
+                bodies.start,
+                bodies.end,
             )
 
     def _bodies(
-        self, view: memoryview, data: NDArray[np.uint8], entries: _Entries
+        self, view: memoryview, data: NDArray[np.uint8], entries: _Entries, is_valid: NDArray[np.bool_]
     ) -> Iterator[tuple[int, int, _Bodies]]:
         """(first, last, bodies) of ranges of batches; uncompressed ones stay where they are."""
         count = native_column(entries.headers, "record_count")
-        count[count > _LARGEST_COUNT] = _REFUSED
+        count[count > self._largest_count] = _REFUSED
+        if self._only_valid:
+            count[~is_valid] = _REFUSED
         codec = native_column(entries.headers, "attributes") & CODEC_MASK
         body_starts = entries.starts + HEADER_SIZE
         if not codec.any():

@@ -32,9 +32,14 @@ class HeaderColumns:
     value_start: NDArray[np.int64]
     value_size: NDArray[np.int32]
 
-    def select(self, keep: NDArray[np.bool_]) -> HeaderColumns:
-        """The headers where ``keep`` is true."""
+    def select(self, keep: NDArray[np.bool_] | slice) -> HeaderColumns:
+        """The headers where ``keep`` is true, or in that slice."""
         return HeaderColumns(self.key_start[keep], self.key_size[keep], self.value_start[keep], self.value_size[keep])
+
+    @classmethod
+    def none(cls) -> HeaderColumns:
+        """Of records without headers."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int32))
 
 
 def read_record_headers(

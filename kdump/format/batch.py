@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kdump.wire.checksum import Buffer, crc32c
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -29,8 +31,11 @@ _FIELDS: Final = (
     ("record_count", "i", "i4"),
 )
 
+_CRC: Final = struct.Struct(">I")
 _STRUCT: Final = struct.Struct(">" + "".join(code for _, code, _ in _FIELDS))
 
+MAGIC: Final = 2
+"""The magic byte of this format."""
 LOG_OVERHEAD: Final = 12
 """Bytes of offset and length in front of every entry, of any magic."""
 HEADER_SIZE_UP_TO_MAGIC: Final = 17
@@ -123,6 +128,14 @@ def parse_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> B
     """Read the header at ``position``; ``struct.error`` when fewer than 61 bytes are left."""
     # What BatchHeader._make does, without its Python frame: this runs once a batch.
     return tuple.__new__(BatchHeader, _STRUCT.unpack_from(buffer, position))
+
+
+def write_batch(header: BatchHeader, body: Buffer) -> bytes:
+    """A whole batch: ``header`` with the length and the CRC that go with ``body``, the (compressed) records."""
+    packed = bytearray(_STRUCT.pack(*header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD + len(body), crc=0)))
+    crc = crc32c(body, crc32c(memoryview(packed)[CRC_START:]))
+    _CRC.pack_into(packed, MAGIC_OFFSET + 1, crc)
+    return b"".join((packed, body))
 
 
 def header_dtype() -> np.dtype[np.void]:

@@ -23,6 +23,7 @@ from kdump.wire.checksum import crc32
 NO_TIMESTAMP: Final = -1
 
 _HEAD: Final = struct.Struct(">qiIbB")
+_ENTRY: Final = struct.Struct(">qiI")
 _TIMESTAMP: Final = struct.Struct(">q")
 _SIZE: Final = struct.Struct(">i")
 _TIMESTAMP_POSITION: Final = 18
@@ -115,6 +116,20 @@ def parse_message(data: memoryview) -> Message:
     offset, length, crc, magic, attributes = _HEAD.unpack_from(data)
     timestamp = NO_TIMESTAMP if magic == 0 else _TIMESTAMP.unpack_from(data, _TIMESTAMP_POSITION)[0]
     return Message(offset, length, crc, magic, attributes, timestamp, data)
+
+
+def write_message(
+    magic: int, *, offset: int, attributes: int, timestamp: int, key: bytes | None, value: bytes | None
+) -> bytes:
+    """One whole entry with its CRC; magic 0 has no place for the timestamp (ms)."""
+    parts = [bytes((magic, attributes))]
+    if magic > 0:
+        parts.append(_TIMESTAMP.pack(timestamp))
+    for content in (key, value):
+        parts.append(_SIZE.pack(-1 if content is None else len(content)))
+        parts.append(content or b"")
+    covered = b"".join(parts)
+    return b"".join((_ENTRY.pack(offset, 4 + len(covered), crc32(covered)), covered))
 
 
 def read_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> list[LegacyRecord]:

@@ -54,10 +54,10 @@ def accepts_records(block: BatchBlock, records: RecordColumns, selection: Select
     mask = np.ones(records.batch.size, np.bool_)
     if not selection.offsets.is_open:
         offsets = record_offsets(block.headers, records)
-        mask &= _overlaps(selection.offsets, offsets, offsets)
+        mask &= within(selection.offsets, offsets)
     if not selection.times.is_open:
         timestamps = record_timestamps(block.headers, records)
-        mask &= _overlaps(selection.times, timestamps, timestamps)
+        mask &= within(selection.times, timestamps)
     if selection.key is not None:
         _search(mask, block.arena, records.key_start, records.key_size, selection.key)
     if selection.coordinated is not None:
@@ -67,6 +67,11 @@ def accepts_records(block: BatchBlock, records: RecordColumns, selection: Select
     for wanted in selection.headers:
         _search_headers(mask, block.arena, records, wanted)
     return mask
+
+
+def within(wanted: Range, values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of ``values`` are in a range; shape as ``values``."""
+    return _overlaps(wanted, values, values)
 
 
 def _overlaps(wanted: Range, lowest: NDArray[np.int64], highest: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -163,6 +163,19 @@ class Transactions:
             states[row] = STATES.index(outcome)
         return states
 
+    def ends(self, headers: NDArray[np.void]) -> NDArray[np.int64]:
+        """Offset of the marker that ends each batch's transaction, -1 for other batches and where none is known."""
+        import numpy as np
+
+        ends = np.full(headers.size, -1, np.int64)
+        is_data = headers["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL
+        for row in np.flatnonzero(is_data).tolist():
+            markers = self._markers.get(int(headers["producer_id"][row]), [])
+            following = bisect_right(markers, int(headers["base_offset"][row]), key=lambda marker: marker[0])
+            if following < len(markers):
+                ends[row] = markers[following][0]
+        return ends
+
     def _outcome(self, producer_id: int, offset: int) -> str:
         markers = self._markers.get(producer_id, [])
         following = bisect_right(markers, offset, key=lambda marker: marker[0])

@@ -62,6 +62,8 @@ class ViewOptions:
     path: DecodePath = DecodePath.AUTO
     resync: bool = False
     """Go on behind damage."""
+    only_valid: bool = False
+    """A batch or message whose CRC is wrong is damage like any other, not shown with its verdict."""
     seek: bool = True
     """Find ranges by the index files, as brokers do; False: scan the log."""
     extent: Extent | None = None
@@ -229,7 +231,9 @@ class LogView(Generic[RowT, RowsT]):
             self._observer,
             scalar=self._scalar,
             on_damage=self._mark_damaged,
-            reader=BlockReader(self._options.max_decompressed_size, with_records=with_records),
+            reader=BlockReader(
+                self._options.max_decompressed_size, with_records=with_records, only_valid=self._options.only_valid
+            ),
         )
 
     def _mark_damaged(self) -> None:
@@ -273,8 +277,7 @@ class LogView(Generic[RowT, RowsT]):
         if self._selects and not self._wants(header):
             return
         is_valid = end - start >= HEADER_SIZE and crc32c(data[start + CRC_START : end]) == header.crc
-        if not is_valid:
-            self.damaged = True
+        self._judge(is_valid)
         if not self._with_records:
             if self._shows_all:
                 # Most dumps are of this kind, and of many batches.
@@ -293,6 +296,12 @@ class LogView(Generic[RowT, RowsT]):
             ),
             rows,
         )
+
+    def _judge(self, is_valid: bool) -> None:
+        if not is_valid:
+            self.damaged = True
+            if self._options.only_valid:
+                raise DamageError(Codes.BATCH_CRC, "the CRC is wrong")
 
     def _admit(self, row: Callable[[], RowT], rows: list[RowT]) -> None:
         """Append a batch's row unless the budget leaves it out; printers count on being asked for shown rows only."""
@@ -313,8 +322,7 @@ class LogView(Generic[RowT, RowsT]):
         if self._selects and not options.with_records and not self._selection.accepts_entry(entry, previous):
             return
         is_valid = entry.is_valid
-        if not is_valid:
-            self.damaged = True
+        self._judge(is_valid)
         if not options.with_records:
             self._admit(partial(self._printer.entry, entry, position, is_valid), rows)
             return

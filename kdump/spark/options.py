@@ -15,6 +15,8 @@ from typing import Any, Final
 from kdump.engine.arrowread import Mode
 from kdump.engine.places import UNLIMITED, Budget
 from kdump.engine.splits import SPLIT_BYTES, Wanted
+from kdump.payloads.choice import DecoderChoice
+from kdump.payloads.registry import NONE, plain_decoder
 from kdump.scan.selection import Range
 
 LATEST: Final = -1
@@ -35,6 +37,9 @@ KNOWN: Final = (
     "mode",
     "minPartitions",
     "splitBytes",
+    "decode",
+    "keyDecoder",
+    "valueDecoder",
     "deep",
 )
 STREAM_ONLY: Final = ("maxBytesPerTrigger", "maxOffsetsPerTrigger")
@@ -55,6 +60,7 @@ class SourceOptions:
     mode: Mode = Mode.PERMISSIVE
     min_partitions: int = 1
     split_bytes: int = SPLIT_BYTES
+    decoding: DecoderChoice = field(default_factory=DecoderChoice)
     deep: bool = True
     """Of findings: decode every record."""
 
@@ -94,9 +100,13 @@ def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
     return StreamOptions(_source_options(options), starting, starts, Budget(max_bytes, max_offsets))
 
 
-def includes_headers(given: Mapping[str, str]) -> bool:
-    """The option that changes the schema, of readers and streams. ValueError as ``parse_options``."""
-    return _boolean(_named(given, KNOWN + STREAM_ONLY), "includeHeaders", default=True)
+def schema_options(given: Mapping[str, str]) -> tuple[bool, bool]:
+    """What changes the schema, of readers and streams: headers are included, contents are decoded.
+
+    ValueError as ``parse_options``.
+    """
+    options = _named(given, KNOWN + STREAM_ONLY)
+    return _boolean(options, "includeHeaders", default=True), _decoding(options).is_made
 
 
 def _named(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
@@ -123,8 +133,21 @@ def _source_options(options: Mapping[str, str]) -> SourceOptions:
         mode=_mode(options),
         min_partitions=max(1, _integer(options, "minPartitions") or 1),
         split_bytes=_size(options, "splitBytes", SPLIT_BYTES),
+        decoding=_decoding(options),
         deep=_boolean(options, "deep", default=True),
     )
+
+
+def _decoding(options: Mapping[str, str]) -> DecoderChoice:
+    decode = options.get("decode")
+    if decode is not None and decode.lower() != "auto":
+        raise ValueError(f"option decode: auto was expected, not '{decode}'")
+    for name in ("keyDecoder", "valueDecoder"):
+        try:
+            plain_decoder(options.get(name, NONE))
+        except KeyError:
+            raise ValueError(f"option {name}: there is no decoder '{options[name]}'") from None
+    return DecoderChoice(None, decode is not None, options.get("keyDecoder"), options.get("valueDecoder"))
 
 
 def _paths(options: Mapping[str, str]) -> tuple[str, ...]:

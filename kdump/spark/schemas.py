@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kdump.tables import Table
+from kdump.tables import RECORD, RECORD_DECODED, Table
 from kdump.writers.arrow import arrow_schema
 
 
@@ -22,3 +22,8 @@ def checked(schema: StructType, table: Table) -> pa.Schema:
             raise ValueError(f"column {each.name} is {expected}, not {each.dataType.simpleString()}")
     # PySpark's to_arrow_schema has no time zone in 4.1.
     return pa.schema([fields.field(each.name) for each in schema])
+
+
+def decoded(table: Table) -> Table:
+    """The table with the columns of decoded contents, where it has such."""
+    return RECORD_DECODED if table == RECORD else table

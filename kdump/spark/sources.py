@@ -16,8 +16,8 @@ from kdump.engine.arrowread import ArrowOptions, Mode, read_splits
 from kdump.engine.findingread import FindingTask, plan_findings, read_findings
 from kdump.engine.splits import LogFile, Split, find_logs, plan
 from kdump.spark.filters import Pushed, intersection
-from kdump.spark.options import SourceOptions, includes_headers, parse_options, parse_stream_options
-from kdump.spark.schemas import checked
+from kdump.spark.options import SourceOptions, parse_options, parse_stream_options, schema_options
+from kdump.spark.schemas import checked, decoded
 from kdump.spark.stream import stream_reader_class
 from kdump.tables import BATCH, FINDING, RECORD, Table
 from kdump.writers.arrow import arrow_schema
@@ -40,9 +40,9 @@ class LogReader(DataSourceReader):
     """Rows of logs as record batches of exactly the schema that was asked for."""
 
     def __init__(self, table: Table, options: SourceOptions, schema: StructType) -> None:
-        self._table = table
+        self._table = decoded(table) if options.decoding.is_made else table
         self._options = options
-        self._schema: pa.Schema = checked(schema, table)
+        self._schema: pa.Schema = checked(schema, self._table)
         self._pushed = Pushed()
 
     def partitions(self) -> list[InputPartition]:
@@ -73,6 +73,7 @@ class LogReader(DataSourceReader):
                 self._pushed.narrowed(options.wanted),
                 intersection(options.times, self._pushed.times),
                 options.mode,
+                decoding=options.decoding,
             ),
         )
 
@@ -101,8 +102,9 @@ class RecordSource(DataSource):
 
     def schema(self) -> StructType:
         """See DataSource."""
-        schema = from_arrow_schema(arrow_schema(self.table))
-        if includes_headers(self.options):
+        includes_headers, is_decoded = schema_options(self.options)
+        schema = from_arrow_schema(arrow_schema(decoded(self.table) if is_decoded else self.table))
+        if includes_headers:
             return schema
         return StructType([each for each in schema if each.name != "headers"])
 

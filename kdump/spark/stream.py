@@ -24,7 +24,7 @@ from kdump.engine.splits import Wanted, packed, task_sizes
 from kdump.engine.stretches import Stretch, stretches_between
 from kdump.scan.selection import Range
 from kdump.spark.options import EARLIEST, LATEST, StreamOptions
-from kdump.spark.schemas import checked
+from kdump.spark.schemas import checked, decoded
 from kdump.tables import Table
 
 _Seen: TypeAlias = tuple[tuple[int, ...], Status]
@@ -43,9 +43,9 @@ class LogStreamReader(DataSourceStreamReader):
     """Rows of logs as they grow, as record batches of exactly the schema that was asked for."""
 
     def __init__(self, table: Table, options: StreamOptions, schema: StructType) -> None:
-        self._table = table
+        self._table = decoded(table) if options.source.decoding.is_made else table
         self._options = options
-        self._schema: pa.Schema = checked(schema, table)
+        self._schema: pa.Schema = checked(schema, self._table)
         self._reported: set[str] = set()
         self._navigator = Navigator(self._on_loss)
         # Of each partition that was taken wholly: what was seen of its files then, and the place.
@@ -90,6 +90,7 @@ class LogStreamReader(DataSourceStreamReader):
                 Wanted(offsets=Range(stretch.first_offset, None)),
                 source.times,
                 source.mode,
+                decoding=source.decoding,
             )
             try:
                 yield from read_splits([stretch], options)

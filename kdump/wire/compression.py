@@ -1,11 +1,13 @@
-"""The codecs of Kafka's record payloads, with bounded output.
+"""The codecs of Kafka's record payloads: read with bounded output, and written as Kafka's writers do.
 
-Source: shared/spec/formats.md section 4. Each container is read as Kafka's own reader reads it: what that accepts is
-accepted, what it stops at is a DamageError. No decompressed payload grows over the caller's limit.
+Source: shared/spec/formats.md section 4; down-conversion.md for the bytes of the containers. Each container is read as
+Kafka's own reader reads it: what that accepts is accepted, what it stops at is a DamageError. No decompressed payload
+grows over the caller's limit.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Final
 
@@ -20,6 +22,8 @@ DEFAULT_LIMIT: Final = 1 << 30
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER_SIZE: Final = 16
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK_SIZE: Final = 32 << 10
 
 
 def decompress(codec: int, data: Buffer, *, magic: int, limit: int = DEFAULT_LIMIT) -> bytes | bytearray:
@@ -38,6 +42,33 @@ def decompress(codec: int, data: Buffer, *, magic: int, limit: int = DEFAULT_LIM
     if decode is None:
         raise DamageError(Codes.CODEC, f"unknown compression codec {codec}")
     return decode(data, magic, limit)
+
+
+def compress(codec: int, data: Buffer, *, magic: int, level: int | None = None) -> bytes:
+    """The records of one batch (or the message set of one legacy wrapper) in their container.
+
+    gzip gives Kafka's bytes; the blocks of the others depend on the library, their framing does not.
+
+    Args:
+        codec: codec id, 1-4.
+        data: the uncompressed bytes.
+        magic: of the batch; lz4 frames of magic 0 have the old header checksum.
+        level: within ``LEVELS``; None is Kafka's default. snappy has none.
+    """
+    match codec:
+        case 1:
+            return gzipmember.compress(data, level)
+        case 2:
+            return _snappy_stream(data)
+        case 3:
+            return lz4frame.compress(data, old_checksum=magic == 0, level=level)
+        case 4:
+            return zstdframe.compress(data, level)
+    raise ValueError(f"codec {codec}")
+
+
+LEVELS: Final = {GZIP: (1, 9), LZ4: (1, 17), ZSTD: (-131072, 22)}
+"""Lowest and highest level of the codecs that have any, as Kafka's ``compression.<codec>.level`` takes them."""
 
 
 def too_large(limit: int) -> DamageError:
@@ -77,6 +108,17 @@ def _snappy(data: Buffer, magic: int, limit: int) -> bytes:
         parts.append(part)
         room -= len(part)
         position += size
+    return b"".join(parts)
+
+
+def _snappy_stream(data: Buffer) -> bytes:
+    import snappy
+
+    view = memoryview(data)
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(view), _XERIAL_BLOCK_SIZE):
+        block = bytes(snappy.compress(bytes(view[start : start + _XERIAL_BLOCK_SIZE])))
+        parts += (len(block).to_bytes(4, "big"), block)
     return b"".join(parts)
 
 

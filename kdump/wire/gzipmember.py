@@ -1,4 +1,4 @@
-"""gzip as ``java.util.zip.GZIPInputStream`` reads it, members in a row included.
+"""gzip as ``java.util.zip.GZIPInputStream`` reads it, members in a row included, and as ``GZIPOutputStream`` writes it.
 
 Source: RFC 1952; the rule for what follows a member was measured on JDK 17. The zlib module does the inflating, but
 which bytes behind a member still count is the JDK's decision, and it depends on how far it has read ahead.
@@ -12,10 +12,12 @@ from collections.abc import Callable
 from typing import Final
 
 from kdump.codes import Codes, DamageError
+from kdump.wire.checksum import Buffer
 
 _MAGIC: Final = b"\x1f\x8b\x08"
 _FIXED_SIZE: Final = 10
 _HEADER_CRC, _EXTRA, _NAME, _COMMENT = 0x02, 0x04, 0x08, 0x10
+_WRITTEN_HEADER: Final = bytes.fromhex("1f8b08000000000000ff")
 _TRAILER: Final = struct.Struct("<II")
 _READ_SIZE: Final = 8192
 """What Kafka lets the JDK read ahead of the inflater."""
@@ -52,6 +54,13 @@ def decompress(data: memoryview, *, limit: int, too_large: Callable[[int], Damag
         start = following
         read = max(read, start)
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def compress(data: Buffer, level: int | None = None) -> bytes:
+    """One member with the JDK's header; ``level`` 1-9, None is zlib's default."""
+    stream = zlib.compressobj(zlib.Z_DEFAULT_COMPRESSION if level is None else level, zlib.DEFLATED, -zlib.MAX_WBITS)
+    trailer = _TRAILER.pack(zlib.crc32(data), len(data) & 0xFFFF_FFFF)
+    return b"".join((_WRITTEN_HEADER, stream.compress(data), stream.flush(), trailer))
 
 
 def _inflate(

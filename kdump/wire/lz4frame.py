@@ -1,4 +1,4 @@
-"""The subset of the LZ4 frame format that Kafka reads (Lz4BlockInputStream; KIP-57).
+"""The subset of the LZ4 frame format that Kafka reads and writes (Lz4BlockInputStream; KIP-57).
 
 Source: shared/spec/formats.md section 4. The lz4 package's own frame reader accepts linked blocks, dictionaries and
 frames in a row, and refuses the header checksum of magic 0, so only its block decoder is used.
@@ -10,9 +10,14 @@ from collections.abc import Callable
 from typing import Final
 
 from kdump.codes import Codes, DamageError
+from kdump.wire.checksum import Buffer
 
 _MAGIC: Final = b"\x04\x22\x4d\x18"
 _BLOCK_SIZES: Final = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
+_WRITTEN_HEADER: Final = _MAGIC + b"\x60\x40\x82"
+_WRITTEN_MAGIC0_HEADER: Final = _MAGIC + b"\x60\x40\x1a"
+_WRITTEN_BLOCK_SIZE: Final = 1 << 16
+_END_MARK: Final = bytes(4)
 _STORED: Final = 0x8000_0000
 _FLAG_INDEPENDENT: Final = 0x20
 _FLAG_BLOCK_CHECKSUM: Final = 0x10
@@ -67,6 +72,30 @@ def decompress(data: memoryview, *, check_header: bool, limit: int, too_large: C
             raise too_large(limit)
         room -= len(part)
         parts.append(part)
+
+
+def compress(data: Buffer, *, old_checksum: bool, level: int | None = None) -> bytes:
+    """A frame as Kafka writes it: independent blocks of 64 KiB, stored where compressing gains nothing, no checksums.
+
+    Args:
+        data: the content.
+        old_checksum: the header checksum of writers of magic 0, which took the frame's magic number in.
+        level: 1-17 for the high compression mode, None for the fast one.
+    """
+    import lz4.block
+
+    view = memoryview(data)
+    mode = {"mode": "fast"} if level is None else {"mode": "high_compression", "compression": level}
+    parts = [_WRITTEN_MAGIC0_HEADER if old_checksum else _WRITTEN_HEADER]
+    for start in range(0, len(view), _WRITTEN_BLOCK_SIZE):
+        plain = view[start : start + _WRITTEN_BLOCK_SIZE]
+        block: bytes = lz4.block.compress(plain, store_size=False, **mode)
+        if len(block) < len(plain):
+            parts += (len(block).to_bytes(4, "little"), block)
+        else:
+            parts += ((len(plain) | _STORED).to_bytes(4, "little"), bytes(plain))
+    parts.append(_END_MARK)
+    return b"".join(parts)
 
 
 def _header(data: memoryview, check_header: bool) -> tuple[int, int, int]:

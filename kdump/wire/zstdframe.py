@@ -7,10 +7,15 @@ cut, so that one exact call of the library per frame suffices.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
+from kdump.wire.checksum import Buffer
+
+if TYPE_CHECKING:
+    import zstandard
 
 _MAGIC: Final = 0xFD2FB528
 _SKIPPABLE: Final = 0x184D2A50
@@ -19,6 +24,7 @@ _SKIPPABLE_BYTES: Final = _SKIPPABLE.to_bytes(4, "little")
 _BLOCK_MAX: Final = 1 << 17
 _READ_SIZE: Final = 131_075
 """ZSTD_DStreamInSize: what zstd-jni reads at a time."""
+_DEFAULT_LEVEL: Final = 3
 _RAW, _RLE, _COMPRESSED, _RESERVED = range(4)
 
 
@@ -61,6 +67,24 @@ class _Frame(NamedTuple):
     end: int
     bound: int
     is_whole: bool
+
+
+def compress(data: Buffer, level: int | None = None) -> bytes:
+    """One frame without content size or checksum; ``level`` None is Kafka's default, 3."""
+    return _compressor(_DEFAULT_LEVEL if level is None else level).compress(data)
+
+
+def _compressor(level: int) -> zstandard.ZstdCompressor:
+    """One a thread and level: making one costs more than a small batch, and threads must not share it."""
+    import zstandard
+
+    key = threading.get_ident(), level
+    if key not in _COMPRESSORS:
+        _COMPRESSORS[key] = zstandard.ZstdCompressor(level, write_content_size=False)
+    return _COMPRESSORS[key]
+
+
+_COMPRESSORS: Final[dict[tuple[int, int], zstandard.ZstdCompressor]] = {}
 
 
 def _decode(data: memoryview, frame: _Frame, room: int) -> bytes:

@@ -5,33 +5,40 @@ its names and types (Spark's "Structured Streaming + Kafka Integration Guide"). 
 
 - ``timestamp`` is a timestamp in microseconds (UTC); null for magic 0, and where the milliseconds do not fit, which
   ``problem`` then says; ``timestampType`` is -1 for NoTimestampType, 0 for CreateTime, 1 for LogAppendTime;
-- keys, values and header values are binary, header keys text as Java decodes it, ``control`` is JSON text.
+- keys, values and header values are binary, header keys text as Java decodes it;
+- ``control``, ``decodedKey`` and ``decodedValue`` are JSON text.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kdump.fast.blocks import BatchBlock
 from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import record_offsets, record_timestamps
 from kdump.fast.sequences import record_sequences
+from kdump.fast.text import RaggedText
 from kdump.format.batch import CONTROL, TRANSACTIONAL, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka import rows
+from kdump.kafka.decodedcolumns import DecodedJson, contents_of, decoded_json
+from kdump.payloads.decoded import RecordDecoder
 from kdump.scan.printing import BlockPrinter, Run
 from kdump.scan.transactions import Transactions
-from kdump.tables import ColumnType, Table
+from kdump.tables import RECORD_DECODED, ColumnType, Table
 from kdump.wire.utf8 import decode_utf8
 from kdump.writers.batchvalues import BatchValue, BatchValues, Choices, Flags, Numbers, Same
+from kdump.writers.columnrows import undecoded_batches
 from kdump.writers.context import FileContext
 
 ArrowRows: TypeAlias = "pa.RecordBatch | list[rows.Row]"
@@ -47,6 +54,7 @@ _TYPES: Final = {
     ColumnType.BYTES_LIST: pa.list_(pa.field("element", pa.string())),
     ColumnType.HEADERS: HEADERS_TYPE,
     ColumnType.OBJECT: pa.string(),
+    ColumnType.VALUE: pa.string(),
 }
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 _TIMESTAMP_TYPES: Final = {rows.NO_TIMESTAMP_TYPE: -1, rows.CREATE_TIME: 0, rows.LOG_APPEND_TIME: 1}
@@ -73,10 +81,11 @@ class ArrowPrinter:
     """A printer of ``scan.view`` that makes rows of a schema.
 
     Args:
-        table: BATCH or RECORD.
+        table: BATCH, RECORD or RECORD_DECODED.
         schema: some columns of ``arrow_schema(table)``, in any order.
         context: where the rows come from.
         transactions: gives those of the log, when a row is in one; None: ``txnState`` is null.
+        decoder: of keys and values, for RECORD_DECODED; None: nothing is decoded.
         on_malformed: is told the file position of an entry whose rows are not sound (a wrong CRC, a control record that
             cannot be read) and what is wrong, before they are emitted; False leaves such rows out.
     """
@@ -88,15 +97,17 @@ class ArrowPrinter:
         context: FileContext,
         *,
         transactions: Callable[[], Transactions] | None = None,
+        decoder: RecordDecoder | None = None,
         on_malformed: Callable[[int, str], bool] = lambda position, what: True,
     ) -> None:
-        self._table = table
-        self._schema = schema
+        self.table = table
+        self.schema = schema
         self._with_records = table.type == "record"
         self._file = {"type": table.type, **context.columns()}
-        self._context = context
-        self._transactions = transactions if "txnState" in schema.names else None
-        self._on_malformed = on_malformed
+        self.context = context
+        self.transactions = transactions if "txnState" in schema.names else None
+        self.decoder = decoder
+        self.on_malformed = on_malformed
 
     def batch(self, header: BatchHeader, position: int, is_valid: bool) -> rows.Row:
         """See Printer."""
@@ -105,8 +116,8 @@ class ArrowPrinter:
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> rows.Row:
         """See Printer."""
         state = None
-        if self._transactions is not None and header.is_transactional and not header.is_control:
-            state = self._transactions().state(header)
+        if self.transactions is not None and header.is_transactional and not header.is_control:
+            state = self.transactions().state(header)
         return self._row(rows.record_row(header, position, is_valid, record, state))
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> rows.Row:
@@ -123,12 +134,15 @@ class ArrowPrinter:
 
     def columns(self) -> BlockPrinter[ArrowRows]:
         """See Printer."""
-        return _ArrowColumns(self._table, self._schema, self._context, self._transactions, self._on_malformed)
+        return _ArrowColumns(self)
 
     def _row(self, row: rows.Row) -> rows.Row:
         what = row.get("problem") or (None if row["isValid"] else rows.WRONG_CRC)
-        if what is not None and not self._on_malformed(row["position"], what):
+        if what is not None and not self.on_malformed(row["position"], what):
             return {}
+        # A worker's table is a copy: equal, not the same.
+        if self.table == RECORD_DECODED:
+            rows.add_decoded(row, self.decoder)
         return {**self._file, **row}
 
 
@@ -178,8 +192,9 @@ def _mapped(row: rows.Row) -> rows.Row:
             mapped["timestamp"] = milliseconds * 1000
     if "headers" in row:
         mapped["headers"] = [{"key": decode_utf8(key), "value": value} for key, value in row["headers"]]
-    if row.get("control") is not None:
-        mapped["control"] = json.dumps(row["control"], ensure_ascii=False, separators=(",", ":"))
+    for name in ("control", "decodedKey", "decodedValue"):
+        if row.get(name) is not None:
+            mapped[name] = json.dumps(row[name], ensure_ascii=False, separators=(",", ":"))
     return mapped
 
 
@@ -189,33 +204,24 @@ def _with_overflow(problem: str | None, milliseconds: int) -> str:
 
 
 class _ArrowColumns:
-    def __init__(
-        self,
-        table: Table,
-        schema: pa.Schema,
-        context: FileContext,
-        transactions: Callable[[], Transactions] | None,
-        on_malformed: Callable[[int, str], bool],
-    ) -> None:
-        self._table = table
-        self._schema = schema
-        self._context = context
-        self._transactions = transactions
-        self._on_malformed = on_malformed
+    def __init__(self, printer: ArrowPrinter) -> None:
+        self._printer = printer
 
     def batches(self, block: BatchBlock) -> ArrowRows:
         """See BlockPrinter."""
         block = self._sound(block)
         if not block.headers.size:
             return []
-        values = BatchValues(block, None, self._table.type, self._context)
+        values = BatchValues(block, None, self._printer.table.type, self._printer.context)
         every = np.arange(block.headers.size)
         return pa.RecordBatch.from_arrays(
-            [_of_batches(values.value(field.name), every, field) for field in self._schema], schema=self._schema
+            [_of_batches(values.value(field.name), every, field) for field in self._printer.schema],
+            schema=self._printer.schema,
         )
 
-    def leaves(self, block: BatchBlock) -> None:
+    def leaves(self, block: BatchBlock) -> NDArray[np.bool_] | None:
         """See BlockPrinter."""
+        return undecoded_batches(block, self._printer.decoder)
 
     def records(self, block: BatchBlock) -> Iterator[Run[ArrowRows]]:
         """See BlockPrinter."""
@@ -224,11 +230,15 @@ class _ArrowColumns:
             return
         is_control = block.headers["attributes"] & CONTROL != 0
         is_alone = ~records.accepted | is_control
+        undecoded = self.leaves(block)
+        if undecoded is not None:
+            is_alone |= undecoded
         keep = ~is_alone
         if not block.is_valid.all():
             keep &= self._kept(block, keep)
         shown = records if keep.all() else records.select(keep[records.batch], np.ones(keep.size, np.bool_))
-        made = _record_batch(block, shown, self._schema, self._values(block))
+        columns = _RecordArrays(block, shown, self._values(block), self._printer.decoder)
+        made = columns.batch(self._printer.schema)
         bounds = np.append(shown.first_row, shown.batch.size)
         cuts = np.flatnonzero(np.diff(is_alone, prepend=not is_alone[0], append=not is_alone[-1])).tolist()
         for first, last in pairwise(cuts):
@@ -239,9 +249,9 @@ class _ArrowColumns:
 
     def _values(self, block: BatchBlock) -> BatchValues:
         states = None
-        if self._transactions is not None and (block.headers["attributes"] & TRANSACTIONAL).any():
-            states = self._transactions().column(block.headers)
-        return BatchValues(block, states, self._table.type, self._context)
+        if self._printer.transactions is not None and (block.headers["attributes"] & TRANSACTIONAL).any():
+            states = self._printer.transactions().column(block.headers)
+        return BatchValues(block, states, self._printer.table.type, self._printer.context)
 
     def _sound(self, block: BatchBlock) -> BatchBlock:
         return block if block.is_valid.all() else block.select(self._kept(block, np.ones(block.headers.size, np.bool_)))
@@ -250,26 +260,27 @@ class _ArrowColumns:
         """The batches that are sound or to be shown all the same; shape (batches,)."""
         kept = block.is_valid | ~among
         for number in np.flatnonzero(~kept).tolist():
-            kept[number] = self._on_malformed(int(block.position[number]), rows.WRONG_CRC)
+            kept[number] = self._printer.on_malformed(int(block.position[number]), rows.WRONG_CRC)
         return kept
-
-
-def _record_batch(block: BatchBlock, records: RecordColumns, schema: pa.Schema, values: BatchValues) -> pa.RecordBatch:
-    """The records of a block, shape (rows,)."""
-    columns = _RecordArrays(block, records, values)
-    return pa.RecordBatch.from_arrays([columns.array(field) for field in schema], schema=schema)
 
 
 class _RecordArrays:
     """The columns of the records of a block as Arrow arrays, made when asked for."""
 
-    def __init__(self, block: BatchBlock, records: RecordColumns, values: BatchValues) -> None:
+    def __init__(
+        self, block: BatchBlock, records: RecordColumns, values: BatchValues, decoder: RecordDecoder | None
+    ) -> None:
+        self._decoder = decoder
         self._block = block
         self._records = records
         self._values = values
         self._arena = pa.py_buffer(block.arena)
         self._milliseconds = record_timestamps(block.headers, records)
         self._overflows = np.abs(self._milliseconds) > _MOST_MILLISECONDS
+
+    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
+        """All columns of a schema."""
+        return pa.RecordBatch.from_arrays([self.array(field) for field in schema], schema=schema)
 
     def array(self, field: pa.Field) -> pa.Array:
         """The column of a field."""
@@ -296,7 +307,17 @@ class _RecordArrays:
                 return pa.array(record_sequences(base_sequence, records.offset_delta).astype(np.int32))
             case "problem":
                 return self._problems(field)
+            case "decodedKey":
+                return pa.nulls(records.batch.size, field.type) if self._decoded is None else _json(self._decoded.key)
+            case "decodedValue":
+                return pa.nulls(records.batch.size, field.type) if self._decoded is None else _json(self._decoded.value)
         return _of_batches(self._values.value(field.name), records.batch, field)
+
+    @cached_property
+    def _decoded(self) -> DecodedJson | None:
+        if self._decoder is None:
+            return None
+        return decoded_json(self._decoder, contents_of(self._block.arena, self._records))
 
     def _timestamps(self) -> pa.Array:
         microseconds = np.where(self._overflows, 0, self._milliseconds) * 1000
@@ -357,6 +378,14 @@ def _binaries(arena: pa.Buffer, start: NDArray[np.int64], size: NDArray[np.int32
     chosen = np.arange(0, 2 * start.size, 2, dtype=np.int32)
     is_null = size < 0
     return pieces.take(pa.array(chosen, mask=is_null if is_null.any() else None))
+
+
+def _json(texts: RaggedText) -> pa.Array:
+    """JSON texts, null for the empty ones."""
+    made = pa.StringArray.from_buffers(
+        texts.bounds.size - 1, pa.py_buffer(texts.bounds.astype(np.int32)), pa.py_buffer(texts.data)
+    )
+    return pc.if_else(pc.equal(pc.binary_length(made), 0), pa.scalar(None, pa.string()), made)
 
 
 def _texts(data: pa.Array) -> pa.Array:

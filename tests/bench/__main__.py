@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import sys
 
+from tests.bench.conversions import conversion_lines
 from tests.bench.tables import decoder_lines, memory_lines, speed_lines, split_lines
 from tests.oracle.toolchain import ToolchainMissingError
 
 
 def main(rounds: int) -> None:
     """Print the tables as they grow."""
-    for lines in (speed_lines(rounds=rounds), decoder_lines(rounds), memory_lines(), split_lines()):
+    for lines in (
+        speed_lines(rounds=rounds),
+        decoder_lines(rounds),
+        memory_lines(),
+        split_lines(),
+        conversion_lines(rounds=rounds),
+    ):
         for line in lines:
             print(line, flush=True)
         print()

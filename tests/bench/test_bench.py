@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.bench.cases import BIG, CASES, COMMITS
+from tests.bench.conversions import COMPARISONS, conversion_lines
 from tests.bench.tables import decoder_lines, speed_lines, split_lines
 from tests.oracle.toolchain import ToolchainMissingError
 
@@ -29,3 +30,13 @@ def test_decoders() -> None:
     table = list(decoder_lines())
     print("", *table, sep="\n")
     assert len(table) == 1 + len(COMMITS)
+
+
+def test_conversions() -> None:
+    quick = tuple(comparison for comparison in COMPARISONS if comparison.segment is not BIG)
+    try:
+        table = list(conversion_lines(quick, rounds=1))
+    except ToolchainMissingError as error:
+        pytest.skip(str(error))
+    print("", *table, sep="\n")
+    assert len(table) == 1 + len(quick)

@@ -48,8 +48,9 @@ def mapped(row: Row) -> Row:
     if "key" in row:
         row["key"], row["value"] = _bytes(row["key"]), _bytes(row["value"])
         row["headers"] = [{"key": _java(_bytes(key)), "value": _bytes(value)} for key, value in row["headers"]]
-    if row.get("control") is not None:
-        row["control"] = json.dumps(row["control"], ensure_ascii=False, separators=(",", ":"))
+    for name in ("control", "decodedKey", "decodedValue"):
+        if row.get(name) is not None:
+            row[name] = json.dumps(row[name], ensure_ascii=False, separators=(",", ":"))
     return row
 
 

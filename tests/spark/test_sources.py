@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kdump.spark.sources import PUSHDOWN, register
-from kdump.tables import BATCH, RECORD
+from kdump.tables import BATCH, RECORD, RECORD_DECODED
 from tests.harness.arrowrows import Row, collected, dumped, mapped
 from tests.harness.captures import FIXTURES, Captures
 
@@ -150,6 +150,26 @@ def test_filters_are_pushed_and_change_nothing(spark: SparkSession) -> None:
         spark.conf.set(PUSHDOWN, "false")
         register(spark)
     assert sum(map(bool, expected)) > 6
+
+
+def test_decoded_contents(spark: SparkSession, captures: Captures) -> None:
+    """What ``dump --decode auto`` shows, as JSON text; other topics have nulls."""
+    paths = sorted(captures.root.glob("*/__consumer_offsets-*")) + sorted(captures.root.glob("*/__cluster_metadata-0"))
+    paths.append(SEGMENTS / "v2-txn-0")
+    expected = [mapped(row) for row in dumped("records", "--decode", "auto", *paths)]
+    reader = spark.read.format("kafka-segment").option("decode", "auto")
+    frame = reader.load(list(map(str, paths)))
+    assert set(frame.columns) == set(RECORD_DECODED.names)
+    rows = collected(frame)
+    assert rows == sorted(expected, key=lambda row: (row["file"], row["position"]))
+    assert sum(row["decodedKey"] is not None for row in rows) > 10
+    numbers = spark.read.format("kafka-segment").option("valueDecoder", "hex").load(str(SEGMENTS / "v2-txn-0"))
+    first = numbers.where("value is not null and not isControl").select("value", "decodedValue").first()
+    assert first is not None
+    assert first.decodedValue == f'"{bytes(first.value).hex()}"'
+    for wrong in ({"decode": "yes"}, {"keyDecoder": "avro"}):
+        with pytest.raises(Exception, match=f"option {next(iter(wrong))}"):
+            spark.read.format("kafka-segment").options(**wrong).load(str(SEGMENTS)).count()
 
 
 def test_modes(spark: SparkSession) -> None:

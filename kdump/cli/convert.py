@@ -1,0 +1,310 @@
+"""``kdump convert``: other message formats and codecs, parts of a log, files for other tools, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kdump.cli import engine_options, exit_status
+from kdump.cli.common import common_options
+from kdump.cli.console import Console
+from kdump.cli.params import OffsetRange, TimeRange
+from kdump.codes import INPUT_CODES, Finding, KdumpError
+from kdump.convert.conversion import Conversion
+from kdump.convert.segment import SegmentResult
+from kdump.engine.convert import (
+    DestinationError,
+    Job,
+    Outputs,
+    plan_conversion,
+    plan_export,
+    plan_import,
+    run_job,
+)
+from kdump.engine.export import export_text
+from kdump.format.batch import CODEC_NAMES, MAGIC
+from kdump.log.files import enter, handed_over
+from kdump.log.names import is_uri
+from kdump.log.source import reads_once
+from kdump.scan.run import Reporter
+from kdump.scan.selection import Range
+from kdump.wire.compression import DEFAULT_LIMIT, LEVELS, ZSTD
+from kdump.writers.conversions import converted_lines, converted_row, loss_lines, loss_rows
+from kdump.writers.findings import finding_json
+
+if TYPE_CHECKING:
+    from kdump.spark.sessions import Session
+
+_KEEP: Final = "keep"
+_STDOUT: Final = "-"
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  kdump convert X.log -o old/ --to-magic 1           as an old consumer would get it
+  kdump convert orders-0 -o archive --codec zstd     recompress a partition
+  kdump convert X.log -o part.log --offset 100:200   a slice as a segment
+  kdump convert X.log -o X.parquet --to parquet      for Spark, pandas, DuckDB
+  kdump convert rows.jsonl -o new/ --from jsonl      a segment out of JSON lines""",
+)
+@click.argument("source", metavar="SRC", required=False, type=click.Path())
+@click.option(
+    "-o",
+    "destination",
+    metavar="DST",
+    type=click.Path(),
+    help="The file to write, or the directory (for a directory always); with --to jsonl or csv - is standard output.",
+)
+@click.option("--to-magic", type=click.IntRange(0, MAGIC), metavar="0|1|2", help="Message format of the result.")
+@click.option(
+    "--codec",
+    type=click.Choice([_KEEP, *CODEC_NAMES]),
+    default=_KEEP,
+    help="Compression of the result. [default: keep, as it is]",
+)
+@click.option("--level", type=int, metavar="N", help="Level of --codec: gzip 1-9, lz4 1-17, zstd up to 22.")
+@click.option("--to", "form", type=click.Choice(["jsonl", "csv", "parquet"]), help="Write records for other tools.")
+@click.option("--from", "input_form", type=click.Choice(["jsonl"]), help="SRC is JSON lines of records.")
+@click.option("--offset", "offsets", type=OffsetRange(), metavar="A:B", help="Offsets A up to B, B left out.")
+@click.option(
+    "--time",
+    "times",
+    type=TimeRange(),
+    metavar="T1..T2",
+    help="Timestamps from T1 up to T2: ms, ISO 8601 (UTC), or -1h for an hour ago (s m h d w).",
+)
+@click.option(
+    "--isolation",
+    type=click.Choice(["read_uncommitted", "read_committed"]),
+    default="read_uncommitted",
+    help="read_committed: without aborted transactions, up to the first open one.",
+)
+@click.option("--renumber", type=click.IntRange(0), metavar="FROM", help="Number the records from FROM on.")
+@click.option("--split-bytes", type=click.IntRange(1), metavar="N", help="Begin a new segment before N bytes are over.")
+@click.option("--strict", is_flag=True, help="Write nothing when anything would be lost.")
+@click.option("--skip-damaged", is_flag=True, help="Leave out what is damaged, and say so.")
+@click.option("--output", type=click.Choice(["text", "jsonl"]), default="text", help="How to say what was done.")
+@click.option(
+    "--max-decompressed-size",
+    type=click.IntRange(1),
+    default=DEFAULT_LIMIT,
+    metavar="BYTES",
+    help="Take a batch that decompresses to more for damage.  [default: 1 GiB]",
+)
+@engine_options.engine_options
+@common_options
+def convert(source: str | None, destination: str | None, **given: Any) -> int:
+    """Write a segment, a partition or a log directory in another form; the source is never touched.
+
+    What the new form cannot hold is counted by kind. Files appear whole, all together, or not at all.
+    """
+    if source is None:
+        raise click.UsageError("no SRC given (kdump convert --help)")
+    source = enter(source)
+    _check_together(source, destination, given)
+    conversion = _conversion(given)
+    if given["form"] == "parquet" and not _has_pyarrow():
+        return exit_status.UNREADABLE
+    if destination == _STDOUT:
+        if given["engine"] == "spark" or given["master"]:
+            raise click.UsageError("-o - goes with --engine local only")
+        return _to_stdout(source, conversion, given)
+    assert destination is not None
+    console = Console(show_traceback=given["traceback"])
+    try:
+        jobs = _plan(source, destination, conversion, given)
+        spark = engine_options.session(
+            given,
+            (source,),
+            console.note,
+            cannot={"a stream": reads_once(source), "--from jsonl": given["input_form"]},
+        )
+        status = _run(source, jobs, console, given, spark)
+    except DestinationError as error:
+        raise click.UsageError(str(error)) from None
+    except KdumpError as error:
+        console.show_error(error)
+        status = exit_status.UNREADABLE if error.code in INPUT_CODES else exit_status.DAMAGE
+    console.close()
+    return status
+
+
+def _plan(source: str, destination: str, conversion: Conversion, given: Mapping[str, Any]) -> Sequence[Job]:
+    if given["form"] is not None:
+        return plan_export(source, destination, given["form"], conversion)
+    if given["input_form"] is not None:
+        return plan_import(source, destination, conversion)
+    return plan_conversion(source, destination, conversion)
+
+
+def _run(source: str, jobs: Sequence[Job], console: Console, given: Mapping[str, Any], spark: Session | None) -> int:
+    """All jobs, then their files together; nothing when one fails, or with ``--strict`` anything is lost."""
+    is_text = given["output"] == "text"
+    results: list[SegmentResult] = []
+    with Outputs(jobs) as outputs:
+        for result in _results(source, jobs, outputs, console.reporter(verbose=given["verbose"]), spark):
+            results.append(result)
+            if given["verbose"]:
+                console.note(f"{result.source}: read, {len(result.losses)} kinds of losses")
+            if result.error is not None:
+                return _refuse(result, console, is_text=is_text)
+            for text in loss_lines(result) if is_text else loss_rows(result):
+                console.out.write(text.encode("utf-8", "surrogateescape"))
+        if given["strict"] and any(result.losses for result in results):
+            console.note("nothing was written: something would be lost (--strict)")
+            return exit_status.DAMAGE
+        # What a reader that has gone away would have read is not what decides.
+        with suppress(BrokenPipeError):
+            console.out.flush()
+        outputs.publish()
+    for result in results:
+        _say_done(result, console, is_text=is_text)
+    return exit_status.DAMAGE if any(result.findings for result in results) else exit_status.CLEAN
+
+
+def _results(
+    source: str, jobs: Sequence[Job], outputs: Outputs, reporter: Reporter, spark: Session | None
+) -> Iterable[SegmentResult]:
+    """Of all jobs, in their order; here as they come, from Spark when all have come."""
+    if spark is None:
+        return (outputs.add(run_job(job, partial(reporter.progress, job.source))) for job in jobs)
+    from kdump.spark.convert import converted
+
+    return list(map(outputs.add, converted(spark, jobs, stores=[handed_over(source)])))
+
+
+def _say_done(result: SegmentResult, console: Console, *, is_text: bool) -> None:
+    for finding in result.findings:
+        _show_finding(finding, result, "left out", console, is_text=is_text)
+    for note in result.notes:
+        console.note(f"{result.source}: {note}")
+    for text in converted_lines(result) if is_text else (converted_row(result),):
+        console.out.write(text.encode("utf-8", "surrogateescape"))
+
+
+def _refuse(result: SegmentResult, console: Console, *, is_text: bool) -> int:
+    """Nothing is written: say why, and what helps."""
+    assert result.error is not None
+    for finding in result.findings:
+        _show_finding(finding, result, "damaged", console, is_text=is_text)
+    if not result.findings:
+        console.show_error(result.error)
+    else:
+        console.note(
+            f"{result.source}: nothing was written; kdump verify says what is damaged, kdump repair saves what is "
+            "sound, --skip-damaged leaves the damage out"
+        )
+    return exit_status.UNREADABLE if result.error.code in INPUT_CODES else exit_status.DAMAGE
+
+
+def _show_finding(finding: Finding, result: SegmentResult, what: str, console: Console, *, is_text: bool) -> None:
+    code = finding.code.value
+    console.note(f"{result.source}: {what}: {code.code} {code.name} {finding}")
+    if not is_text:
+        console.out.write(finding_json(replace(finding, path=result.source)).encode("utf-8", "surrogateescape"))
+
+
+def _to_stdout(source: str, conversion: Conversion, given: Mapping[str, Any]) -> int:
+    """Records as text on standard output, what is to be said on standard error."""
+    console = Console(show_traceback=given["traceback"])
+    damaged = unreadable = False
+    try:
+        jobs = plan_export(source, "", given["form"], conversion)
+    except KdumpError as error:
+        console.show_error(error)
+        jobs, unreadable = [], True
+    for job in jobs:
+        result = export_text(job, console.out.write)
+        console.out.flush()
+        for finding in result.findings:
+            _show_finding(finding, result, "left out" if given["skip_damaged"] else "damaged", console, is_text=True)
+            damaged = True
+        if result.error is not None and not result.findings:
+            console.show_error(result.error)
+            unreadable |= result.error.code in INPUT_CODES
+            damaged = True
+        for note in result.notes:
+            console.note(f"{result.source}: {note}")
+    console.close()
+    return exit_status.combined(damaged=damaged, unreadable=unreadable)
+
+
+def _conversion(given: Mapping[str, Any]) -> Conversion:
+    return Conversion(
+        to_magic=given["to_magic"],
+        codec=None if given["codec"] == _KEEP else CODEC_NAMES.index(given["codec"]),
+        level=given["level"],
+        offsets=given["offsets"] or Range(),
+        times=given["times"] or Range(),
+        read_committed=given["isolation"] == "read_committed",
+        renumber=given["renumber"],
+        split_bytes=given["split_bytes"],
+        skip_damaged=given["skip_damaged"],
+        limit=given["max_decompressed_size"],
+    )
+
+
+_OF_LOGS: Final = ("to_magic", "level", "renumber", "split_bytes", "input_form")
+_OF_BOTH: Final = ("offsets", "times", "skip_damaged")
+
+
+def _check_together(source: str, destination: str | None, given: Mapping[str, Any]) -> None:
+    """UsageError for options that exclude each other, and where nothing is asked for."""
+    form = given["form"]
+    has_codec, is_committed = given["codec"] != _KEEP, given["isolation"] == "read_committed"
+    if form is not None:
+        for name in _OF_LOGS:
+            if _is_given(given[name]):
+                raise click.UsageError(f"--to {form} does not go with --{_SPELLINGS.get(name, name.replace('_', '-'))}")
+        if has_codec:
+            raise click.UsageError(f"--to {form} does not go with --codec")
+    elif not (has_codec or is_committed or any(_is_given(given[name]) for name in (*_OF_LOGS, *_OF_BOTH))):
+        raise click.UsageError("nothing to do: --to-magic, --codec, --to or another option says what to convert to")
+    if destination is None:
+        raise click.UsageError("no DST given: -o FILE or -o DIRECTORY")
+    if is_uri(destination):
+        raise click.UsageError(f"{destination} is a URI: kdump writes to this machine only")
+    if destination == _STDOUT and form not in ("jsonl", "csv"):
+        raise click.UsageError("-o - (standard output) goes with --to jsonl and --to csv")
+    if is_committed and (given["input_form"] or reads_once(source)):
+        raise click.UsageError("--isolation read_committed reads its input twice, not a stream or JSON lines")
+    _check_codec(given, CODEC_NAMES.index(given["codec"]) if has_codec else None)
+
+
+def _check_codec(given: Mapping[str, Any], codec: int | None) -> None:
+    """UsageError for a codec that the format does not have, and a level that the codec does not have."""
+    if codec == ZSTD and given["to_magic"] not in (None, MAGIC):
+        raise click.UsageError(f"--codec zstd needs --to-magic 2: magic {given['to_magic']} has no zstd")
+    level = given["level"]
+    if level is None:
+        return
+    if codec not in LEVELS:
+        raise click.UsageError("--level goes with --codec gzip, lz4 or zstd")
+    lowest, highest = LEVELS[codec]
+    if not lowest <= level <= highest:
+        raise click.UsageError(f"--level {level}: {given['codec']} has levels {lowest} to {highest}")
+
+
+def _is_given(value: object) -> bool:
+    """Zero is a value."""
+    return value is not None and value is not False
+
+
+_SPELLINGS: Final = {"input_form": "from"}
+
+
+def _has_pyarrow() -> bool:
+    """Say which extra is missing where it is."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        click.echo("kdump: --to parquet needs pyarrow: pip install 'kdump[parquet]'", err=True)
+        return False
+    return True

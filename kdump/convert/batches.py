@@ -1,0 +1,115 @@
+"""Records as batches of magic 2.
+
+Source: shared/spec/formats.md section 3. What a batch keeps of the one it was is in its header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.fast.encoded import EncodedEntries
+from kdump.fast.recordtable import RecordGroups
+from kdump.fast.writerecords import write_records
+from kdump.format.batch import (
+    CODEC_MASK,
+    LOG_APPEND_TIME,
+    MAGIC,
+    NO_SEQUENCE,
+    BatchHeader,
+    increment_sequence,
+    write_batch,
+)
+from kdump.format.legacy import NO_TIMESTAMP
+from kdump.wire import compression
+from kdump.wire.checksum import Buffer
+
+NEW_BATCH: Final = BatchHeader(
+    base_offset=0,
+    batch_length=0,
+    partition_leader_epoch=-1,
+    magic=MAGIC,
+    crc=0,
+    attributes=0,
+    last_offset_delta=0,
+    base_timestamp=0,
+    max_timestamp=NO_TIMESTAMP,
+    producer_id=-1,
+    producer_epoch=-1,
+    base_sequence=NO_SEQUENCE,
+    record_count=0,
+)
+"""The header of a batch without producer and leader epoch."""
+
+
+def write_batches(
+    groups: RecordGroups, codec: NDArray[np.int64], level: int | None, headers: Sequence[BatchHeader] | None = None
+) -> EncodedEntries:
+    """A batch a group; each has a record or more.
+
+    Args:
+        groups: the records; offsets rise within a group.
+        codec: of each batch, shape (groups,).
+        level: of the codec; None: Kafka's default.
+        headers: of the batches that the records are from: the fields that the records do not determine. A sequence
+            moves on with the base offset. None: new batches.
+    """
+    table, first = groups.table, groups.bounds[:-1]
+    base_offset, last_offset = table.offset[first], table.offset[groups.bounds[1:] - 1]
+    if headers is None:
+        base_timestamp = table.timestamp[first]
+    else:
+        # Of the delete horizon, which stands there in some batches, too.
+        base_timestamp = np.array([header.base_timestamp for header in headers], np.int64)
+    latest = np.maximum.reduceat(table.timestamp, first) if first.size else first
+    max_timestamp = np.where(groups.is_log_append_time, groups.timestamp, latest)
+    data, bounds = write_records(
+        table,
+        table.offset - np.repeat(base_offset, groups.rows),
+        table.timestamp - np.repeat(base_timestamp, groups.rows),
+    )
+    attributes = codec | np.where(groups.is_log_append_time, LOG_APPEND_TIME, 0)
+    pieces = []
+    columns = (base_offset, last_offset, base_timestamp, max_timestamp, attributes, groups.rows)
+    for number, (values, (start, end)) in enumerate(
+        zip(
+            zip(*(column.tolist() for column in columns), strict=True),
+            pairwise(bounds[groups.bounds].tolist()),
+            strict=True,
+        )
+    ):
+        base, last, earliest, newest, attribute, count = values
+        header = NEW_BATCH if headers is None else headers[number]
+        pieces.append(
+            encode_batch(
+                header._replace(
+                    base_offset=base,
+                    attributes=header.attributes & ~(CODEC_MASK | LOG_APPEND_TIME) | attribute,
+                    last_offset_delta=last - base,
+                    base_timestamp=earliest,
+                    max_timestamp=newest,
+                    base_sequence=_moved(header, base),
+                    record_count=count,
+                ),
+                data[start:end].data,
+                level,
+            )
+        )
+    return EncodedEntries.join(MAGIC, pieces, base_offset, last_offset, max_timestamp)
+
+
+def encode_batch(header: BatchHeader, records: Buffer, level: int | None) -> bytes:
+    """A batch of these uncompressed records, with the codec that the header names."""
+    if header.codec != compression.NONE:
+        records = compression.compress(header.codec, records, magic=MAGIC, level=level)
+    return write_batch(header, records)
+
+
+def _moved(header: BatchHeader, base_offset: int) -> int:
+    if header.base_sequence == NO_SEQUENCE:
+        return NO_SEQUENCE
+    return increment_sequence(header.base_sequence, base_offset - header.base_offset)

@@ -1,0 +1,44 @@
+"""What a conversion is to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kdump.format.batch import MAGIC
+from kdump.scan.selection import Range
+from kdump.wire.compression import DEFAULT_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The same for all segments of a run. Times are ms since 1970, sizes bytes."""
+
+    to_magic: int | None = None
+    """None: every entry keeps its format."""
+    codec: int | None = None
+    """None: every entry keeps its codec."""
+    level: int | None = None
+    """Of the codec; None: Kafka's default."""
+    offsets: Range = field(default_factory=Range)
+    times: Range = field(default_factory=Range)
+    read_committed: bool = False
+    """Leave records of aborted transactions out."""
+    renumber: int | None = None
+    """Offset of the first record; the others follow without gaps."""
+    split_bytes: int | None = None
+    """Largest size of a segment; None: that of Kafka's file format."""
+    skip_damaged: bool = False
+    """Leave damaged entries out."""
+    limit: int = DEFAULT_LIMIT
+    """Most bytes one entry may decompress to."""
+
+    @property
+    def selects(self) -> bool:
+        """Records are chosen by ranges."""
+        return not (self.offsets.is_open and self.times.is_open)
+
+    @property
+    def keeps_markers(self) -> bool:
+        """Control records stay, and with them transactions."""
+        is_new = self.to_magic in (None, MAGIC)
+        return is_new and self.times.is_open and not self.read_committed and self.renumber is None

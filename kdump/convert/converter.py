@@ -1,0 +1,345 @@
+"""The entries of one log on their way into another form.
+
+Source: shared/design.md, "convert"; shared/spec/down-conversion.md for older formats. Up to magic 2 Kafka converts only
+while it appends, and numbers anew; here offsets, timestamps, their types and the bounds of wrappers are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from enum import IntEnum, auto
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.codes import Codes, DamageError
+from kdump.convert.batches import encode_batch, write_batches
+from kdump.convert.conversion import Conversion
+from kdump.convert.entries import Entries, EntryReader
+from kdump.convert.losses import Loss, Losses
+from kdump.convert.selected import Selected, select, selected_groups
+from kdump.fast.encoded import EncodedEntries
+from kdump.fast.headers import native_column
+from kdump.fast.recordtable import RecordGroups
+from kdump.format.batch import (
+    CODEC_MASK,
+    CONTROL,
+    HEADER_SIZE,
+    MAGIC,
+    NO_SEQUENCE,
+    TRANSACTIONAL,
+    BatchHeader,
+    parse_header,
+    write_batch,
+)
+from kdump.format.legacy import NO_TIMESTAMP
+from kdump.kafka.downconvert import convert_down
+from kdump.scan.masks import within
+from kdump.scan.outcomes import ABORTED, OPEN, STATES
+from kdump.scan.transactions import Transactions
+from kdump.wire import compression
+
+_RUN_BYTES: Final = 16 << 10
+"""Messages of their own that are put into one batch or wrapper: a producer's batch.size."""
+_RUN_OFFSETS: Final = 1 << 30
+
+
+class _Way(IntEnum):
+    """What becomes of an entry."""
+
+    DROP = auto()
+    COPY = auto()
+    RECODE = auto()
+    """The records stay as they are, header fields or the codec change."""
+    WRITE = auto()
+    """The records are written anew, in batches of magic 2."""
+    WRITE_OLD = auto()
+    """The same in messages of magic 0 or 1."""
+
+
+class Converter:
+    """Converts one log.
+
+    Args:
+        reader: gives its entries.
+        conversion: what is to be done; its ``renumber`` is the first offset of this log.
+        transactions: reads those that touch the log, when they matter; None where they cannot be followed (a stream).
+
+    At the end ``records`` is the number of records written, ``losses`` what could not be kept, and ``left_out`` the
+    number of records of aborted transactions that were not wanted.
+    """
+
+    def __init__(
+        self, reader: EntryReader, conversion: Conversion, transactions: Callable[[], Transactions] | None
+    ) -> None:
+        self._reader = reader
+        self._conversion = conversion
+        self._transactions = transactions
+        self._next_offset = conversion.renumber
+        self._to_magic = conversion.to_magic
+        self._threads = ThreadPoolExecutor(thread_name_prefix="codec")
+        self.records = 0
+        self.losses = Losses()
+        self.left_out = 0
+
+    def entries(self) -> Iterator[EncodedEntries]:
+        """The converted entries, in order.
+
+        Raises:
+            DamageError: NO_CODEC, the format asked for does not have the codec.
+            KdumpError: a stream cannot be read.
+        """
+        for entries in self._reader.entries():
+            found = self._batches(entries) if entries.is_v2 else self._messages(entries)
+            yield from (encoded for encoded in found if encoded.count)
+
+    def _messages(self, entries: Entries) -> Iterator[EncodedEntries]:
+        """Entries of magic 0 and 1."""
+        groups, selected = entries.groups, select(entries.groups, self._conversion)
+        self.records += int(selected.kept.sum())
+        codec = self._codecs(groups)
+        to_magic = groups.magic if self._to_magic is None else np.minimum(groups.magic, self._to_magic)
+        if self._to_magic == MAGIC:
+            way = np.full(groups.count, _Way.WRITE)
+        else:
+            is_changed = (to_magic < groups.magic) | (selected.kept < groups.rows) | self._is_recoded(groups, codec)
+            way = np.where(is_changed | (self._next_offset is not None), _Way.WRITE_OLD, _Way.COPY)
+        way[selected.kept == 0] = _Way.DROP
+        for first, last in _runs(way, to_magic):
+            if way[first] == _Way.DROP:
+                continue
+            if way[first] == _Way.COPY:
+                yield _copied(entries, first, last)
+                continue
+            part, part_codec = self._numbered(selected_groups(groups, selected, first, last)), codec[first:last]
+            if way[first] == _Way.WRITE or self._conversion.codec:
+                runs = _message_runs(part)
+                part, part_codec = part.regrouped(runs), part_codec[runs[:-1]]
+            if way[first] == _Way.WRITE:
+                yield write_batches(part, part_codec, self._conversion.level)
+                continue
+            if part_codec.max() == compression.ZSTD:
+                raise _no_zstd(f"the message at offset {part.table.offset[0]}", int(to_magic[first]))
+            if to_magic[first] == 0:
+                self._lose_timestamps(part)
+            yield from convert_down(part, int(to_magic[first]), part_codec, self._conversion.level)
+
+    def _batches(self, entries: Entries) -> Iterator[EncodedEntries]:
+        """Entries of magic 2."""
+        groups, selected = entries.groups, select(entries.groups, self._conversion)
+        is_dropped, is_unmarked = self._drop(entries, selected)
+        self.records += int(selected.kept[~is_dropped].sum())
+        if self._to_magic is not None and self._to_magic < MAGIC:
+            yield from self._older(entries, selected, is_dropped, self._to_magic)
+            return
+        codec = self._codecs(groups)
+        drops_producers = self._next_offset is not None
+        if drops_producers:
+            self._lose(Loss.PRODUCERS, _has_producer(groups) & ~is_dropped)
+        is_recoded = self._is_recoded(groups, codec)
+        way = np.where(is_unmarked | is_recoded, _Way.RECODE, _Way.COPY)
+        way[~selected.is_whole | drops_producers] = _Way.WRITE
+        way[is_dropped] = _Way.DROP
+        for first, last in _runs(way):
+            if way[first] == _Way.DROP:
+                continue
+            if way[first] == _Way.COPY:
+                yield _copied(entries, first, last)
+                continue
+            headers = _new_headers(entries, first, is_unmarked[first:last], codec[first:last], drops_producers)
+            if way[first] == _Way.RECODE:
+                yield self._recoded(entries, first, headers, is_recoded)
+            else:
+                part = self._numbered(selected_groups(groups, selected, first, last))
+                yield write_batches(part, codec[first:last], self._conversion.level, headers)
+
+    def _older(
+        self, entries: Entries, selected: Selected, is_dropped: NDArray[np.bool_], to_magic: int
+    ) -> Iterator[EncodedEntries]:
+        """Batches as messages of an older format."""
+        groups = entries.groups
+        codec = self._codecs(groups)
+        if (codec[~is_dropped] == compression.ZSTD).any():
+            first = int(np.flatnonzero(~is_dropped & (codec == compression.ZSTD))[0])
+            raise _no_zstd(f"the batch at offset {_base_offset(entries, first)}", to_magic)
+        is_dropped = is_dropped | (selected.kept == 0)
+        self._lose(Loss.ZSTD, (groups.codec == compression.ZSTD) & ~is_dropped)
+        self._lose(Loss.PRODUCERS, _has_producer(groups) & ~is_dropped)
+        for first, last in _runs(is_dropped):
+            if is_dropped[first]:
+                continue
+            part = self._numbered(selected_groups(groups, selected, first, last))
+            self._lose(Loss.HEADERS, part.table.header_count > 0)
+            if to_magic == 0:
+                self._lose_timestamps(part)
+            yield from convert_down(part, to_magic, codec[first:last], self._conversion.level)
+
+    def _drop(self, entries: Entries, selected: Selected) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which batches are left out, and which lose the marker that ends their transaction; shapes (batches,)."""
+        headers, conversion, kept = entries.groups.headers, self._conversion, selected.kept
+        assert headers is not None
+        attributes = native_column(headers, "attributes")
+        is_control = attributes & CONTROL != 0
+        is_dropped = (kept == 0) & ~(selected.is_whole & (self._next_offset is None))
+        if not conversion.keeps_markers:
+            self._lose(Loss.CONTROL_RECORDS, np.repeat(is_control, kept))
+            is_dropped |= is_control
+        is_unmarked = (attributes & TRANSACTIONAL != 0) & ~is_control & ~is_dropped
+        if conversion.keeps_markers and is_unmarked.any():
+            is_unmarked &= ~self._keeps_marker(headers)
+        if not is_unmarked.any():
+            return is_dropped, is_unmarked
+        if self._transactions is None:
+            self._lose(Loss.UNDECIDED, np.repeat(is_unmarked, kept))
+        else:
+            state = self._transactions().column(headers)
+            is_aborted = is_unmarked & (state == STATES.index(ABORTED))
+            if conversion.read_committed:
+                self.left_out += int(kept[is_aborted].sum())
+                is_dropped |= is_aborted
+                is_unmarked &= ~is_aborted
+            else:
+                self._lose(Loss.ABORTED, np.repeat(is_aborted, kept))
+            self._lose(Loss.OPEN, np.repeat(is_unmarked & (state == STATES.index(OPEN)), kept))
+        self._lose(Loss.TRANSACTIONS, is_unmarked)
+        return is_dropped, is_unmarked
+
+    def _keeps_marker(self, headers: NDArray[np.void]) -> NDArray[np.bool_]:
+        """Which batches have the end of their transaction among the offsets that are kept."""
+        offsets = self._conversion.offsets
+        if offsets.is_open:
+            return np.ones(headers.size, np.bool_)
+        if self._transactions is None:
+            return np.zeros(headers.size, np.bool_)
+        ends = self._transactions().ends(headers)
+        return (ends >= 0) & within(offsets, ends)
+
+    def _codecs(self, groups: RecordGroups) -> NDArray[np.int64]:
+        """The codec that each entry is to have."""
+        if self._conversion.codec is None:
+            return groups.codec
+        codec = np.full(groups.count, self._conversion.codec)
+        if groups.headers is None:
+            return codec
+        # Markers are not compressed, and batches without records have nothing to compress.
+        is_fixed = (groups.rows == 0) | (native_column(groups.headers, "attributes") & CONTROL != 0)
+        return np.where(is_fixed, groups.codec, codec)
+
+    def _is_recoded(self, groups: RecordGroups, codec: NDArray[np.int64]) -> NDArray[np.bool_]:
+        mask: NDArray[np.bool_] = codec != groups.codec
+        if self._conversion.level is not None:
+            mask |= (codec == self._conversion.codec) & (groups.rows > 0)
+        return mask
+
+    def _recoded(
+        self, entries: Entries, first: int, headers: list[BatchHeader], is_recoded: NDArray[np.bool_]
+    ) -> EncodedEntries:
+        """Batches with other headers; where they are recoded, their records in the codec of the header."""
+        view, bodies = entries.data, entries.bodies.data
+
+        def encode(number: int, header: BatchHeader) -> bytes:
+            if not is_recoded[number]:
+                start, end = entries.bounds[number : number + 2].tolist()
+                return write_batch(header, view[start + HEADER_SIZE : end])
+            records = bodies[int(entries.body_start[number]) : int(entries.body_end[number])]
+            return encode_batch(header, records, self._conversion.level)
+
+        # The codecs let go of the interpreter.
+        pieces = list(self._threads.map(encode, range(first, first + len(headers)), headers))
+        return EncodedEntries.join(MAGIC, pieces, *_extent(entries, first, first + len(headers)))
+
+    def _numbered(self, groups: RecordGroups) -> RecordGroups:
+        """With new offsets, where these are asked for."""
+        if self._next_offset is None:
+            return groups
+        first, self._next_offset = self._next_offset, self._next_offset + groups.table.rows
+        return groups.with_offsets(np.arange(first, self._next_offset))
+
+    def _lose(self, loss: Loss, lost: NDArray[np.bool_]) -> None:
+        count = int(np.count_nonzero(lost))
+        if count:
+            self.losses[loss] += count
+
+    def _lose_timestamps(self, groups: RecordGroups) -> None:
+        self._lose(Loss.TIMESTAMPS, groups.table.timestamp != NO_TIMESTAMP)
+
+
+def _runs(*columns: NDArray[np.generic]) -> Iterator[tuple[int, int]]:
+    """Ranges of entries that are equal in all columns."""
+    size = columns[0].size
+    is_cut = np.zeros(max(size - 1, 0), np.bool_)
+    for column in columns:
+        is_cut |= column[1:] != column[:-1]
+    return pairwise([0, *(np.flatnonzero(is_cut) + 1).tolist(), size]) if size else iter(())
+
+
+def _message_runs(groups: RecordGroups) -> NDArray[np.int64]:
+    """How messages that stand alone go together in batches or wrappers: the first of each run, and the end.
+
+    A wrapper is a run of its own. Messages of a run have one timestamp type, and one timestamp if it is the broker's.
+    """
+    is_alone = groups.codec == compression.NONE
+    offset = groups.table.offset[groups.bounds[:-1]]
+    sizes = groups.table.key_size.astype(np.int64) + groups.table.value_size
+    behind = np.append(0, np.cumsum(sizes))[groups.bounds[1:]]
+    is_cut = ~(is_alone[1:] & is_alone[:-1])
+    for column in (groups.is_log_append_time, groups.magic, behind // _RUN_BYTES, offset // _RUN_OFFSETS):
+        is_cut |= column[1:] != column[:-1]
+    is_cut |= groups.is_log_append_time[1:] & (groups.timestamp[1:] != groups.timestamp[:-1])
+    is_cut |= np.diff(offset) <= 0
+    return np.array([0, *(np.flatnonzero(is_cut) + 1), groups.count], np.int64)
+
+
+def _copied(entries: Entries, first: int, last: int) -> EncodedEntries:
+    """Entries as they are."""
+    bounds = entries.bounds[first : last + 1]
+    # The chunk's memory is used again.
+    data = bytes(entries.data[int(bounds[0]) : int(bounds[-1])])
+    return EncodedEntries(int(entries.groups.magic[first]), data, bounds - bounds[0], *_extent(entries, first, last))
+
+
+def _extent(entries: Entries, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """First and last offset and largest timestamp of whole entries."""
+    groups = entries.groups
+    timestamp = groups.timestamp[first:last]
+    if groups.headers is None:
+        offset, bounds = groups.table.offset, groups.bounds[first : last + 1]
+        return offset[bounds[:-1]], offset[bounds[1:] - 1], timestamp
+    headers = groups.headers[first:last]
+    base_offset = native_column(headers, "base_offset")
+    return base_offset, base_offset + native_column(headers, "last_offset_delta"), timestamp
+
+
+def _has_producer(groups: RecordGroups) -> NDArray[np.bool_]:
+    assert groups.headers is not None
+    return native_column(groups.headers, "producer_id") >= 0
+
+
+def _base_offset(entries: Entries, number: int) -> int:
+    return parse_header(entries.data, int(entries.bounds[number])).base_offset
+
+
+def _new_headers(
+    entries: Entries, first: int, is_unmarked: NDArray[np.bool_], codec: NDArray[np.int64], drops_producers: bool
+) -> list[BatchHeader]:
+    """The headers of batches from ``first`` on, with other codecs and without what they cannot keep."""
+    headers = []
+    for number, (loses_marker, kind) in enumerate(zip(is_unmarked.tolist(), codec.tolist(), strict=True), first):
+        header = parse_header(entries.data, int(entries.bounds[number]))
+        attributes = header.attributes & ~CODEC_MASK | kind
+        if loses_marker:
+            attributes &= ~TRANSACTIONAL
+        header = header._replace(attributes=attributes)
+        if drops_producers:
+            header = header._replace(producer_id=-1, producer_epoch=-1, base_sequence=NO_SEQUENCE)
+        headers.append(header)
+    return headers
+
+
+def _no_zstd(what: str, magic: int) -> DamageError:
+    return DamageError(
+        Codes.NO_CODEC, f"{what} would have to be compressed with zstd, which magic {magic} does not have (see --codec)"
+    )

@@ -1,0 +1,218 @@
+"""The entries of a log as groups of records, without what is damaged.
+
+What counts as damage is what ``kdump verify`` calls an error of the log itself and what keeps records from being read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.checks.columns import are_right
+from kdump.checks.contents import check_batch
+from kdump.checks.legacycontents import check_entry
+from kdump.checks.local import LocalChecks
+from kdump.checks.table import read_columns
+from kdump.codes import Codes, Finding, Severity
+from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
+from kdump.fast.legacymessages import read_messages
+from kdump.fast.recordtable import RecordGroups, RecordTable
+from kdump.format import legacy
+from kdump.format import record as v2
+from kdump.format.batch import HEADER_SIZE, MAGIC, MAGIC_OFFSET, MAX_INT32, header_dtype, parse_header
+from kdump.format.record import Record
+from kdump.log.gaps import Gap
+from kdump.log.resync import CheckedChunk, ResyncWalk
+from kdump.log.source import Source
+
+_CHUNK_SIZE: Final = 4 << 20
+_STAYS_AS_WRONG: Final = frozenset(
+    {
+        Codes.CONTROL_RECORD,
+        Codes.CONTROL_TYPE,
+        Codes.HEADER_ENCODING,
+        Codes.INNER_MAGIC,
+        Codes.MAX_TIMESTAMP,
+        Codes.PRODUCER_FIELDS,
+        Codes.UNUSED_ATTRIBUTES,
+    }
+)
+"""Findings of entries that Kafka reads all the same: a conversion changes nothing about them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Sound entries of one format side by side in a chunk.
+
+    ``data`` is valid until the next entries are asked for.
+    """
+
+    data: memoryview
+    bounds: NDArray[np.int64]
+    """Shape (entries + 1,): entry i is ``data[bounds[i]:bounds[i + 1]]``."""
+    groups: RecordGroups
+    """A group an entry."""
+    bodies: NDArray[np.uint8]
+    """The uncompressed records of batches."""
+    body_start: NDArray[np.int64]
+    """Shape (entries,), of batches: where the records of each lie in ``bodies``."""
+    body_end: NDArray[np.int64]
+
+    @property
+    def is_v2(self) -> bool:
+        """Batches of magic 2, with their headers."""
+        return self.groups.headers is not None
+
+
+class EntryReader:
+    """Reads one log; what is wrong with it is in ``findings`` (errors only) as far as it was read.
+
+    Args:
+        source: the log.
+        limit: most bytes that one entry may decompress to.
+    """
+
+    def __init__(self, source: Source, limit: int) -> None:
+        self._source = source
+        self._limit = limit
+        self._local = LocalChecks(source, deep=False, limit=limit)
+        self._reader = BlockReader(limit, with_records=True, largest_count=MAX_INT32, only_valid=True)
+        self.findings: list[Finding] = []
+        self.position = 0
+        """Bytes read so far."""
+
+    def entries(self) -> Iterator[Entries]:
+        """The sound entries in file order. KdumpError when a stream cannot be read."""
+        for item in ResyncWalk(self._source, chunk_size=_CHUNK_SIZE).items():
+            if isinstance(item, Gap):
+                self._note(self._local.check_gap(item))
+                self.position = item.end
+                continue
+            damaged = self._check(item)
+            for part in self._reader.read(item.data, [*item.starts, item.end], item.position):
+                if isinstance(part, Stretch):
+                    yield from self._stretch(item, part, damaged)
+                else:
+                    yield from self._batches(item, part, damaged)
+            self.position = item.position + item.end
+        self._note(self._local.finish())
+
+    def _note(self, findings: Iterator[Finding]) -> set[int]:
+        """Keep the damage among them; its positions."""
+        errors = [
+            finding
+            for finding in findings
+            if finding.severity is Severity.ERROR and finding.code not in _STAYS_AS_WRONG
+        ]
+        self.findings += errors
+        return {finding.position for finding in errors}
+
+    def _check(self, chunk: CheckedChunk) -> NDArray[np.bool_]:
+        """Which entries are damaged, as far as is seen without their records; shape (entries,)."""
+        rows = read_columns(chunk, is_behind_hole=False)
+        positions = self._note(self._local.check_columns(chunk, rows)) | self._note(
+            self._local.check_header_columns(rows)
+        )
+        damaged = np.isin(rows["position"], list(positions)) if positions else np.zeros(rows.size, np.bool_)
+        damaged[chunk.damaged] = True
+        return damaged
+
+    def _batches(self, chunk: CheckedChunk, block: BatchBlock, damaged: NDArray[np.bool_]) -> Iterator[Entries]:
+        assert block.records is not None
+        first = int(block.numbers[0])
+        bounds = np.array([*chunk.starts, chunk.end][first : first + block.numbers.size + 1], np.int64)
+        groups = RecordGroups.of_batches(block)
+        entries = Entries(chunk.data, bounds, groups, block.arena, block.body_start, block.body_end)
+        sound = are_right(block, block.records)
+        yield from self._sound(chunk, first, entries, sound, damaged[first : first + sound.size])
+
+    def _stretch(self, chunk: CheckedChunk, stretch: Stretch, damaged: NDArray[np.bool_]) -> Iterator[Entries]:
+        part = slice(stretch.first, stretch.last)
+        # Batches of unknown codecs or magics are errors of their headers.
+        bounds = np.array([*chunk.starts, chunk.end][stretch.first : stretch.last + 1], np.int64)
+        accepted, groups = read_messages(chunk.data, bounds[:-1], bounds[1:], self._limit)
+        yield from self._sound(chunk, stretch.first, _legacy(chunk.data, bounds, groups), accepted, damaged[part])
+
+    def _sound(
+        self,
+        chunk: CheckedChunk,
+        first: int,
+        entries: Entries,
+        accepted: NDArray[np.bool_],
+        damaged: NDArray[np.bool_],
+    ) -> Iterator[Entries]:
+        """Runs of entries that are not damaged; those that were not accepted are looked at one by one."""
+        kind = np.where(damaged, 2, np.where(accepted, 0, 1))
+        cuts = [0, *(np.flatnonzero(np.diff(kind)) + 1).tolist(), kind.size]
+        for begin, end in pairwise(cuts):
+            if kind[begin] == 0:
+                yield _between(entries, begin, end)
+            elif kind[begin] == 1:
+                for number in range(begin, end):
+                    start, stop = entries.bounds[number : number + 2].tolist()
+                    yield from self._alone(chunk.data[start:stop], chunk.position + start)
+
+    def _alone(self, data: memoryview, position: int) -> Iterator[Entries]:
+        if data[MAGIC_OFFSET] == MAGIC:
+            if not self._note(check_batch(data, position, self._limit)):
+                yield _read_batch(data, self._limit)
+        elif not self._note(iter(check_entry(data, position, self._limit).findings)):
+            yield _read_message(data, self._limit)
+
+
+def _between(entries: Entries, first: int, last: int) -> Entries:
+    if first == 0 and last == entries.groups.count:
+        return entries
+    return Entries(
+        entries.data,
+        entries.bounds[first : last + 1],
+        entries.groups.between(first, last),
+        entries.bodies,
+        entries.body_start[first:last],
+        entries.body_end[first:last],
+    )
+
+
+def _read_batch(data: memoryview, limit: int) -> Entries:
+    """A batch that only the scalar decoder reads (one with warnings, or with padded numbers)."""
+    header = parse_header(data)
+    records = list(v2.read_records(header, data, limit))
+    body = np.frombuffer(bytes(v2.batch_body(header, data, limit)), np.uint8)
+    groups = RecordGroups(
+        RecordTable.of(records),
+        np.array([0, len(records)]),
+        np.array([MAGIC]),
+        np.array([header.codec]),
+        np.array([header.is_log_append_time]),
+        np.array([header.max_timestamp]),
+        np.frombuffer(data[:HEADER_SIZE], header_dtype()),
+    )
+    return Entries(data, np.array([0, len(data)]), groups, body, np.array([0]), np.array([body.size]))
+
+
+def _read_message(data: memoryview, limit: int) -> Entries:
+    """The same for a message of magic 0 or 1."""
+    entry = legacy.parse_message(data)
+    records = [
+        Record(record.offset, record.timestamp, -1, record.message.key(), record.message.value(), ())
+        for record in legacy.read_records(entry, limit)
+    ]
+    groups = RecordGroups(
+        RecordTable.of(records),
+        np.array([0, len(records)]),
+        np.array([entry.magic]),
+        np.array([entry.codec]),
+        np.array([entry.is_log_append_time]),
+        np.array([entry.timestamp]),
+    )
+    return _legacy(data, np.array([0, len(data)]), groups)
+
+
+def _legacy(data: memoryview, bounds: NDArray[np.int64], groups: RecordGroups) -> Entries:
+    none = np.zeros(groups.count, np.int64)
+    return Entries(data, bounds, groups, np.empty(0, np.uint8), none, none)

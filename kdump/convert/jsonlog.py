@@ -1,0 +1,271 @@
+"""JSON lines of records as the log that they describe.
+
+Source: shared/design.md, "JSON lines". Lines are what ``dump --output jsonl`` writes, or shorter ones written by hand:
+every member may be missing. Records that a dump names as those of one batch are one batch again.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+from base64 import b64decode
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from kdump.codes import Codes, KdumpError
+from kdump.convert.batches import NEW_BATCH, write_batches
+from kdump.fast.recordtable import RecordGroups, RecordTable
+from kdump.format.batch import CODEC_NAMES, CONTROL, LOG_APPEND_TIME, MAGIC, MAX_INT32, TRANSACTIONAL, BatchHeader
+from kdump.format.legacy import NO_TIMESTAMP
+from kdump.format.record import Record
+from kdump.kafka import rows
+from kdump.kafka.downconvert import convert_down
+from kdump.log.source import Source
+from kdump.wire import compression
+from kdump.wire.checksum import Buffer
+
+_BLOCK: Final = 1 << 20
+"""Bytes read, and about as many encoded, at a time."""
+_BATCH_BYTES: Final = 16 << 10
+"""Of records that no batch is named for: a producer's batch.size."""
+_TIMESTAMP_TYPES: Final = (rows.CREATE_TIME, rows.LOG_APPEND_TIME, rows.NO_TIMESTAMP_TYPE)
+_INT64: Final = range(-(1 << 63), 1 << 63)
+
+
+class _Line(NamedTuple):
+    """A record and the batch it belongs to: what the lines of one batch have in common."""
+
+    record: Record
+    batch: tuple[object, ...]
+    header: BatchHeader
+    size: int
+    """Bytes of key and value."""
+
+
+class JsonLog(Source):
+    """A stream of log entries made of the JSON lines of another source.
+
+    Raises:
+        KdumpError: JSON_LINE with the number of the line; UNREADABLE.
+    """
+
+    def __init__(self, lines: Source) -> None:
+        super().__init__(lines.path, None)
+        self._lines = lines
+        self._pieces = self._encoded()
+        self._rest = memoryview(b"")
+        self._position = 0
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        """See Source; ``position`` must be where the last read ended."""
+        if position != self._position:
+            raise KdumpError(Codes.UNREADABLE, "JSON lines cannot be read twice", path=self.path, position=position)
+        filled = 0
+        while filled < len(view):
+            if not self._rest:
+                piece = next(self._pieces, None)
+                if piece is None:
+                    break
+                self._rest = memoryview(piece)
+            count = min(len(self._rest), len(view) - filled)
+            view[filled : filled + count] = self._rest[:count]
+            self._rest = self._rest[count:]
+            filled += count
+        self._position += filled
+        return filled
+
+    def close(self) -> None:
+        """See Source."""
+        self._lines.close()
+
+    def _encoded(self) -> Iterator[Buffer]:
+        """The log, some batches at a time."""
+        pending: list[list[_Line]] = []
+        size = 0
+        for batch in _batches(self._parsed()):
+            pending.append(batch)
+            size += sum(line.size for line in batch)
+            if size >= _BLOCK:
+                yield from _encode(pending)
+                pending, size = [], 0
+        yield from _encode(pending)
+
+    def _parsed(self) -> Iterator[_Line]:
+        offset = 0
+        for number, text in enumerate(self._read_lines(), 1):
+            if not text or text.isspace():
+                continue
+            try:
+                line = _parse(text, offset)
+            except ValueError as error:
+                raise KdumpError(Codes.JSON_LINE, f"line {number}: {error}", path=self.path) from None
+            if line is not None:
+                yield line
+                offset = line.record.offset + 1
+
+    def _read_lines(self) -> Iterator[bytes]:
+        position = 0
+        rest = b""
+        while block := self._lines.read(position, _BLOCK):
+            position += len(block)
+            *lines, rest = (rest + block).split(b"\n")
+            yield from lines
+        yield rest
+
+
+def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
+    """The lines of each batch; those of no named batch as many as fit one of a producer."""
+    for batch, group in groupby(lines, key=lambda line: line.batch):
+        is_named = batch[0] is not None
+        pending: list[_Line] = []
+        size = 0
+        for line in group:
+            starts_anew = pending and (
+                (not is_named and size + line.size > _BATCH_BYTES)
+                or not 0 < line.record.offset - pending[-1].record.offset <= MAX_INT32
+                or line.record.offset - pending[0].record.offset > MAX_INT32
+            )
+            if starts_anew:
+                yield pending
+                pending, size = [], 0
+            pending.append(line)
+            size += line.size
+        yield pending
+
+
+def _encode(batches: list[list[_Line]]) -> Iterator[Buffer]:
+    for magic, group in groupby(batches, key=lambda batch: batch[0].header.magic):
+        chosen = list(group)
+        headers = [batch[0].header for batch in chosen]
+        table = RecordTable.of([line.record for batch in chosen for line in batch])
+        codec = np.array([header.codec for header in headers])
+        groups = RecordGroups(
+            table,
+            np.append(0, np.cumsum([len(batch) for batch in chosen])),
+            np.full(len(chosen), magic),
+            codec,
+            np.array([header.is_log_append_time for header in headers]),
+            np.array([max(line.record.timestamp for line in batch) for batch in chosen]),
+        )
+        if magic == MAGIC:
+            headers = [
+                header._replace(base_offset=batch[0].record.offset, base_timestamp=batch[0].record.timestamp)
+                for header, batch in zip(headers, chosen, strict=True)
+            ]
+            yield write_batches(groups, codec, None, headers).data
+        else:
+            for encoded in convert_down(groups, magic, codec):
+                yield encoded.data
+
+
+def _parse(text: bytes, next_offset: int) -> _Line | None:
+    """A line; None for the finding of a dump. ValueError says what is wrong."""
+    try:
+        row = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"no JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise ValueError("not a JSON object")
+    kind = row.get("type", "record")
+    if kind == "finding":
+        return None
+    if kind != "record":
+        raise ValueError(f"a row of type {kind!r}, only records can be converted")
+    for name in ("key", "value"):
+        if name not in row and isinstance(row.get(f"{name}Size"), int) and row[f"{name}Size"] >= 0:
+            raise ValueError(f"the {name} is left out (dump --deep-iteration does that, --records does not)")
+    magic = _integer(row, "magic", MAGIC, range(MAGIC + 1))
+    codec = _choice(row, "compression", CODEC_NAMES[: compression.LZ4 + 1] if magic < MAGIC else CODEC_NAMES)
+    is_log_append_time = _choice(row, "timestampType", _TIMESTAMP_TYPES) == 1
+    attributes = codec
+    for is_set, flag in (
+        (is_log_append_time, LOG_APPEND_TIME),
+        (_flag(row, "isTransactional"), TRANSACTIONAL),
+        (_flag(row, "isControl"), CONTROL),
+    ):
+        attributes |= flag if is_set else 0
+    record = Record(
+        _integer(row, "offset", next_offset, range(1 << 63)),
+        _integer(row, "timestamp", NO_TIMESTAMP, _INT64),
+        _integer(row, "sequence", -1, range(-1, 1 << 31)),
+        _bytes(row.get("key"), "key"),
+        _bytes(row.get("value"), "value"),
+        tuple(_headers(row.get("headers"))),
+    )
+    if magic < MAGIC and record.headers:
+        raise ValueError(f"a record of magic {magic} has no headers")
+    header = NEW_BATCH._replace(
+        magic=magic,
+        attributes=attributes,
+        partition_leader_epoch=_integer(row, "partitionLeaderEpoch", -1, range(-1, 1 << 31)),
+        producer_id=_integer(row, "producerId", -1, range(-1, 1 << 63)),
+        producer_epoch=_integer(row, "producerEpoch", -1, range(-1, 1 << 15)),
+        base_sequence=record.sequence,
+    )
+    # A message of magic 0 or 1 that is not compressed is an entry of its own.
+    place = row.get("position") if magic == MAGIC or codec else record.offset
+    stamp = record.timestamp if is_log_append_time else None
+    batch: tuple[object, ...] = (place, row.get("batchBaseOffset"), stamp, header._replace(base_sequence=-1))
+    if place is None:
+        # Records of no named batch go together while their sequences do.
+        batch = (*batch, record.sequence - record.offset if record.sequence >= 0 else None)
+    return _Line(record, batch, header, len(record.key or b"") + len(record.value or b""))
+
+
+def _integer(row: dict[str, Any], name: str, default: int, values: range) -> int:
+    value = row.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or value not in values:
+        raise ValueError(f"{name} is {value!r}, not a number from {values.start} to {values.stop - 1}")
+    return value
+
+
+def _flag(row: dict[str, Any], name: str) -> bool:
+    value = row.get(name)
+    if value not in (None, True, False):
+        raise ValueError(f"{name} is {value!r}, not true or false")
+    return bool(value)
+
+
+def _choice(row: dict[str, Any], name: str, choices: tuple[str, ...]) -> int:
+    """The number of a choice, 0 where there is none."""
+    value = row.get(name)
+    if value is None:
+        return 0
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}, not one of {', '.join(choices)}")
+    return choices.index(value)
+
+
+def _bytes(value: object, what: str) -> bytes | None:
+    match value:
+        case None:
+            return None
+        case str():
+            try:
+                return value.encode()
+            except UnicodeEncodeError:
+                raise ValueError(f"the {what} has a lone surrogate, which is no text") from None
+        case {"base64": str(data), **rest} if not rest:
+            try:
+                return b64decode(data, validate=True)
+            except binascii.Error as error:
+                raise ValueError(f"the {what} is no base64: {error}") from None
+    raise ValueError(f'the {what} is neither text nor {{"base64": "..."}} nor null')
+
+
+def _headers(value: object) -> Iterator[tuple[bytes, bytes | None]]:
+    if value is None:
+        return
+    pairs: list[Any] = value if isinstance(value, list) else [None]
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ValueError("headers is no array of [key, value] pairs")
+        key = _bytes(pair[0], "header key")
+        if key is None:
+            raise ValueError("a header key is null")
+        yield key, _bytes(pair[1], "header value")

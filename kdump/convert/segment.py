@@ -1,0 +1,154 @@
+"""One segment, converted: a plain function, so that a task of any engine can call it.
+
+Nothing is put in place by it: what was written is staged, for the caller to publish or to discard.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from kdump.codes import Codes, DamageError, Finding, KdumpError
+from kdump.convert.conversion import Conversion
+from kdump.convert.converter import Converter
+from kdump.convert.entries import EntryReader
+from kdump.convert.losses import Losses
+from kdump.convert.output import OutputSegments, WrittenSegment
+from kdump.format.snapshot import ProducerEntry, parse_snapshot
+from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.source import STDIN, Source, open_source, read_whole
+from kdump.scan.selection import Range
+from kdump.scan.transactions import TransactionReader, Transactions
+from kdump.wire import compression
+from kdump.writers.files import Staged
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentJob:
+    """One segment and what is to become of it; all that a task needs to know.
+
+    ``base_offset`` is the offset that the log at ``target`` is named by, None: that of its first record. ``from_json``:
+    the source is JSON lines, not a log.
+    """
+
+    source: str
+    target: str
+    base_offset: int | None
+    conversion: Conversion
+    from_json: bool = False
+
+    def open(self) -> Source:
+        """The log. Raises as ``open_source``."""
+        if not self.from_json:
+            return open_source(self.source)
+        from kdump.convert.jsonlog import JsonLog
+
+        return JsonLog(open_source(self.source))
+
+
+@dataclass(slots=True)
+class SegmentResult:
+    """What came of a job. With ``error`` nothing is staged."""
+
+    source: str
+    error: KdumpError | None = None
+    findings: list[Finding] = field(default_factory=list)
+    """Damage: where there is an error the first, else what was left out."""
+    segments: list[WrittenSegment] = field(default_factory=list)
+    staged: list[Staged] = field(default_factory=list)
+    losses: Losses = field(default_factory=Losses)
+    records: int | None = 0
+    """Records written, None where they were not counted."""
+    left_out: int = 0
+    """Records of aborted transactions that were not wanted."""
+    notes: list[str] = field(default_factory=list)
+
+    def check(self, findings: list[Finding], conversion: Conversion) -> None:
+        """DamageError for damage that is not to be left out."""
+        if findings and not conversion.skip_damaged:
+            self.findings = findings[:1]
+            raise DamageError(findings[0].code, findings[0].message, position=findings[0].position)
+
+    def up_to_open(self, conversion: Conversion) -> Conversion:
+        """With ``read_committed`` up to the first open transaction, as a reader of committed ones gets it.
+
+        Raises:
+            KdumpError: the transactions cannot be followed.
+        """
+        found = TransactionReader().first_open(self.source) if conversion.read_committed else None
+        if found is None:
+            return conversion
+        offset, producer = found
+        self.notes.append(f"read_committed ends at offset {offset}: producer {producer} has a transaction open")
+        end = offset if conversion.offsets.end is None else min(conversion.offsets.end, offset)
+        return replace(conversion, offsets=Range(conversion.offsets.first, end))
+
+    @contextmanager
+    def noting_errors(self, target: str) -> Iterator[None]:
+        """Whatever goes wrong in here is the result; errors of the system are about ``target``."""
+        try:
+            yield
+        except KdumpError as error:
+            self.error = error.located(self.source)
+        except OSError as error:
+            path = os.fspath(error.filename or target)
+            self.error = KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path)
+
+
+Progress = Callable[[int, int | None], None]
+"""Takes the bytes of a segment that are done and its size (None: a stream)."""
+
+
+def convert_segment(job: SegmentJob, progress: Progress = lambda done, size: None) -> SegmentResult:
+    """Convert one segment; whatever goes wrong is in the result. The directory of the target exists."""
+    result = SegmentResult(job.source)
+    with result.noting_errors(job.target), job.open() as source:
+        conversion = result.up_to_open(job.conversion)
+        reader = EntryReader(source, conversion.limit)
+        converter = Converter(reader, conversion, _transactions(job, source))
+        producers = _producers(job) if conversion.keeps_markers else ()
+        with OutputSegments(job.target, job.base_offset, conversion.split_bytes, producers) as output:
+            for entries in converter.entries():
+                result.check(reader.findings, conversion)
+                output.write(entries)
+                progress(reader.position, source.size)
+            result.check(reader.findings, conversion)
+            output.finish()
+        result.segments, result.staged = output.segments, output.staged
+        result.findings, result.losses = reader.findings, converter.losses
+        result.records, result.left_out = converter.records, converter.left_out
+        if output.problem is not None:
+            result.notes.append(f"the transaction index ends where a broker's recovery would stop: {output.problem}")
+    return result
+
+
+def count_records(job: SegmentJob) -> int:
+    """How many records ``convert_segment`` would write: where the numbers of the next segment begin.
+
+    Raises:
+        KdumpError: the segment cannot be read.
+    """
+    # Nothing is compressed to be thrown away.
+    conversion = replace(job.conversion, to_magic=None, codec=compression.NONE, level=None)
+    with job.open() as source:
+        conversion = SegmentResult(job.source).up_to_open(conversion)
+        converter = Converter(EntryReader(source, conversion.limit), conversion, _transactions(job, source))
+        for _ in converter.entries():
+            pass
+    return converter.records
+
+
+def _transactions(job: SegmentJob, source: Source) -> Callable[[], Transactions] | None:
+    return None if source.size is None else partial(TransactionReader().of, job.source)
+
+
+def _producers(job: SegmentJob) -> list[ProducerEntry]:
+    """Those at the segment's start; none without a sound snapshot."""
+    if job.source == STDIN or parse_file_name(job.source) is None:
+        return []
+    with suppress(KdumpError):
+        return parse_snapshot(read_whole(sibling(job.source, Kind.SNAPSHOT)))
+    return []

@@ -1,0 +1,49 @@
+"""Which records of some entries lie in the ranges that are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.convert.conversion import Conversion
+from kdump.fast.headers import native_column
+from kdump.fast.recordtable import RecordGroups
+from kdump.scan.masks import within
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """``rows``: a mask of the shape (rows,), None for all. The others have the shape (groups,)."""
+
+    rows: NDArray[np.bool_] | None
+    kept: NDArray[np.int64]
+    """Records of each group that are selected."""
+    is_whole: NDArray[np.bool_]
+    """The group lies in the ranges with all it has, also with offsets that have no record any more."""
+
+
+def select(groups: RecordGroups, conversion: Conversion) -> Selected:
+    """Apply the ranges. As in ``dump``, magic 0 has no timestamps and is in no range of times."""
+    offsets, times, table = conversion.offsets, conversion.times, groups.table
+    if not conversion.selects:
+        return Selected(None, groups.rows, np.ones(groups.count, np.bool_))
+    rows = within(offsets, table.offset)
+    if not times.is_open:
+        rows &= within(times, table.timestamp) & np.repeat(groups.magic > 0, groups.rows)
+    kept = np.diff(np.append(0, np.cumsum(rows, dtype=np.int64))[groups.bounds])
+    is_whole = (kept == groups.rows) & ((kept > 0) | times.is_open)
+    if groups.headers is not None:
+        base_offset = native_column(groups.headers, "base_offset")
+        last_offset = base_offset + native_column(groups.headers, "last_offset_delta")
+        is_whole &= within(offsets, base_offset) & within(offsets, last_offset)
+    return Selected(rows, kept, is_whole)
+
+
+def selected_groups(groups: RecordGroups, selected: Selected, first: int, last: int) -> RecordGroups:
+    """The selected records of groups ``first`` to ``last`` (exclusive)."""
+    part = groups.between(first, last)
+    if selected.rows is None:
+        return part
+    return part.select_rows(selected.rows[int(groups.bounds[first]) : int(groups.bounds[last])])

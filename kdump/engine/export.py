@@ -1,0 +1,140 @@
+"""One segment as a file for other tools: JSON lines, CSV or Parquet. A plain function, as ``convert_segment`` is."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+from kdump.checks.holes import Behind, HoleChecks
+from kdump.codes import Finding, Severity
+from kdump.convert.conversion import Conversion
+from kdump.convert.losses import Loss
+from kdump.convert.output import WrittenSegment
+from kdump.convert.segment import Progress, SegmentResult
+from kdump.log.gaps import Gap
+from kdump.log.source import Source, open_source
+from kdump.scan.printing import Emit
+from kdump.scan.selection import Selection
+from kdump.scan.transactions import TransactionReader
+from kdump.scan.view import LogView, ViewOptions
+from kdump.tables import RECORD
+from kdump.writers.blocks import BlockWriter
+from kdump.writers.context import FileContext
+from kdump.writers.files import NewFile
+from kdump.writers.printers import RowLines, RowPrinter
+
+TextForm = Literal["jsonl", "csv"]
+Form = Literal["jsonl", "csv", "parquet"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportJob:
+    """One segment, the file to be made of it, and how. Of the conversion ranges, isolation and damage count."""
+
+    source: str
+    target: str
+    form: Form
+    conversion: Conversion
+
+
+def export_segment(job: ExportJob, progress: Progress = lambda done, size: None) -> SegmentResult:
+    """Export one segment; whatever goes wrong is in the result. The directory of the target exists."""
+    result = SegmentResult(job.source)
+    with result.noting_errors(job.target):
+        file = NewFile(job.target)
+        try:
+            if job.form == "parquet":
+                _to_parquet(job, file.temporary, result, progress)
+            else:
+                writer = BlockWriter(file.descriptor, at_once=False, escapes=False)
+                _to_text(job, job.form, writer.write, result, progress)
+                writer.flush()
+                result.records = None
+            size = os.fstat(file.descriptor).st_size
+            result.staged = [file.finish()]
+        except BaseException:
+            file.discard()
+            raise
+        result.segments = [WrittenSegment(job.target, None, size, None)]
+    return result
+
+
+def export_text(job: ExportJob, emit: Emit) -> SegmentResult:
+    """Export one segment as JSON lines or CSV to whoever takes the text; there is no target."""
+    result = SegmentResult(job.source)
+    if job.form == "parquet":
+        raise ValueError("Parquet is no text")
+    with result.noting_errors(job.target):
+        _to_text(job, job.form, emit, result, lambda done, size: None)
+    return result
+
+
+def _to_text(job: ExportJob, form: TextForm, emit: Emit, result: SegmentResult, progress: Progress) -> None:
+    lines = RowLines(form, None, FileContext.of(job.source))
+    emit(lines.title(RECORD).encode())
+    with open_source(job.source) as source:
+        transactions = None if source.size is None else TransactionReader().of(job.source)
+        view = LogView(
+            source,
+            RowPrinter(lines, RECORD, transactions),
+            emit,
+            _view_options(job, result),
+            on_finding=_Damage(job, source, result).see,
+        )
+        for _ in view.steps():
+            progress(view.bytes_read, source.size)
+
+
+def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Progress) -> None:
+    from kdump.writers.arrow import ArrowPrinter, ArrowRows, in_order
+    from kdump.writers.parquet import ROW_SCHEMA, ParquetRecords
+
+    parts: list[ArrowRows] = []
+    with open_source(job.source) as source, ParquetRecords(path) as records:
+        view = LogView(
+            source,
+            ArrowPrinter(RECORD, ROW_SCHEMA, FileContext.of(job.source)),
+            parts.append,
+            _view_options(job, result),
+            on_finding=_Damage(job, source, result).see,
+        )
+        for _ in view.steps():
+            for batch in in_order(parts, ROW_SCHEMA):
+                records.write(batch)
+            parts.clear()
+            progress(view.bytes_read, source.size)
+    result.records = records.written
+    if records.control:
+        result.losses[Loss.CONTROL_RECORDS] = records.control
+
+
+def _view_options(job: ExportJob, result: SegmentResult) -> ViewOptions:
+    conversion = result.up_to_open(job.conversion)
+    committed = TransactionReader().of(job.source) if conversion.read_committed else None
+    selection = Selection(offsets=conversion.offsets, times=conversion.times, committed=committed)
+    return ViewOptions(
+        with_records=True,
+        selection=selection,
+        max_decompressed_size=conversion.limit,
+        resync=True,
+        only_valid=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Damage:
+    """Takes what a view finds; what a gap at the end of the file is, its bytes tell."""
+
+    job: ExportJob
+    source: Source
+    result: SegmentResult
+
+    def see(self, finding: Finding) -> None:
+        """DamageError for damage that is not to be left out."""
+        found = [finding]
+        if finding.length is not None:
+            gap = Gap(finding.position, finding.length, finding.code, finding.first_offset, finding.last_offset)
+            found = list(HoleChecks(self.source, Behind()).see_gap(gap))
+        self.result.findings += (finding for finding in found if finding.severity is Severity.ERROR)
+        self.result.check(self.result.findings, self.job.conversion)

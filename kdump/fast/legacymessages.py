@@ -1,0 +1,250 @@
+"""Messages of magic 0 and 1, and the messages inside their wrappers, as columns. It only accepts.
+
+Source: shared/spec/formats.md section 2. An entry is accepted when its key and value fill it and it is plain, or when
+its wrapped messages fill its payload, are plain and have right CRCs; ``kdump.format.legacy`` reads any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.codes import DamageError
+from kdump.fast.ragged import windows
+from kdump.fast.recordheaders import HeaderColumns
+from kdump.fast.recordtable import RecordGroups, RecordTable
+from kdump.fast.writemessages import message_crcs
+from kdump.format.batch import CODEC_MASK, LOG_APPEND_TIME, LOG_OVERHEAD, MIN_ENTRY_LENGTH
+from kdump.format.legacy import NO_TIMESTAMP
+from kdump.wire import compression
+from kdump.wire.checksum import Buffer
+
+_HEAD: Final = np.dtype(
+    [("offset", ">i8"), ("length", ">i4"), ("crc", ">u4"), ("magic", "i1"), ("attributes", "u1"), ("timestamp", ">i8")]
+)
+"""The smallest entry; in magic 0 the timestamp's place holds other fields."""
+_KEY_POSITION: Final = np.array([18, 26])
+"""By magic."""
+_SMALLEST: Final = LOG_OVERHEAD + MIN_ENTRY_LENGTH
+_FEW_LANES: Final = 32
+"""Wrappers up to which each is walked alone: a numpy step would cost more than a loop over them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Messages:
+    """The fields of whole entries of magic 0 or 1; every array has the shape (messages,)."""
+
+    offset: NDArray[np.int64]
+    crc: NDArray[np.uint32]
+    magic: NDArray[np.int64]
+    attributes: NDArray[np.uint8]
+    timestamp: NDArray[np.int64]
+    """Its own, -1 for magic 0."""
+    key_start: NDArray[np.int64]
+    key_size: NDArray[np.int32]
+    value_start: NDArray[np.int64]
+    value_size: NDArray[np.int32]
+    fits: NDArray[np.bool_]
+    """The magic is 0 or 1, and key and value fill the message."""
+
+    @classmethod
+    def read(cls, arena: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64]) -> _Messages:
+        """Messages at ``arena[start:end]``, of 26 bytes or more each."""
+        heads = windows(arena, _HEAD.itemsize)[start].view(_HEAD)
+        fits = (heads["magic"] >= 0) & (heads["magic"] <= 1)
+        magic = np.where(fits, heads["magic"], 0).astype(np.int64)
+        # A size that would lie outside is read at the end instead; the message then does not fit.
+        last = end - 4
+        at = start + _KEY_POSITION[magic]
+        fits &= at <= last
+        key_size = _int32_at(arena, np.minimum(at, last))
+        key_start = at + 4
+        at = key_start + np.maximum(key_size, 0)
+        fits &= (key_size >= -1) & (at <= last)
+        value_size = _int32_at(arena, np.minimum(at, last))
+        value_start = at + 4
+        fits &= (value_size >= -1) & (value_start + np.maximum(value_size, 0) == end)
+        return cls(
+            heads["offset"].astype(np.int64),
+            heads["crc"].astype(np.uint32),
+            magic,
+            np.ascontiguousarray(heads["attributes"]),
+            np.where(magic == 0, NO_TIMESTAMP, heads["timestamp"]).astype(np.int64),
+            key_start,
+            key_size.astype(np.int32),
+            value_start,
+            value_size.astype(np.int32),
+            fits,
+        )
+
+    def take(self, index: NDArray[np.intp] | NDArray[np.bool_]) -> _Messages:
+        """Some messages, in the order of ``index``."""
+        return _Messages(*(getattr(self, name)[index] for name in self.__slots__))
+
+    def joined(self, others: _Messages) -> _Messages:
+        """These, and ``others`` behind them."""
+        return _Messages(*(np.concatenate((getattr(self, name), getattr(others, name))) for name in self.__slots__))
+
+
+def read_messages(
+    view: memoryview, starts: NDArray[np.int64], ends: NDArray[np.int64], limit: int
+) -> tuple[NDArray[np.bool_], RecordGroups]:
+    """The records of legacy entries whose framing and CRCs are right.
+
+    Args:
+        view: the chunk; the records of plain messages refer to it.
+        starts: where each entry begins in it, shape (entries,), one or more.
+        ends: where each one ends.
+        limit: most bytes that one wrapper may decompress to.
+
+    Returns:
+        Which entries were accepted, shape (entries,), and a group an entry; that of a refused one is empty.
+    """
+    arena = np.frombuffer(view, np.uint8)
+    entries = _Messages.read(arena, starts, ends)
+    codec = (entries.attributes & CODEC_MASK).astype(np.int64)
+    accepted = entries.fits & (codec <= compression.LZ4)
+    number = np.flatnonzero(accepted & (codec == 0))
+    messages, offset, timestamp = entries.take(number), entries.offset[number], entries.timestamp[number]
+    wrappers = np.flatnonzero(accepted & (codec > 0))
+    if wrappers.size:
+        contents = _contents(view, entries, codec, wrappers, limit)
+        ends_inside = np.cumsum(np.fromiter(map(len, contents), np.int64, len(contents))) + arena.size
+        arena = np.frombuffer(b"".join((view, *contents)), np.uint8)
+        inside = _Wrapped.read(arena, np.append(len(view), ends_inside)[:-1], ends_inside, entries.take(wrappers))
+        accepted[wrappers[~inside.accepted]] = False
+        number = np.concatenate((number, wrappers[inside.wrapper]))
+        order = np.argsort(number, kind="stable")
+        number = number[order]
+        messages = messages.joined(inside.messages).take(order)
+        offset = np.concatenate((offset, inside.offset))[order]
+        timestamp = np.concatenate((timestamp, inside.timestamp))[order]
+    table = RecordTable(
+        arena,
+        offset,
+        timestamp,
+        messages.key_start,
+        messages.key_size,
+        messages.value_start,
+        messages.value_size,
+        np.zeros(number.size, np.int32),
+        HeaderColumns.none(),
+    )
+    groups = RecordGroups(
+        table,
+        np.append(0, np.cumsum(np.bincount(number, minlength=codec.size))),
+        entries.magic,
+        codec,
+        (entries.magic == 1) & (entries.attributes & LOG_APPEND_TIME != 0),
+        entries.timestamp,
+    )
+    return accepted, groups
+
+
+def _contents(
+    view: memoryview, entries: _Messages, codec: NDArray[np.int64], wrappers: NDArray[np.intp], limit: int
+) -> list[Buffer]:
+    """What is inside each wrapper; nothing where it cannot be decompressed."""
+    contents: list[Buffer] = []
+    columns = (entries.value_start, entries.value_size, codec, entries.magic)
+    for start, size, kind, magic in zip(*(column[wrappers].tolist() for column in columns), strict=True):
+        try:
+            content: Buffer = compression.decompress(kind, view[start : start + size], magic=magic, limit=limit)
+        except (DamageError, ValueError):
+            content = b""
+        contents.append(content)
+    return contents
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrapped:
+    """The messages inside the accepted ones of some wrappers, in order."""
+
+    accepted: NDArray[np.bool_]
+    """Shape (wrappers,)."""
+    wrapper: NDArray[np.intp]
+    """Shape (messages,), as all below: the number of the message's wrapper."""
+    messages: _Messages
+    offset: NDArray[np.int64]
+    """Absolute."""
+    timestamp: NDArray[np.int64]
+    """As consumers see it."""
+
+    @classmethod
+    def read(
+        cls, arena: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], wrappers: _Messages
+    ) -> _Wrapped:
+        """The contents of wrapper w lie in ``arena[starts[w]:ends[w]]``."""
+        start, end, wrapper, accepted = _walk(arena, starts, ends)
+        messages = _Messages.read(arena, start, end)
+        # What verify finds nothing wrong with; the same magic, rising offsets up to the wrapper's own.
+        right = messages.fits & (messages.attributes & CODEC_MASK == 0) & (messages.magic == wrappers.magic[wrapper])
+        right &= message_crcs(arena, start, end) == messages.crc
+        is_first = np.diff(wrapper, prepend=-1) > 0
+        right &= is_first | (np.diff(messages.offset, prepend=0) > 0)
+        last = np.flatnonzero(np.diff(wrapper, append=accepted.size))
+        base = np.zeros(accepted.size, np.int64)
+        is_relative = (wrappers.magic == 1) & (wrappers.offset != 0)
+        last_offset = wrappers.offset.copy()
+        last_offset[wrapper[last]] = messages.offset[last]
+        base[is_relative] = (wrappers.offset - last_offset)[is_relative]
+        accepted &= (base >= 0) & ((wrappers.magic == 1) | (wrappers.offset == last_offset))
+        accepted[wrapper[~right]] = False
+        is_log_append_time = (wrappers.magic == 1) & (wrappers.attributes & LOG_APPEND_TIME != 0)
+        timestamp = np.where(is_log_append_time[wrapper], wrappers.timestamp[wrapper], messages.timestamp)
+        keep = accepted[wrapper]
+        offset = (base[wrapper] + messages.offset)[keep]
+        return cls(accepted, wrapper[keep], messages.take(keep), offset, timestamp[keep])
+
+
+def _walk(
+    arena: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.intp], NDArray[np.bool_]]:
+    """The messages that lie side by side in each of some ranges of the arena, range by range.
+
+    Returns where each begins and ends and the number of its range, and which ranges they fill. All ranges are walked
+    in lockstep while there are many; a range with damage is given up.
+    """
+    lanes = np.arange(starts.size)
+    found = [(starts[:0], ends[:0], lanes[:0])]
+    at = starts.copy()
+    filled = np.zeros(starts.size, np.bool_)
+    while lanes.size > _FEW_LANES:
+        is_open = at <= ends[lanes] - _SMALLEST
+        lanes, at = lanes[is_open], at[is_open]
+        if not lanes.size:
+            break
+        end = at + LOG_OVERHEAD + _int32_at(arena, at + 8)
+        is_whole = (end >= at + _SMALLEST) & (end <= ends[lanes])
+        lanes, at, end = lanes[is_whole], at[is_whole], end[is_whole]
+        found.append((at, end, lanes))
+        filled[lanes[end == ends[lanes]]] = True
+        at = end
+    for lane, start in zip(lanes.tolist(), at.tolist(), strict=True):
+        bounds = _walk_alone(arena[start : ends[lane]].tobytes())
+        filled[lane] |= bounds[-1] == ends[lane] - start > 0
+        places = np.array(bounds, np.int64) + start
+        found.append((places[:-1], places[1:], np.full(len(bounds) - 1, lane)))
+    start, end, lane_of = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.argsort(lane_of, kind="stable")
+    return start[order], end[order], lane_of[order], filled
+
+
+def _walk_alone(body: bytes) -> list[int]:
+    """The bounds of the messages in ``body``, as far as they go."""
+    bounds = [0]
+    position = 0
+    while len(body) - position >= _SMALLEST:
+        length = int.from_bytes(body[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
+        position += LOG_OVERHEAD + length
+        if length < MIN_ENTRY_LENGTH or position > len(body):
+            break
+        bounds.append(position)
+    return bounds
+
+
+def _int32_at(arena: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
+    return windows(arena, 4)[at].view(">i4").astype(np.int64)

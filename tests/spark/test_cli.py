@@ -1,0 +1,87 @@
+"""``--engine spark`` at the command line: output and status of ``--engine local``, the choice said on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kdump.cli.main import cli
+from tests.harness.captures import FIXTURES, Captures
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SEGMENTS = str(FIXTURES / "segments")
+ENGINE = b"kdump: engine: spark, local[*] (--engine spark)\n"
+
+Run = Callable[..., tuple[bytes, bytes, int]]
+
+
+@pytest.fixture
+def run(spark: SparkSession, capfdbinary: pytest.CaptureFixture[bytes]) -> Run:
+    """Runs a command in this process, whose session is taken: output, stderr without Spark's own lines, status."""
+
+    def run(*arguments: str) -> tuple[bytes, bytes, int]:
+        capfdbinary.readouterr()
+        status = cli.main(list(arguments), prog_name="kdump", standalone_mode=False)
+        out, errors = capfdbinary.readouterr()
+        # Errors of the paths come before those of the files in them where Spark does the work.
+        return (
+            out,
+            b"".join(sorted(line for line in errors.splitlines(True) if line.startswith(b"kdump:"))),
+            status or 0,
+        )
+
+    return run
+
+
+def with_engine(errors: bytes) -> bytes:
+    return b"".join(sorted([*errors.splitlines(True), ENGINE]))
+
+
+DUMPS = [
+    ("--output", "jsonl"),
+    ("--output", "jsonl", "--records"),
+    ("--output", "csv", "--records", "--resync"),
+    ("--output", "jsonl", "--deep-iteration", "--offset", "2:9", "--isolation", "read_committed"),
+    ("--output", "jsonl", "--records", "--key", "k", "--redact-key", "secret", "--fields", "offset,key"),
+    ("--format", r"%t %o %k\n"),
+]
+
+
+@pytest.mark.parametrize("options", DUMPS, ids=" ".join)
+def test_dump(run: Run, options: tuple[str, ...]) -> None:
+    paths = (SEGMENTS, "/no/such/place")
+    out, errors, status = run("dump", "--engine", "local", *options, *paths)
+    assert (run("dump", "--engine", "spark", *options, *paths)) == (out, with_engine(errors), status)
+    assert out
+    assert status == 3
+
+
+def test_relative_paths(run: Run, captures: Captures, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(captures.root)
+    for command in (("dump", "--output", "jsonl"), ("verify", "--output", "jsonl")):
+        out, errors, status = run(*command, "--engine", "local", "1.1.1", "damaged")
+        assert run(*command, "--engine", "spark", "1.1.1", "damaged") == (out, with_engine(errors), status)
+
+
+@pytest.mark.parametrize("options", [(), ("--quick",), ("--output", "junit"), ("--strict",)], ids=" ".join)
+def test_verify(run: Run, options: tuple[str, ...]) -> None:
+    out, errors, status = run("verify", "--engine", "local", *options, SEGMENTS)
+    spark_out, spark_errors, spark_status = run("verify", "--engine", "spark", *options, SEGMENTS)
+    assert sorted(spark_out.splitlines()) == sorted(out.splitlines())
+    assert (spark_errors, spark_status) == (with_engine(errors), status)
+
+
+def test_many_segments_choose_spark(run: Run, tmp_path: Path) -> None:
+    partition = tmp_path / "t-0"
+    partition.mkdir()
+    for offset in range(64):
+        (partition / f"{offset:020}.log").write_bytes(b"")
+    assert run("verify", "--quick", str(tmp_path))[1] == b""
+    (partition / f"{64:020}.log").write_bytes(b"")
+    assert run("verify", "--quick", str(tmp_path))[1] == b"kdump: engine: spark, local[*] (65 segments)\n"
+    assert run("verify", "--quick", "--engine", "local", str(tmp_path))[1] == b""

@@ -1,0 +1,72 @@
+"""``convert`` on Spark: the bytes that one process writes, and nothing left of a run that fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kdump.convert.conversion import Conversion
+from kdump.convert.segment import SegmentResult
+from kdump.engine.convert import Job, Outputs, plan_conversion, plan_export, run_job
+from kdump.wire.compression import GZIP
+from tests.harness.captures import FIXTURES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SEGMENTS = FIXTURES / "segments"
+
+
+def written(jobs: list[Job], spark: SparkSession | None) -> list[SegmentResult]:
+    with Outputs(jobs) as outputs:
+        if spark is None:
+            results = list(map(run_job, jobs))
+        else:
+            from kdump.spark.convert import converted
+
+            results = converted(spark, jobs, stores=[])
+        for result in map(outputs.add, results):
+            assert result.error is None, result.error
+        outputs.publish()
+    return results
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "settings", [{"to_magic": 1, "codec": GZIP}, {"codec": GZIP}, {"renumber": 5}, {"split_bytes": 3000}]
+)
+def test_same_bytes(spark: SparkSession, tmp_path: Path, settings: dict[str, int]) -> None:
+    source = str(SEGMENTS / "v2-txn-0")
+    runs = []
+    for name, session in (("here", None), ("spark", spark)):
+        jobs: list[Job] = [*plan_conversion(source, str(tmp_path / name), Conversion(**settings))]  # type: ignore[arg-type]
+        results = written(jobs, session)
+        runs.append(
+            [(result.source, result.losses, result.records, result.left_out, result.notes) for result in results]
+        )
+    assert runs[0] == runs[1]
+    assert files(tmp_path / "here") == files(tmp_path / "spark") != {}
+
+
+def test_exports(spark: SparkSession, tmp_path: Path) -> None:
+    source = str(SEGMENTS / "v2-txn-0")
+    for name, session in (("here", None), ("spark", spark)):
+        jobs: list[Job] = [*plan_export(source, str(tmp_path / name), "jsonl", Conversion())]
+        written(jobs, session)
+    assert files(tmp_path / "here") == files(tmp_path / "spark") != {}
+
+
+def test_errors_come_back(spark: SparkSession, tmp_path: Path) -> None:
+    from kdump.spark.convert import converted
+
+    jobs: list[Job] = [*plan_conversion(str(SEGMENTS / "damaged-crc-0"), str(tmp_path / "out"), Conversion(to_magic=1))]
+    with Outputs(jobs) as outputs:
+        (result,) = map(outputs.add, converted(spark, jobs, stores=[]))
+        assert result.error is not None
+        assert result.error.position == result.findings[0].position == 7628
+    assert not (tmp_path / "out").exists()

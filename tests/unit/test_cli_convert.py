@@ -1,0 +1,372 @@
+"""``kdump convert`` on the command line: what it writes, what it says, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from batches import NOW, ZSTD, plain_rows, v2_batch
+from cli_runs import CLEAN, DAMAGE, KDUMP, UNREADABLE, USAGE, kdump, on_a_terminal, shell
+from conversions import entries, records
+from fast_reference import Row
+
+from kdump.tables import CONVERTED, FINDING, LOSS
+
+NAME = f"{0:020}.log"
+ROWS = [Row(0, 0, b"k", b"v", [(b"h", b"x")]), Row(1, 1, None, b"w")]
+LOG = v2_batch(ROWS) + v2_batch([Row(0, 0, b"k", b"z")], base_offset=2)
+DAMAGED = LOG + v2_batch(ROWS, base_offset=3, crc=1)
+
+
+HOLD_LOCK = """
+import fcntl, sys
+lock = open(sys.argv[1], "w")
+fcntl.lockf(lock, fcntl.LOCK_EX)
+print(flush=True)
+input()
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A directory with a sound and a damaged segment, and a log directory of two partitions."""
+    (tmp_path / NAME).write_bytes(LOG)
+    (tmp_path / "damaged.log").write_bytes(DAMAGED)
+    for partition, names in {"t-0": [0, 50], "t-1": [7]}.items():
+        (tmp_path / "data" / partition).mkdir(parents=True)
+        for first in names:
+            log = v2_batch(plain_rows(3), base_offset=first)
+            (tmp_path / "data" / partition / f"{first:020}.log").write_bytes(log)
+    return tmp_path
+
+
+def convert(home: Path, *words: str, stdin: bytes = b"") -> tuple[int, str, str]:
+    run = kdump("convert", *words, cwd=home, stdin=stdin)
+    return run.returncode, run.stdout.decode(), run.stderr.decode()
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def trio(stem: str) -> list[str]:
+    return [f"{stem}.{suffix}" for suffix in ("index", "log", "timeindex")]
+
+
+def test_to_a_file(home: Path) -> None:
+    status, out, err = convert(home, NAME, "-o", "new/old.log", "--to-magic", "1")
+    assert (status, err) == (CLEAN, "")
+    assert out == f"{NAME}: 1 records lose their headers\n{NAME} -> new/old.log: 3 records, 107 bytes\n"
+    assert files(home / "new") == trio("old")
+    assert [record.value for record in records((home / "new" / "old.log").read_bytes())] == [b"v", b"w", b"z"]
+
+
+@pytest.mark.parametrize("target", ["new/", "there"])
+def test_to_a_directory(home: Path, target: str) -> None:
+    (home / "there").mkdir()
+    assert convert(home, NAME, "-o", target, "--to-magic", "0")[0] == CLEAN
+    assert files(home / target) == trio(NAME[:20])
+
+
+@pytest.mark.parametrize("source", ["data", "data/"])
+def test_a_log_directory(home: Path, source: str) -> None:
+    status, out, _ = convert(home, source, "-o", "new", "--codec", "zstd")
+    assert status == CLEAN
+    assert len(out.splitlines()) == 3
+    assert files(home / "new") == sorted(
+        name for stem in (f"t-0/{0:020}", f"t-0/{50:020}", f"t-1/{7:020}") for name in trio(stem)
+    )
+
+
+def test_a_partition(home: Path) -> None:
+    assert convert(home, "data/t-0", "-o", "new", "--to-magic", "1")[0] == CLEAN
+    assert files(home / "new") == sorted(trio(f"{0:020}") + trio(f"{50:020}"))
+
+
+def test_renumbering_goes_on_in_a_partition(home: Path) -> None:
+    assert convert(home, "data", "-o", "new", "--renumber", "100")[0] == CLEAN
+    assert [name for name in files(home / "new") if name.endswith(".log")] == [
+        f"t-0/{100:020}.log",
+        f"t-0/{103:020}.log",
+        f"t-1/{100:020}.log",
+    ]
+    log = (home / "new" / "t-0" / f"{103:020}.log").read_bytes()
+    assert [record.offset for record in records(log)] == [103, 104, 105]
+
+
+def test_a_stream(home: Path) -> None:
+    status, _, err = convert(home, "-", "-o", "new.log", "--to-magic", "1", stdin=LOG)
+    assert (status, err) == (CLEAN, "")
+    assert len(records((home / "new.log").read_bytes())) == 3
+    status, _, err = convert(home, "-", "-o", "new/", "--to-magic", "1", stdin=LOG)
+    assert status == USAGE
+    assert "a stream has no name" in err
+
+
+def test_json_lines_through_a_pipe(home: Path) -> None:
+    run = shell(f'$KDUMP convert --to jsonl {NAME} -o - | $KDUMP convert --from jsonl - -o "$PWD/again/"', home)
+    assert run.returncode == CLEAN, run.stderr
+    assert (home / "again" / NAME).read_bytes() == LOG.replace(
+        # A dump does not know the leader epoch of a batch by itself; here it is the same.
+        b"",
+        b"",
+    )
+
+
+def test_csv(home: Path) -> None:
+    status, out, err = convert(home, NAME, "-o", "-", "--to", "csv")
+    assert (status, err) == (CLEAN, "")
+    assert out.splitlines()[0].startswith("type,file,topic,partition,offset,")
+    assert len(out.splitlines()) == 4
+    assert convert(home, NAME, "-o", "new.csv", "--to", "csv")[0] == CLEAN
+    assert (home / "new.csv").read_text() == out
+
+
+def test_json_report(home: Path) -> None:
+    status, out, _ = convert(home, NAME, "-o", "new.log", "--to-magic", "1", "--output", "jsonl")
+    assert status == CLEAN
+    loss, done = map(json.loads, out.splitlines())
+    assert tuple(loss) == LOSS.names
+    assert tuple(done) == CONVERTED.names
+    assert (loss["kind"], loss["count"], loss["unit"]) == ("headers", 1, "records")
+    assert (done["file"], done["target"], done["files"], done["size"], done["records"]) == (NAME, "new.log", 1, 107, 3)
+
+
+def test_strict(home: Path) -> None:
+    before = files(home)
+    status, out, err = convert(home, NAME, "-o", "new/x.log", "--to-magic", "1", "--strict")
+    assert status == DAMAGE
+    assert out == f"{NAME}: 1 records lose their headers\n"
+    assert err == "kdump: nothing was written: something would be lost (--strict)\n"
+    assert files(home) == before
+    assert not (home / "new").exists()
+    assert convert(home, NAME, "-o", "new/x.log", "--to-magic", "2", "--codec", "zstd", "--strict")[0] == CLEAN
+
+
+def test_zstd(home: Path) -> None:
+    (home / "z.log").write_bytes(LOG + v2_batch(ROWS, base_offset=3, codec=ZSTD))
+    status, out, err = convert(home, "z.log", "-o", "new.log", "--to-magic", "1")
+    assert (status, out) == (DAMAGE, "")
+    assert "at offset 3 would have to be compressed with zstd" in err
+    assert not (home / "new.log").exists()
+    status, out, _ = convert(home, "z.log", "-o", "new.log", "--to-magic", "1", "--codec", "gzip")
+    assert status == CLEAN
+    assert "z.log: 1 batches are recompressed: the format has no zstd\n" in out
+
+
+def test_damage(home: Path) -> None:
+    status, out, err = convert(home, "damaged.log", "-o", "new.log", "--to-magic", "1")
+    assert (status, out) == (DAMAGE, "")
+    assert f"damaged.log: damaged: KD108 batch-crc at {len(LOG)} " in err
+    assert "kdump repair" in err
+    assert "--skip-damaged" in err
+    assert not (home / "new.log").exists()
+    status, out, err = convert(
+        home, "damaged.log", "-o", "new.log", "--to-magic", "1", "--skip-damaged", "--output", "jsonl"
+    )
+    assert status == DAMAGE
+    assert f"damaged.log: left out: KD108 batch-crc at {len(LOG)} " in err
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["type"] for row in rows] == ["loss", "finding", "converted"]
+    assert tuple(rows[1]) == FINDING.names
+    assert len(records((home / "new.log").read_bytes())) == 3
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+def test_damage_in_exports(home: Path, form: str) -> None:
+    pytest.importorskip("pyarrow")
+    status, _, err = convert(home, "damaged.log", "-o", "new", "--to", form)
+    assert status == DAMAGE
+    assert "KD108 batch-crc" in err
+    assert not (home / "new").exists()
+    status, _, err = convert(home, "damaged.log", "-o", "new", "--to", form, "--skip-damaged")
+    assert status == DAMAGE
+    assert "left out: KD108" in err
+    assert (home / "new").stat().st_size
+
+
+def test_one_damaged_segment_of_a_directory(home: Path) -> None:
+    (home / "data" / "t-1" / f"{7:020}.log").write_bytes(DAMAGED)
+    before = files(home)
+    assert convert(home, "data", "-o", "new", "--to-magic", "1")[0] == DAMAGE
+    assert files(home) == before
+    assert not (home / "new").exists()
+
+
+def test_what_was_there_is_replaced_as_a_whole(home: Path) -> None:
+    assert convert(home, NAME, "-o", "new/", "--to-magic", "1")[0] == CLEAN
+    (home / "new" / f"{0:020}.txnindex").write_bytes(b"of another log")
+    assert convert(home, NAME, "-o", "new/", "--to-magic", "0")[0] == CLEAN
+    assert files(home / "new") == trio(NAME[:20])
+    assert {entry[16] for entry in entries((home / "new" / NAME).read_bytes())} == {0}
+
+
+OVER_SOURCE = {
+    "itself": (NAME, NAME),
+    "its directory": (NAME, "."),
+    "a link": (NAME, "link.log"),
+    "another name": (NAME, "hard.log"),
+    "its index": (NAME, "indexed.log"),
+    "a directory": ("data", "data"),
+    "a directory by another way": ("data", "t/../data"),
+}
+
+
+@pytest.mark.parametrize(("source", "target"), OVER_SOURCE.values(), ids=OVER_SOURCE.keys())
+def test_never_over_the_source(home: Path, source: str, target: str) -> None:
+    (home / "t").mkdir()
+    (home / "link.log").symlink_to(NAME)
+    (home / "hard.log").hardlink_to(home / NAME)
+    (home / f"{0:020}.index").write_bytes(b"")
+    (home / "indexed.index").hardlink_to(home / f"{0:020}.index")
+    before = {name: (home / name).read_bytes() for name in files(home)}
+    status, _, err = convert(home, source, "-o", target, "--to-magic", "1")
+    assert status == USAGE
+    assert "the source" in err
+    assert {name: (home / name).read_bytes() for name in files(home)} == before
+
+
+def test_split_segments_do_not_replace_neighbours(home: Path) -> None:
+    source = home / "data" / "t-0" / f"{0:020}.log"
+    source.write_bytes(v2_batch(plain_rows(3)) + v2_batch(plain_rows(3), base_offset=50))
+    before = {name: (home / name).read_bytes() for name in files(home)}
+    status, _, err = convert(home, str(source), "-o", "data/t-0/new.log", "--split-bytes", "1")
+    assert status == UNREADABLE
+    assert "exists beside the source" in err
+    assert {name: (home / name).read_bytes() for name in files(home)} == before
+
+
+def test_a_running_broker(home: Path) -> None:
+    (home / "live" / "t-0").mkdir(parents=True)
+    with (home / "live" / ".lock").open("w") as lock:
+        holder = subprocess.Popen(
+            [sys.executable, "-c", HOLD_LOCK, lock.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with holder:
+            status, _, err = convert(home, NAME, "-o", "live/t-0/", "--to-magic", "1")
+            holder.communicate("\n")
+    assert status == UNREADABLE
+    assert "a broker runs on this log directory" in err
+    assert not files(home / "live" / "t-0")
+    assert convert(home, NAME, "-o", "live/t-0/", "--to-magic", "1")[0] == CLEAN
+
+
+USAGE_ERRORS = {
+    "nothing": ((), "no SRC given"),
+    "no target": ((NAME, "--to-magic", "1"), "no DST given"),
+    "nothing to do": ((NAME, "-o", "x.log"), "nothing to do"),
+    "magic": ((NAME, "-o", "x.log", "--to-magic", "3"), "--to-magic"),
+    "zstd in old": ((NAME, "-o", "x.log", "--to-magic", "1", "--codec", "zstd"), "needs --to-magic 2"),
+    "level alone": ((NAME, "-o", "x.log", "--level", "3"), "--level goes with --codec"),
+    "level of snappy": ((NAME, "-o", "x.log", "--codec", "snappy", "--level", "3"), "--level goes with --codec"),
+    "level too high": ((NAME, "-o", "x.log", "--codec", "gzip", "--level", "10"), "gzip has levels 1 to 9"),
+    "export and format": ((NAME, "-o", "x", "--to", "csv", "--to-magic", "1"), "--to csv does not go with --to-magic"),
+    "export and magic 0": ((NAME, "-o", "x", "--to", "csv", "--to-magic", "0"), "--to csv does not go with --to-magic"),
+    "export and import": ((NAME, "-o", "x", "--to", "csv", "--from", "jsonl"), "--to csv does not go with --from"),
+    "log to stdout": ((NAME, "-o", "-", "--to-magic", "1"), "-o - (standard output) goes with"),
+    "parquet to stdout": ((NAME, "-o", "-", "--to", "parquet"), "-o - (standard output) goes with"),
+    "committed stream": (("-", "-o", "x.log", "--isolation", "read_committed"), "reads its input twice"),
+    "directory to file": (("data", "-o", NAME, "--to-magic", "1"), "data is a directory"),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), USAGE_ERRORS.values(), ids=USAGE_ERRORS.keys())
+def test_usage(home: Path, words: tuple[str, ...], said: str) -> None:
+    before = files(home)
+    status, out, err = convert(home, *words)
+    assert (status, out) == (USAGE, "")
+    assert said in err
+    assert files(home) == before
+
+
+UNREADABLE_INPUT = {
+    "missing": "missing.log",
+    "no segment": "notes.txt",
+    "index": f"{0:020}.index",
+    "directory without segments": "empty",
+}
+
+
+@pytest.mark.parametrize("source", UNREADABLE_INPUT.values(), ids=UNREADABLE_INPUT.keys())
+@pytest.mark.parametrize("words", [("--to-magic", "1"), ("--to", "jsonl")])
+def test_unreadable(home: Path, source: str, words: tuple[str, ...]) -> None:
+    (home / "notes.txt").write_text("no log")
+    (home / f"{0:020}.index").write_bytes(b"")
+    (home / "empty").mkdir()
+    status, _, err = convert(home, source, "-o", "new/", *words)
+    assert status == UNREADABLE
+    assert source in err
+    assert not (home / "new").exists()
+    if words[0] == "--to":
+        assert convert(home, source, "-o", "-", *words)[0] == UNREADABLE
+
+
+def test_unwritable(home: Path) -> None:
+    status, _, err = convert(home, NAME, "-o", f"{NAME}/x.log", "--to-magic", "1")
+    assert status == UNREADABLE
+    assert "Not a directory" in err
+    status, _, err = convert(home, NAME, "-o", "/dev/full/x.log", "--to-magic", "1")
+    assert status == UNREADABLE
+
+
+def test_without_pyarrow(home: Path) -> None:
+    (home / "pyarrow.py").write_text("raise ImportError")
+    run = subprocess.run(
+        [*KDUMP, "convert", NAME, "-o", "x.parquet", "--to", "parquet"],
+        cwd=home, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(home)},
+    )  # fmt: skip
+    assert (run.returncode, run.stdout) == (UNREADABLE, "")
+    assert run.stderr == "kdump: --to parquet needs pyarrow: pip install 'kdump[parquet]'\n"
+
+
+def test_control_characters_do_not_reach_a_terminal(home: Path) -> None:
+    (home / "\x1b[31m.log").write_bytes(DAMAGED)
+    shown = on_a_terminal("convert", "\x1b[31m.log", "-o", "new/", "--to-magic", "1", "--skip-damaged", cwd=home)
+    assert b"left out" in shown
+    assert b"\x1b[31m" not in shown
+
+
+def test_times(home: Path) -> None:
+    status, _, _ = convert(home, NAME, "-o", "x.log", "--time", f"{NOW + 1}..")
+    assert status == CLEAN
+    assert [record.offset for record in records((home / "x.log").read_bytes())] == [1]
+
+
+def test_interrupted(home: Path) -> None:
+    """Nothing is left of what was written."""
+    code = (
+        "import sys, kdump.convert.output as o\n"
+        "def stop(self, entries): raise KeyboardInterrupt\n"
+        "o._Segment.write = stop\n"
+        f"sys.argv = ['kdump', 'convert', {NAME!r}, '-o', 'new/', '--to-magic', '1']\n"
+        "from kdump.cli.main import main; main()"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=home, capture_output=True, check=False)
+    assert run.returncode == 130
+    assert not (home / "new").exists()
+
+
+def test_options_of_spark(home: Path) -> None:
+    for words in (["-", "-o", "x.log"], [NAME, "-o", "-"]):
+        form = ["--to", "csv"] if words[-1] == "-" else ["--to-magic", "1"]
+        status, _, err = convert(home, *words, *form, "--engine", "spark")
+        assert status == USAGE
+        assert "--engine local only" in err
+    assert convert(home, NAME, "-o", "s3://bucket/x.log", "--to-magic", "1")[0] == USAGE
+
+
+def test_a_reader_that_leaves_early(home: Path) -> None:
+    run = shell(f'$KDUMP convert {NAME} -o "$PWD/new/" --to-magic 1 --output jsonl | true', home)
+    assert run.returncode == CLEAN
+    assert files(home / "new") == trio(NAME[:20])
+
+
+def test_verbose(home: Path) -> None:
+    status, _, err = convert(home, NAME, "-o", "x.log", "--to-magic", "1", "-v")
+    assert (status, err) == (CLEAN, f"kdump: {NAME}: read, 1 kinds of losses\n")

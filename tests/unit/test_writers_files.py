@@ -1,0 +1,72 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kdump.writers.files import NewFile, discard, make_directories, publish, remove_empty
+
+
+def test_nothing_is_in_place_before_it_is_published(tmp_path: Path) -> None:
+    target = tmp_path / "x"
+    target.write_bytes(b"before")
+    file = NewFile(str(target))
+    file.write(b"af")
+    file.write(memoryview(bytearray(b"ter")))
+    staged = file.finish()
+    assert file.size == 5
+    assert target.read_bytes() == b"before"
+    assert Path(staged.temporary).parent == tmp_path
+    assert Path(staged.temporary).name.startswith(".")
+    publish([staged])
+    assert target.read_bytes() == b"after"
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_permissions_are_the_user_s(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        publish([NewFile(str(tmp_path / "x")).finish()])
+    finally:
+        os.umask(before)
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o640
+
+
+def test_discarding(tmp_path: Path) -> None:
+    file = NewFile(str(tmp_path / "x"))
+    file.write(b"data")
+    file.discard()
+    assert not os.listdir(tmp_path)
+    staged = NewFile(str(tmp_path / "x")).finish()
+    discard([staged])
+    discard([staged])
+    assert not os.listdir(tmp_path)
+
+
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as missing:
+        NewFile(str(tmp_path / "no" / "x"))
+    assert str(tmp_path / "no") in str(missing.value.filename)
+    file = NewFile(str(tmp_path / "x"))
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, file.descriptor)
+    os.close(full)
+    with pytest.raises(OSError, match="No space left") as failed:
+        file.write(b"data")
+    assert failed.value.filename == str(tmp_path / "x")
+    file.discard()
+
+
+def test_directories(tmp_path: Path) -> None:
+    inner = tmp_path / "a" / "b" / "c"
+    made = make_directories(str(inner))
+    assert made == [str(inner), str(inner.parent), str(inner.parent.parent)]
+    assert make_directories(str(inner)) == []
+    (tmp_path / "a" / "kept").write_bytes(b"")
+    remove_empty(made)
+    assert os.listdir(tmp_path / "a") == ["kept"]
+    with pytest.raises(OSError, match="Not a directory"):
+        make_directories(str(tmp_path / "a" / "kept" / "x"))
