@@ -161,15 +161,15 @@ class PlainContents:
         """See ContentsDecoder; what does not decode is shown as it is without a decoder."""
         decoded = self._decoder.decode(key, value)
         return Contents(
-            _plain_text(decoded.key, as_stored=self._decoder.key_name == NONE),
-            _plain_text(decoded.value, as_stored=self._decoder.value_name == NONE),
+            None if key is None else _plain_text(decoded.key, as_stored=self._decoder.key_name == NONE),
+            None if value is None else _plain_text(decoded.value, as_stored=self._decoder.value_name == NONE),
             decoded.findings,
         )
 
 
-def _plain_text(value: Any, *, as_stored: bool) -> str | None:
+def _plain_text(value: Any, *, as_stored: bool) -> str:
     match value:
-        case None | str():
+        case str():
             return value
         case bytes():
             return value.decode("utf-8", "surrogateescape") if as_stored else decode_utf8(value)
