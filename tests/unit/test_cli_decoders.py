@@ -230,3 +230,24 @@ def test_damage_and_decoders(logs: Path) -> None:
     status, out, _ = dump("--offsets-decoder", str(path), cwd=logs)
     assert status == DAMAGE
     assert any(line.endswith("isvalid: false") for line in out)
+
+
+def test_behind_a_record_without_key(tmp_path: Path) -> None:
+    """The Java tool stops there; with --resync the record is shown as it is, and what follows in its batch too."""
+    rows = [commit("g"), Row(0, 0, None, b"raw"), commit("g"), commit("h")]
+    write_log(tmp_path, "__consumer_offsets-0", rows, per_batch=len(rows))
+    status, out, errors = dump("--offsets-decoder", "--skip-record-metadata", "__consumer_offsets-0", cwd=tmp_path)
+    assert status == DAMAGE
+    assert len(out) == 4
+    assert "message had a missing key" in errors[0]
+    for word in ("--offsets-decoder", "--decode=auto"):
+        words = (word, "--resync", "--skip-record-metadata")
+        status, out, errors = dump(*words, "__consumer_offsets-0", cwd=tmp_path)
+        assert status == CLEAN
+        assert out[4] == "| payload: raw"
+        assert out[5].startswith(DECODED)
+        assert '"group":"h"' in out[6]
+        assert errors == [
+            "kdump: __consumer_offsets-0/00000000000000000000.log: "
+            "offset 1: KD209 the key is null, it says what the record is"
+        ]
