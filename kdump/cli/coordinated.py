@@ -38,6 +38,7 @@ class PartitionFinder:
         self._wanted = wanted
         self._partitions = partitions
         self._found: set[int] = set()
+        self._found_elsewhere: list[str] = []
         self._least = 1
 
     def wants(self, target: Target, named: Iterable[str]) -> bool:
@@ -57,6 +58,8 @@ class PartitionFinder:
             self._least = max(self._least, partition + 1)
             if has_records:
                 self._found.add(partition)
+        elif has_records:
+            self._found_elsewhere.append(target.path)
 
     def notes(self) -> Iterator[str]:
         """Which partition it is, for standard error."""
@@ -68,7 +71,9 @@ class PartitionFinder:
             likely = max(DEFAULT_PARTITIONS, self._least)
             home = f"{wanted.topic}-{wanted.partition(likely)}"
             yield f"{what} belongs to {home} if the topic has {likely} partitions (--partitions says how many)"
-        if not self._found:
+        for path in self._found_elsewhere:
+            yield f"{what} is in {path}, whose directory is no partition of {wanted.topic}"
+        if not self._found and not self._found_elsewhere:
             yield f"{what}: no records found"
         for partition in sorted(self._found):
             count = wanted.likely_partitions(partition, self._least)

@@ -162,6 +162,20 @@ def test_a_group_of_a_log_directory(logs: Path) -> None:
     assert [json.loads(line)["decodedKey"]["data"]["transactionalId"] for line in out] == ["t1"]
 
 
+def test_a_group_in_a_file_that_says_no_partition(logs: Path) -> None:
+    data = (logs / "__consumer_offsets-1" / "00000000000000000000.log").read_bytes()
+    (logs / "00000000000000000000.log").write_bytes(data)
+    for path in ("00000000000000000000.log", "-"):
+        status, out, errors = dump("--group", "gg", "--skip-record-metadata", path, cwd=logs, stdin=data)
+        assert status == CLEAN
+        assert '{"group":"gg",' in out[-1]
+        assert errors == [
+            "kdump: group 'gg' belongs to __consumer_offsets-46 if the topic has 50 partitions "
+            "(--partitions says how many)",
+            f"kdump: group 'gg' is in {path}, whose directory is no partition of __consumer_offsets",
+        ]
+
+
 def test_a_group_that_is_nowhere(logs: Path) -> None:
     assert dump("--group", "nobody", ".", cwd=logs) == (
         CLEAN,
