@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kdump.format.message import LONGEST_STRING
 from kdump.kafka.coordinators import DEFAULT_PARTITIONS, Coordinated, group, transactional_id
 from kdump.log.files import absolute, directory_of
 from kdump.log.names import partition_of_file
@@ -18,12 +19,18 @@ def coordinated(given: Mapping[str, Any]) -> Coordinated | None:
     if given["group"] is not None and given["transactional_id"] is not None:
         raise click.UsageError("--group and --transactional-id exclude each other")
     if given["group"] is not None:
-        return group(given["group"])
+        return _named(group(given["group"]))
     if given["transactional_id"] is not None:
-        return transactional_id(given["transactional_id"])
+        return _named(transactional_id(given["transactional_id"]))
     if given["partitions"] is not None:
         raise click.UsageError("--partitions goes with --group or --transactional-id")
     return None
+
+
+def _named(wanted: Coordinated) -> Coordinated:
+    if len(wanted.stored_name) > LONGEST_STRING:
+        raise click.UsageError(f"a {wanted.kind} has {LONGEST_STRING} bytes at most")
+    return wanted
 
 
 class PartitionFinder:

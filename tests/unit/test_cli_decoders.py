@@ -125,6 +125,7 @@ def test_a_table_shows_what_is_decoded(logs: Path) -> None:
     [
         (["--key-decoder", "avro"], "no decoder 'avro' (known: text, hex, base64, json, int32,"),
         (["--decode", "maybe"], "'maybe' is not 'auto'"),
+        (["--group", "g" * 32768], "a group has 32767 bytes at most"),
         (
             ["--offsets-decoder", "--key-decoder", "hex"],
             "--offsets-decoder goes neither with --decode nor",
