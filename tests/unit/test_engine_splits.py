@@ -19,7 +19,7 @@ from kdump.tables import BATCH, RECORD, Table
 from kdump.writers.arrow import arrow_schema
 from kdump.writers.context import FileContext
 from tests.harness.arrowrows import Row, dumped, mapped, rows_of
-from tests.harness.captures import Captures, partition_names
+from tests.harness.captures import FIXTURES, Captures, partition_names
 
 SIZES = (1 << 10, 1 << 14, 128 << 20)
 KINDS = [("records", RECORD), ("batches", BATCH)]
@@ -155,6 +155,23 @@ def test_a_log_that_grows_ends_where_it_was_planned(tmp_path: Path) -> None:
 
 def made_up(number: int, size: int) -> LogFile:
     return LogFile(f"/t-0/{number:020}.log", FileContext("", "t", 0), number, size)
+
+
+@pytest.mark.parametrize("partition", ["v0-snappy-0", "v1-gzip-0"])
+def test_offsets_of_wrappers_wherever_a_log_is_cut(partition: str) -> None:
+    """A wrapper's first offset is behind the one of the entry before it, which another task may own."""
+    logs = logs_of(FIXTURES / "segments" / partition)
+    ends = sorted({log.base_offset + offset for log in logs for offset in (1, 5, 30) if log.base_offset is not None})
+    for end in ends:
+        wanted = Wanted(offsets=Range(None, end))
+        options = ArrowOptions(BATCH, arrow_schema(BATCH), wanted)
+        tasks = (plan(logs, wanted, split_bytes=size) for size in (1 << 27, 100, 1024))
+        whole, *cut = (
+            sorted((row["file"], row["position"]) for splits in each for row in rows_of(read_splits(splits, options)))
+            for each in tasks
+        )
+        assert whole
+        assert cut == [whole, whole], end
 
 
 def test_packing() -> None:
