@@ -139,7 +139,7 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
     )
     if manifest is not None:
         try:
-            directory = undo_repair(manifest).directory
+            directory = undo_repair(manifest, force=given["force"]).directory
             console.out.write(f"{escaped(directory)}: is as it was before the repair\n".encode())
         except KdumpError as error:
             fail(error.located(manifest))
@@ -162,11 +162,11 @@ def _options(paths: tuple[str, ...], way: str | None, output: str | None, given:
     """What is asked for. Raises click.UsageError where it does not go together."""
     in_place, manifest = given["in_place"], given["manifest"]
     salvages = _salvage_options(given)
-    if manifest is not None and (paths or way or output or in_place):
-        raise click.UsageError("--undo goes with nothing else")
+    if manifest is not None and (paths or way or output or in_place or salvages or _other_options(given)):
+        raise click.UsageError("--undo goes with nothing else but --force")
     if output is not None and in_place:
         raise click.UsageError("-o and --in-place exclude each other")
-    if not in_place and (given["backup_dir"] or given["force"]):
+    if not in_place and (given["backup_dir"] or (given["force"] and manifest is None)):
         raise click.UsageError("--backup-dir and --force go with --in-place")
     if way not in (None, Way.SALVAGE.value) and salvages:
         raise click.UsageError(f"{salvages[0]} goes with --salvage")
@@ -190,6 +190,12 @@ def _options(paths: tuple[str, ...], way: str | None, output: str | None, given:
         ),
         decides_transactions=given["txn"] is not None,
     )
+
+
+def _other_options(given: dict[str, Any]) -> bool:
+    """Options were given that say how a log is read, or where a backup goes."""
+    interval = given["index_interval_bytes"]
+    return bool(given["first_segment"] or given["backup_dir"] or interval != DEFAULT_INDEX_INTERVAL)
 
 
 def _salvage_options(given: dict[str, Any]) -> list[str]:

@@ -68,13 +68,26 @@ def read_journal(path: str) -> Manifest:
 
 
 def unfinished(directory: str) -> Iterator[tuple[str, Manifest]]:
-    """(journal, manifest) of the repairs of a partition directory that were begun and not finished."""
+    """(journal, manifest) of the repairs of a partition directory that were begun, or begun to be undone, no more."""
     for journal in _journals(directory):
         path = os.path.join(journal, MANIFEST_NAME)
         if os.path.lexists(path):
             manifest = read_journal(path)
-            if manifest.state is State.BEGUN:
+            if manifest.state in (State.BEGUN, State.UNDOING):
                 yield journal, manifest
+
+
+def resume(journal: str, manifest: Manifest) -> None:
+    """Come to the end of a repair, or of undoing one, that was interrupted.
+
+    Raises:
+        KdumpError: MANIFEST where a file was written to since, else see ``finish`` and ``undo``.
+    """
+    if manifest.state is State.UNDOING:
+        undo(os.path.join(journal, MANIFEST_NAME), manifest)
+    else:
+        check_unchanged(manifest)
+        finish(journal, manifest)
 
 
 def clear_unprepared(directory: str) -> None:
@@ -114,6 +127,8 @@ def undo(path: str, manifest: Manifest) -> None:
     for change in wrong:
         if change.saved is not None and not os.path.lexists(os.path.join(manifest.backup, change.saved)):
             raise _unfit(manifest, change, f"is changed, and {change.saved} is not in the backup")
+    journal = os.path.dirname(path)
+    _write_manifest(journal, manifest.with_state(State.UNDOING))
     for step in manifest.steps:
         # What waits to be swapped in must not be.
         if step.action is Action.PLACE and step.target.endswith(SWAP):
@@ -134,7 +149,6 @@ def undo(path: str, manifest: Manifest) -> None:
     for change in wrong:
         if not _is(manifest, change, change.before):
             raise _unfit(manifest, change, "is not as it was before the repair")
-    journal = os.path.dirname(path)
     clear(os.path.join(manifest.backup, OLD))
     _close(journal, manifest.with_state(State.UNDONE))
 
