@@ -278,8 +278,8 @@ class Repair:
         return os.path.join(manifest.backup, MANIFEST_NAME)
 
 
-def undo_repair(path: str, *, force: bool = False) -> Manifest:
-    """Undo the repair whose manifest is ``path``; what it was.
+def undo_repair(path: str, *, force: bool = False) -> tuple[Manifest, bool]:
+    """Undo the repair whose manifest is ``path``; what it was, and whether everything is back (see journal.undo).
 
     Args:
         path: of the manifest.
@@ -292,8 +292,8 @@ def undo_repair(path: str, *, force: bool = False) -> Manifest:
     place = place_of(manifest.directory)
     _check_lock(place, is_forced=force)
     with _locked(place):
-        undo(path, manifest)
-    return manifest
+        is_all_back = undo(path, manifest)
+    return manifest, is_all_back
 
 
 @contextmanager

@@ -250,6 +250,34 @@ def test_undo(tmp_path: Path, way: list[str]) -> None:
     assert repair("--undo", manifests(partition)[0], cwd=tmp_path)[0] == CLEAN
 
 
+def test_undo_after_a_broker_ran(tmp_path: Path) -> None:
+    """The marker would say that what was written to other partitions since is sound."""
+    partition = build(tmp_path)
+    before = contents(tree(partition))
+    marker = before.pop(".kafka_cleanshutdown")
+    assert marker
+    points = partition.parent / "recovery-point-offset-checkpoint"
+    points.write_text("0\n0\n")
+    assert repair(partition, "--like-broker", "--in-place", cwd=tmp_path)[0] == CLEAN
+    points.write_text("0\n0\n")
+    status, text, _ = repair("--undo", manifests(partition)[0], cwd=tmp_path)
+    assert status == CLEAN
+    assert ".kafka_cleanshutdown is not put back: a broker ran since" in text
+    after = contents(tree(partition))
+    del after[points.name]
+    assert after == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to others")
+def test_the_manifest_belongs_to_the_broker(torn: Path, tmp_path: Path) -> None:
+    for path in (torn.parent, torn):
+        os.chown(path, 1234, 2345)
+    torn.chmod(0o640)
+    assert repair("t-0", "--in-place", cwd=tmp_path)[0] == CLEAN
+    (manifest,) = manifests(torn.parent)
+    assert (manifest.stat().st_uid, manifest.stat().st_gid, manifest.stat().st_mode & 0o777) == (1234, 2345, 0o640)
+
+
 def test_undo_is_refused_where_something_was_written(torn: Path, tmp_path: Path) -> None:
     assert repair("t-0", "--in-place", cwd=tmp_path)[0] == CLEAN
     with torn.open("ab") as log:
@@ -424,6 +452,9 @@ def test_checkpoint(tmp_path: Path) -> None:
         ["--txn", "maybe", "t-0"],
         ["--backup-dir", "b", "t-0"],
         ["--like-broker", "--correct", "t-0"],
+        ["--like-broker", "--salvage", "t-0"],
+        ["--indexes", "--hold-offsets", "t-0"],
+        ["-o", "", "t-0"],
     ],
 )
 def test_usage(torn: Path, tmp_path: Path, words: list[str]) -> None:
