@@ -13,9 +13,9 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from kdump.format.batch import HEADER_SIZE
+from kdump.format.batch import HEADER_SIZE, LENGTH_OFFSET, MAGIC_OFFSET
 from kdump.format.index import OffsetEntry
 from kdump.log.gaps import Gap
 from kdump.log.heads import LARGEST_ENTRY, read_head
@@ -23,6 +23,7 @@ from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE, Walk
 
+NO_OFFSET: Final = -1
 PROOF: Final = 1 << 20
 """Bytes of sound entries that must lead to a cut: the largest batch that a broker takes by default."""
 _PROOF_CHUNK: Final = 1 << 18
@@ -30,10 +31,15 @@ _PROOF_CHUNK: Final = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """File positions: ``start`` begins a sound entry, ``end`` too, or is the end of the log; 0 begins any log."""
+    """File positions: ``start`` begins a sound entry, ``end`` too, or is the end of the log; 0 begins any log.
+
+    ``previous_offset``: of the entry before ``start`` if that is of magic 0 or 1, else -1. A wrapper does not say
+    itself where its offsets begin.
+    """
 
     start: int
     end: int
+    previous_offset: int = NO_OFFSET
 
     def items(self, source: Source, chunk_size: int = DEFAULT_CHUNK_SIZE) -> Iterator[CheckedChunk | Gap]:
         """What ``ResyncWalk.items`` gives of the entries and gaps that start here; those may end behind ``end``."""
@@ -79,7 +85,7 @@ def extent_of(source: Source, first: int, last: int, index: Sequence[OffsetEntry
     """
     leads = _IndexLeads(source, index) if index else _HopLeads(source)
     start = _cut(source, first, leads)
-    return Extent(start, max(start, _cut(source, last, leads)))
+    return Extent(start.position, max(start.position, _cut(source, last, leads).position), start.previous_offset)
 
 
 def leads(source: Source, index: Sequence[OffsetEntry], position: int) -> Iterator[int]:
@@ -90,36 +96,54 @@ def leads(source: Source, index: Sequence[OffsetEntry], position: int) -> Iterat
         position -= 1
 
 
-def _cut(source: Source, position: int, leads: _Leads) -> int:
+class _Place(NamedTuple):
+    """A file position, and as in Extent the offset of the entry before it."""
+
+    position: int
+    previous_offset: int = NO_OFFSET
+
+
+def _cut(source: Source, position: int, leads: _Leads) -> _Place:
     """The first proven place at ``position`` or behind; the end of the log where there is none."""
     size = source.size or 0
     if position <= 0 or position >= size:
-        return min(max(position, 0), size)
+        return _Place(min(max(position, 0), size))
     lead: int | None = leads.up_to(position - PROOF)
     while lead is not None:
         # A walk from the log's start comes to 0 without a proof.
         end, is_reached = _follow(source, lead, max(position, lead + PROOF if lead else 0))
         if is_reached:
             return end
-        lead = leads.behind(end)
-    return size
+        lead = leads.behind(end.position)
+    return _Place(size)
 
 
-def _follow(source: Source, start: int, least: int) -> tuple[int, bool]:
+def _follow(source: Source, start: int, least: int) -> tuple[_Place, bool]:
     """Where the first entry at ``least`` or behind starts (or the log ends), if it and all from ``start`` on are sound.
 
     Else where they cease to be, and False.
     """
+    previous_offset = NO_OFFSET
     for item in ResyncWalk(source, start=start, chunk_size=_PROOF_CHUNK).items():
         if isinstance(item, Gap):
-            return item.position, False
+            return _Place(item.position), False
         first_damaged = item.damaged[0] if item.damaged else len(item.starts)
         number = bisect_left(item.starts, least - item.position, hi=first_damaged)
         if number < first_damaged:
-            return item.position + item.starts[number], True
+            if number:
+                previous_offset = _legacy_offset(item, number - 1)
+            return _Place(item.position + item.starts[number], previous_offset), True
         if item.damaged:
-            return item.position + item.starts[first_damaged], False
-    return source.size or 0, True
+            return _Place(item.position + item.starts[first_damaged]), False
+        previous_offset = _legacy_offset(item, len(item.starts) - 1)
+    return _Place(source.size or 0), True
+
+
+def _legacy_offset(chunk: CheckedChunk, number: int) -> int:
+    """The offset of an entry of magic 0 or 1, else NO_OFFSET."""
+    start = chunk.starts[number]
+    is_legacy = chunk.data[start + MAGIC_OFFSET] in (0, 1)
+    return int.from_bytes(chunk.data[start : start + LENGTH_OFFSET], "big", signed=True) if is_legacy else NO_OFFSET
 
 
 class _Leads(ABC):

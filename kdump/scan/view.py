@@ -168,6 +168,7 @@ class LogView(Generic[RowT, RowsT]):
 
     def _extent(self, extent: Extent) -> Iterator[None]:
         chunk_size = _RECORDS_CHUNK if self._with_records else _BATCHES_CHUNK
+        self._previous_offset = extent.previous_offset
         for item in extent.items(self._source, chunk_size):
             if isinstance(item, Gap):
                 self._found(_gap_finding(item))

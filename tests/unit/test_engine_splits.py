@@ -19,7 +19,7 @@ from kdump.tables import BATCH, RECORD, Table
 from kdump.writers.arrow import arrow_schema
 from kdump.writers.context import FileContext
 from tests.harness.arrowrows import Row, dumped, mapped, rows_of
-from tests.harness.captures import Captures, partition_names
+from tests.harness.captures import FIXTURES, Captures, partition_names
 
 SIZES = (1 << 10, 1 << 14, 128 << 20)
 KINDS = [("records", RECORD), ("batches", BATCH)]
@@ -157,6 +157,23 @@ def made_up(number: int, size: int) -> LogFile:
     return LogFile(f"/t-0/{number:020}.log", FileContext("", "t", 0), number, size)
 
 
+@pytest.mark.parametrize("partition", ["v0-snappy-0", "v1-gzip-0"])
+def test_offsets_of_wrappers_wherever_a_log_is_cut(partition: str) -> None:
+    """A wrapper's first offset is behind the one of the entry before it, which another task may own."""
+    logs = logs_of(FIXTURES / "segments" / partition)
+    ends = sorted({log.base_offset + offset for log in logs for offset in (1, 5, 30) if log.base_offset is not None})
+    for end in ends:
+        wanted = Wanted(offsets=Range(None, end))
+        options = ArrowOptions(BATCH, arrow_schema(BATCH), wanted)
+        tasks = (plan(logs, wanted, split_bytes=size) for size in (1 << 27, 100, 1024))
+        whole, *cut = (
+            sorted((row["file"], row["position"]) for splits in each for row in rows_of(read_splits(splits, options)))
+            for each in tasks
+        )
+        assert whole
+        assert cut == [whole, whole], end
+
+
 def test_packing() -> None:
     tasks = plan([made_up(n, 1000) for n in range(100)], open_cost=OPEN_COST)
     assert [len(task) for task in tasks] == [32, 32, 32, 4]
@@ -209,6 +226,12 @@ def test_paths(tmp_path: Path) -> None:
     log = partition / "00000000000000000000.log"
     log.write_bytes(b"")
     assert [one.path for one in logs_of(tmp_path, log, f"{tmp_path}/t-*", f"{partition}/*.log")] == [str(log)]
+    (tmp_path / "t-empty").mkdir()
+    (partition / "leader-epoch-checkpoint").write_text("0\n0\n")
+    assert [one.path for one in logs_of(f"{tmp_path}/t-*", f"{partition}/*")] == [str(log)]
     errors: list[KdumpError] = []
+    assert find_logs([str(tmp_path / "t-empty"), str(partition / "leader-epoch-checkpoint")], errors.append) == []
+    assert [error.code for error in errors] == [Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE]
+    errors.clear()
     assert find_logs([str(tmp_path / "no"), f"{tmp_path}/x*"], errors.append) == []
     assert [error.code for error in errors] == [Codes.MISSING, Codes.MISSING]
