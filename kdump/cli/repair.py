@@ -12,6 +12,7 @@ from kdump.cli.common import common_options
 from kdump.cli.console import Console
 from kdump.codes import REFUSALS, KdumpError
 from kdump.engine.repair import Repair, Repaired, RepairOptions, undo_repair
+from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
@@ -69,13 +70,13 @@ Examples:
     metavar="MANIFEST",
     help="Undo the repair in place that wrote this manifest.",
 )
-@click.option("--like-broker", "way", flag_value="like-broker", help="End the log where a broker's recovery cuts it.")
-@click.option("--salvage", "way", flag_value="salvage", help="Keep every good batch, also behind damage.")
-@click.option("--indexes", "way", flag_value="indexes", help="Rebuild index files of good logs, nothing else.")
+@click.option("--like-broker", is_flag=True, help="End the log where a broker's recovery cuts it.")
+@click.option("--salvage", is_flag=True, help="Keep every good batch, also behind damage.")
+@click.option("--indexes", is_flag=True, help="Rebuild index files of good logs, nothing else.")
 @click.option("--deep", is_flag=True, help="With --salvage: drop batches whose records do not decode, too.")
 @click.option(
     "--hold-offsets/--no-hold-offsets",
-    default=True,
+    default=None,
     help="With --salvage: put empty batches over lost offsets, so that none is given out again (default).",
 )
 @click.option(
@@ -115,13 +116,13 @@ Examples:
 )
 @click.option("--force", is_flag=True, help="Go on where nobody can tell whether a broker runs.")
 @common_options
-def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given: Any) -> int:
+def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
     """Say what repairing segments and partitions would do; do it with -o or --in-place.
 
     Exit status 1 when something would be changed and was not.
     """
     manifest = given["manifest"]
-    options = _options(paths, way, output, given)
+    options = _options(paths, output, given)
     console = Console(escapes=False, show_traceback=given["traceback"])
     reporter = console.reporter(verbose=given["verbose"])
     left = unreadable = False
@@ -139,8 +140,11 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
     )
     if manifest is not None:
         try:
-            directory = undo_repair(manifest).directory
-            console.out.write(f"{escaped(directory)}: is as it was before the repair\n".encode())
+            undone, is_all_back = undo_repair(manifest, force=given["force"])
+            text = f"{escaped(undone.directory)}: is as it was before the repair\n"
+            if not is_all_back:
+                text += f"{CLEAN_SHUTDOWN} is not put back: a broker ran since\n"
+            console.out.write(text.encode())
         except KdumpError as error:
             fail(error.located(manifest))
     for path in paths:
@@ -158,24 +162,30 @@ def repair(paths: tuple[str, ...], way: str | None, output: str | None, **given:
     return exit_status.combined(damaged=left, unreadable=unreadable)
 
 
-def _options(paths: tuple[str, ...], way: str | None, output: str | None, given: dict[str, Any]) -> RepairOptions:
+def _options(paths: tuple[str, ...], output: str | None, given: dict[str, Any]) -> RepairOptions:
     """What is asked for. Raises click.UsageError where it does not go together."""
     in_place, manifest = given["in_place"], given["manifest"]
     salvages = _salvage_options(given)
-    if manifest is not None and (paths or way or output or in_place):
-        raise click.UsageError("--undo goes with nothing else")
+    ways = [way for way in Way if given[way.value.replace("-", "_")]]
+    if len(ways) > 1:
+        raise click.UsageError(f"{' and '.join(f'--{way.value}' for way in ways)} exclude each other")
+    way = ways[0] if ways else None
+    if "" in (output, manifest, given["backup_dir"], *given["replicas"], *paths):
+        raise click.UsageError("a path is empty")
+    if manifest is not None and (paths or way or output or in_place or salvages or _other_options(given)):
+        raise click.UsageError("--undo goes with nothing else but --force")
     if output is not None and in_place:
         raise click.UsageError("-o and --in-place exclude each other")
-    if not in_place and (given["backup_dir"] or given["force"]):
+    if not in_place and (given["backup_dir"] or (given["force"] and manifest is None)):
         raise click.UsageError("--backup-dir and --force go with --in-place")
-    if way not in (None, Way.SALVAGE.value) and salvages:
+    if way not in (None, Way.SALVAGE) and salvages:
         raise click.UsageError(f"{salvages[0]} goes with --salvage")
     if not paths and manifest is None:
         raise click.UsageError("no PATH given (kdump repair --help)")
     if salvages:
-        way = Way.SALVAGE.value
+        way = Way.SALVAGE
     return RepairOptions(
-        None if way is None else Way(way),
+        way,
         Settings(given["index_interval_bytes"], given["first_segment"]),
         output,
         in_place,
@@ -183,7 +193,7 @@ def _options(paths: tuple[str, ...], way: str | None, output: str | None, given:
         given["force"],
         SalvageOptions(
             deep=given["deep"],
-            hold_offsets=given["hold_offsets"],
+            hold_offsets=given["hold_offsets"] is not False,
             correct=given["correct"],
             transactions=TxnPolicy(given["txn"] or TxnPolicy.LEAVE),
             replicas=given["replicas"],
@@ -192,11 +202,18 @@ def _options(paths: tuple[str, ...], way: str | None, output: str | None, given:
     )
 
 
+def _other_options(given: dict[str, Any]) -> bool:
+    """Options were given that say how a log is read, or where a backup goes."""
+    interval = given["index_interval_bytes"]
+    return bool(given["first_segment"] or given["backup_dir"] or interval != DEFAULT_INDEX_INTERVAL)
+
+
 def _salvage_options(given: dict[str, Any]) -> list[str]:
     """Those of the options of salvage that were given."""
     is_given = {
         "--deep": given["deep"],
-        "--no-hold-offsets": not given["hold_offsets"],
+        "--hold-offsets": given["hold_offsets"] is True,
+        "--no-hold-offsets": given["hold_offsets"] is False,
         "--txn": given["txn"] is not None,
         "--correct": given["correct"],
         "--from": given["replicas"],

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.lock import DirectoryLock, LockState
-from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.partition import segment_files
 from kdump.log.source import STDIN, Source, open_source, reads_once
 from kdump.mend import disk
 from kdump.mend.account import account, json_account
 from kdump.mend.copies import CopyWriter
+from kdump.mend.indexes import INDEX_KINDS
 from kdump.mend.inplace import prepare
-from kdump.mend.journal import check_unchanged, clear_unprepared, finish, read_journal, undo, unfinished
+from kdump.mend.journal import clear_unprepared, finish, read_journal, resume, undo, unfinished
 from kdump.mend.manifest import MANIFEST_NAME, Manifest
 from kdump.mend.partitionfiles import PartitionFiles
 from kdump.mend.place import Place, is_metadata, log_directory_above, place_of
@@ -26,6 +28,8 @@ from kdump.mend.preparation import Preparation, check_room
 from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.staging import Staging
 from kdump.mend.stamp import Stamp
+
+_PENDING: Final = (".swap", ".cleaned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,8 @@ class Repair:
         self._way = options.way or Way.LIKE_BROKER
         self._open = opened
         self._on_error = on_error
+        self._finished: dict[str, list[str]] = {}
+        """By partition directory: manifests of the repairs that were begun before and are finished now."""
 
     def path(self, path: str) -> Iterator[Repaired]:
         """Plan, or do, what one PATH stands for; it comes when its partition is done.
@@ -103,9 +109,38 @@ class Repair:
             KdumpError: the path cannot be looked at, or nothing is done about it.
         """
         if os.path.isdir(path):
+            if self._options.in_place:
+                self._resume_below(path)
             yield from self._directory(path)
         else:
             yield self._partition(path, [_log_of(path)], is_whole=False)
+
+    def _resume_below(self, directory: str) -> None:
+        """Finish what was begun in a partition directory, or those of a log directory, before it is looked at.
+
+        A log whose name changes may be there under a name for a broker only.
+        """
+        folders = [directory, *sorted(entry.path for entry in os.scandir(directory) if entry.is_dir())]
+        for folder in folders:
+            try:
+                if any(True for _ in unfinished(folder)):
+                    place = place_of(folder)
+                    self._check_place(place)
+                    with _locked(place):
+                        self._resume(place)
+            except KdumpError as error:
+                self._on_error(error.located(folder))
+
+    def _resume(self, place: Place) -> None:
+        """Finish what was begun in a partition; its lock is held."""
+        for home, manifest in unfinished(place.directory):
+            resume(home, manifest)
+            self._finished.setdefault(place.directory, []).append(os.path.join(manifest.backup, MANIFEST_NAME))
+
+    def _check_place(self, place: Place) -> None:
+        """Raises KdumpError REPAIR_REFUSED or LOCK_HELD where nothing may be written."""
+        _refuse_links([place.directory])
+        _check_lock(place, is_forced=self._options.force)
 
     def _directory(self, directory: str) -> Iterator[Repaired]:
         partitions: dict[str, list[str]] = {}
@@ -180,25 +215,23 @@ class Repair:
         return Repaired(plan, os.path.join(output, name if is_whole else ""))
 
     def _in_place(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
-        _refuse_links([place.directory, *segments])
+        _refuse_links([*segments, *(sibling(segment, kind) for segment in segments for kind in INDEX_KINDS)])
+        _refuse_links([entry.path for entry in os.scandir(place.directory) if entry.name in SIBLING_TEXT_FILES])
         for segment in segments:
             name = parse_file_name(segment)
             if name is not None and name.state:
                 message = f"a file that a broker is about to remove or to take in ({name.state}); use -o"
                 raise _refused(message, segment)
-        if place.lock is LockState.UNKNOWN and not self._options.force:
-            message = "on this file system nobody can tell whether a broker runs elsewhere; --force goes on"
-            raise KdumpError(Codes.LOCK_HELD, message, path=place.log_directory)
-        with ExitStack() as stack:
-            if place.log_directory is not None:
-                stack.enter_context(DirectoryLock(place.log_directory))
-            finished = []
-            for home, manifest in unfinished(place.directory):
-                check_unchanged(manifest)
-                finish(home, manifest)
-                finished.append(os.path.join(manifest.backup, MANIFEST_NAME))
+        self._check_place(place)
+        _refuse_backup(place, self._options.backup)
+        with _locked(place):
+            self._resume(place)
+            finished = self._finished.pop(place.directory, [])
             clear_unprepared(place.directory)
             segments = [segment for segment in segments if os.path.lexists(segment)]
+            if not segments:
+                raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=target)
+            _refuse_pending(place.directory)
             plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
             self._refuse(plan)
             if not plan.has_changes or plan.is_refused:
@@ -208,6 +241,13 @@ class Repair:
     def _refuse(self, plan: PartitionPlan) -> None:
         """Raises KdumpError REPAIR_REFUSED for what nobody has decided."""
         options, behind = self._options, plan.good_behind_damage
+        overlapping = plan.overlapping if self._way is Way.SALVAGE and (plan.is_whole or options.in_place) else None
+        if overlapping is not None:
+            message = (
+                f"would have to be written as {overlapping.mended_name}, and the offsets from there on are those of "
+                "another segment: move one of them away"
+            )
+            raise _refused(message, overlapping.path)
         if options.in_place and options.way is None and behind.batches:
             raise _refused(
                 f"good data lie behind the damage ({behind.records:,} records, batches: {behind.batches:,}); "
@@ -238,26 +278,73 @@ class Repair:
         return os.path.join(manifest.backup, MANIFEST_NAME)
 
 
-def undo_repair(path: str) -> Manifest:
-    """Undo the repair whose manifest is ``path``; what it was.
+def undo_repair(path: str, *, force: bool = False) -> tuple[Manifest, bool]:
+    """Undo the repair whose manifest is ``path``; what it was, and whether everything is back (see journal.undo).
+
+    Args:
+        path: of the manifest.
+        force: also where nobody can tell whether a broker runs.
 
     Raises:
         KdumpError: see ``kdump.mend.journal.undo``; LOCK_HELD.
     """
     manifest = read_journal(path)
     place = place_of(manifest.directory)
-    with ExitStack() as stack:
-        if place.log_directory is not None:
-            stack.enter_context(DirectoryLock(place.log_directory))
-        undo(path, manifest)
-    return manifest
+    _check_lock(place, is_forced=force)
+    with _locked(place):
+        is_all_back = undo(path, manifest)
+    return manifest, is_all_back
+
+
+@contextmanager
+def _locked(place: Place) -> Iterator[None]:
+    """The lock of the log directory, where there is one, is held. Raises KdumpError LOCK_HELD."""
+    with DirectoryLock(place.log_directory) if place.log_directory is not None else nullcontext():
+        yield
+
+
+def _check_lock(place: Place, *, is_forced: bool) -> None:
+    """Raises KdumpError LOCK_HELD where nobody can tell whether a broker runs."""
+    if place.lock is LockState.UNKNOWN and not is_forced:
+        message = "on this file system nobody can tell whether a broker runs elsewhere; --force goes on"
+        raise KdumpError(Codes.LOCK_HELD, message, path=place.log_directory)
+
+
+def _refuse_backup(place: Place, backup: str | None) -> None:
+    """Raises KdumpError REPAIR_REFUSED for a backup where a broker would stumble over it: among its partitions."""
+    if backup is None or place.log_directory is None:
+        return
+    path = os.path.realpath(backup)
+    log_directory, partition = os.path.realpath(place.log_directory), os.path.realpath(place.directory)
+    if _is_below(path, log_directory) and not _is_below(path, partition):
+        raise _refused(f"{log_directory} is the log directory of a broker; give a directory outside of it", backup)
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return os.path.commonpath((path, directory)) == directory
+
+
+def _refuse_pending(directory: str) -> None:
+    """Raises KdumpError REPAIR_REFUSED where a broker was replacing segments: at its start these files come first."""
+    for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
+        if entry.name.endswith(_PENDING) and entry.is_file(follow_symlinks=False):
+            message = "a broker was replacing segments, and its next start decides about this file first; use -o"
+            raise _refused(message, entry.path)
 
 
 def _check_room_in_place(plan: PartitionPlan, backup: str | None) -> None:
-    """Raises KdumpError UNWRITABLE where the new files, or the originals that must be copied, have no room."""
-    check_room(plan.place.directory, plan.bytes_to_write)
-    if backup is not None:
-        loss = plan.salvage_loss() if plan.way is Way.SALVAGE else plan.broker_loss()
+    """Raises KdumpError UNWRITABLE where the new files, or the originals that must be copied, have no room.
+
+    In the partition's own backup a log that goes needs none: it is kept by a second name.
+    """
+    if backup is None:
+        check_room(plan.place.directory, plan.bytes_to_write)
+        return
+    check_room(plan.place.directory, plan.bytes_to_write if plan.way is Way.SALVAGE else 0)
+    if plan.way is Way.SALVAGE:
+        check_room(backup, sum(segment.stamp.size for segment in plan.segments if segment.is_salvaged))
+    else:
+        loss = plan.broker_loss() if plan.way is Way.LIKE_BROKER else None
         check_room(backup, loss.bytes_cut if loss is not None else 0)
 
 

@@ -16,6 +16,12 @@ from dataclasses import replace
 from typing import Final
 
 from kdump.codes import Codes, KdumpError
+from kdump.format.checkpoint import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+)
 from kdump.log.source import Source, open_source
 from kdump.mend import disk
 from kdump.mend.manifest import MANIFEST_NAME, Action, FileChange, FileState, Manifest, State, Step, read_manifest
@@ -68,13 +74,26 @@ def read_journal(path: str) -> Manifest:
 
 
 def unfinished(directory: str) -> Iterator[tuple[str, Manifest]]:
-    """(journal, manifest) of the repairs of a partition directory that were begun and not finished."""
+    """(journal, manifest) of the repairs of a partition directory that were begun, or begun to be undone, no more."""
     for journal in _journals(directory):
         path = os.path.join(journal, MANIFEST_NAME)
         if os.path.lexists(path):
             manifest = read_journal(path)
-            if manifest.state is State.BEGUN:
+            if manifest.state in (State.BEGUN, State.UNDOING):
                 yield journal, manifest
+
+
+def resume(journal: str, manifest: Manifest) -> None:
+    """Come to the end of a repair, or of undoing one, that was interrupted.
+
+    Raises:
+        KdumpError: MANIFEST where a file was written to since, else see ``finish`` and ``undo``.
+    """
+    if manifest.state is State.UNDOING:
+        undo(os.path.join(journal, MANIFEST_NAME), manifest)
+    else:
+        check_unchanged(manifest)
+        finish(journal, manifest)
 
 
 def clear_unprepared(directory: str) -> None:
@@ -98,8 +117,10 @@ def check_unchanged(manifest: Manifest) -> None:
             raise _unfit(manifest, change, "was written to since")
 
 
-def undo(path: str, manifest: Manifest) -> None:
+def undo(path: str, manifest: Manifest) -> bool:
     """Bring everything back as it was, and prove it by the digests.
+
+    False when all is back but the marker of a clean shutdown: a broker ran since, and the marker says nothing of that.
 
     Args:
         path: of the manifest.
@@ -114,6 +135,14 @@ def undo(path: str, manifest: Manifest) -> None:
     for change in wrong:
         if change.saved is not None and not os.path.lexists(os.path.join(manifest.backup, change.saved)):
             raise _unfit(manifest, change, f"is changed, and {change.saved} is not in the backup")
+    journal = os.path.dirname(path)
+    is_stale = any(change.before and os.path.basename(change.name) == CLEAN_SHUTDOWN for change in wrong)
+    is_stale = is_stale and _has_run_since(os.stat(path).st_mtime_ns, manifest)
+    if is_stale:
+        files = [change for change in manifest.files if os.path.basename(change.name) != CLEAN_SHUTDOWN]
+        wrong = [change for change in wrong if change in files]
+        manifest = replace(manifest, files=tuple(files))
+    _write_manifest(journal, manifest.with_state(State.UNDOING))
     for step in manifest.steps:
         # What waits to be swapped in must not be.
         if step.action is Action.PLACE and step.target.endswith(SWAP):
@@ -134,9 +163,19 @@ def undo(path: str, manifest: Manifest) -> None:
     for change in wrong:
         if not _is(manifest, change, change.before):
             raise _unfit(manifest, change, "is not as it was before the repair")
-    journal = os.path.dirname(path)
     clear(os.path.join(manifest.backup, OLD))
     _close(journal, manifest.with_state(State.UNDONE))
+    return not is_stale
+
+
+def _has_run_since(moment: int, manifest: Manifest) -> bool:
+    """A broker wrote the checkpoints of the log directory after ``moment`` (ns), as it does from its start on."""
+    above = os.path.dirname(manifest.directory)
+    paths = [
+        os.path.join(above, name)
+        for name in (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT)
+    ]
+    return any(os.stat(path).st_mtime_ns > moment for path in paths if os.path.lexists(path))
 
 
 def clear(directory: str) -> None:
@@ -170,9 +209,18 @@ def _write_manifest(directory: str, manifest: Manifest) -> None:
     path = os.path.join(directory, MANIFEST_NAME)
     part = f"{path}.part"
     _remove(part)
-    disk.write_file(part, manifest.to_json())
+    disk.write_file(part, manifest.to_json(), _like_logs(manifest), keep_owner=True)
     disk.replace(part, path)
     disk.sync_directory(directory)
+
+
+def _like_logs(manifest: Manifest) -> os.stat_result | None:
+    """Owner and mode of a file of the partition."""
+    states = [change.before for change in manifest.files if change.before is not None and os.sep not in change.name]
+    if not states:
+        return None
+    first = states[0]
+    return os.stat_result((first.mode, 0, 0, 0, first.uid, first.gid, 0, 0, 0, 0))
 
 
 def _take(step: Step, directory: str) -> None:

@@ -26,6 +26,8 @@ class State(Enum):
     BEGUN = "begun"
     """Everything is prepared, and some of the steps may have been taken."""
     DONE = "done"
+    UNDOING = "undoing"
+    """Bringing everything back was begun: the steps must not be taken any more, they would remove what came back."""
     UNDONE = "undone"
 
 

@@ -8,7 +8,8 @@ from enum import Enum
 
 from kdump.kafka.recover import Outcome
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
-from kdump.log.names import Kind
+from kdump.log.names import Kind, parse_file_name
+from kdump.log.partition import segments_around
 from kdump.mend.likebroker import Recovered
 from kdump.mend.pieces import MendedLog, Origin, TouchedTransaction
 from kdump.mend.place import Place, is_metadata
@@ -143,6 +144,25 @@ class PartitionPlan:
         """Transactions whose end may lie in a hole, and about which nothing is known."""
         logs = [segment.salvaged for segment in self.segments if segment.salvaged is not None]
         return [touched for log in logs for touched in log.transactions if touched.outcome.is_undecided]
+
+    @property
+    def overlapping(self) -> SegmentPlan | None:
+        """A segment that salvage would give another name, from which on another one has offsets, or may have them."""
+        names = map(parse_file_name, segments_around(self.segments[0].path))
+        bases = [name.base_offset for name in names if name is not None and name.base_offset is not None]
+        end = -1
+        for segment in self.segments:
+            log, old = segment.salvaged, segment.base_offset
+            if log is None:
+                continue
+            if log.base_offset != old:
+                low, high = sorted((log.base_offset, old))
+                is_between = any(low <= base <= high and base != old for base in bases)
+                is_unknown = not self.is_whole and min(bases, default=old) < old
+                if is_between or is_unknown or log.base_offset < end:
+                    return segment
+            end = max(end, log.end_offset)
+        return None
 
     @property
     def failed(self) -> SegmentPlan | None:

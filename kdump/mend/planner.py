@@ -109,7 +109,8 @@ class Planner:
             behind = SoundData()
             if is_behind_cut or not is_good:
                 behind = sound_data(source, 0 if is_behind_cut else recovery.end)
-            ends = (recovery.next_offset, torn_end(source, recovery), (behind.last_offset or 0) + 1)
+            last = recovery.next_offset - 1 if behind.last_offset is None else behind.last_offset
+            ends = (recovery.next_offset, torn_end(source, recovery), last + 1)
             salvaged = self._salvage(source, before)
             mended = self._mended(path, stamp, base_offset, salvaged, before)
             history.hand_on(mended or recovered, is_known=producers.is_known and is_good and mended is None)

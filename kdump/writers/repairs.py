@@ -97,6 +97,8 @@ class _Text:
             yield f"what is left of it would not do either: {failure.message}; nothing is written"
         if log.base_offset != segment.base_offset:
             yield f"{self._would('write', 'written')} under its first offset, {log.base_offset:020d}.log"
+            if segment is self._plan.overlapping and not self._is_done:
+                yield "another segment has, or may have, offsets from there on: refused until one of them is moved away"
         for piece in log.pieces:
             if piece.origin in _FROM_ELSEWHERE:
                 yield f"{self._would('take', 'took')} {_from_elsewhere(piece)}"

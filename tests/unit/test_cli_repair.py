@@ -250,6 +250,34 @@ def test_undo(tmp_path: Path, way: list[str]) -> None:
     assert repair("--undo", manifests(partition)[0], cwd=tmp_path)[0] == CLEAN
 
 
+def test_undo_after_a_broker_ran(tmp_path: Path) -> None:
+    """The marker would say that what was written to other partitions since is sound."""
+    partition = build(tmp_path)
+    before = contents(tree(partition))
+    marker = before.pop(".kafka_cleanshutdown")
+    assert marker
+    points = partition.parent / "recovery-point-offset-checkpoint"
+    points.write_text("0\n0\n")
+    assert repair(partition, "--like-broker", "--in-place", cwd=tmp_path)[0] == CLEAN
+    points.write_text("0\n0\n")
+    status, text, _ = repair("--undo", manifests(partition)[0], cwd=tmp_path)
+    assert status == CLEAN
+    assert ".kafka_cleanshutdown is not put back: a broker ran since" in text
+    after = contents(tree(partition))
+    del after[points.name]
+    assert after == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to others")
+def test_the_manifest_belongs_to_the_broker(torn: Path, tmp_path: Path) -> None:
+    for path in (torn.parent, torn):
+        os.chown(path, 1234, 2345)
+    torn.chmod(0o640)
+    assert repair("t-0", "--in-place", cwd=tmp_path)[0] == CLEAN
+    (manifest,) = manifests(torn.parent)
+    assert (manifest.stat().st_uid, manifest.stat().st_gid, manifest.stat().st_mode & 0o777) == (1234, 2345, 0o640)
+
+
 def test_undo_is_refused_where_something_was_written(torn: Path, tmp_path: Path) -> None:
     assert repair("t-0", "--in-place", cwd=tmp_path)[0] == CLEAN
     with torn.open("ab") as log:
@@ -313,6 +341,66 @@ def test_indexes_of_good_logs_only(tmp_path: Path) -> None:
     assert (partition.parent / ".kafka_cleanshutdown").exists()
 
 
+def test_a_name_that_another_segment_has(tmp_path: Path) -> None:
+    first = log_of(tmp_path / "t-0", rows(0))
+    (first.parent / f"{50:020}.log").write_bytes(rows(50))
+    (first.parent / f"{100:020}.log").write_bytes(rows(51) + rows(54))
+    before = contents(tree(first.parent))
+    assert "refused until one of them is moved away" in repair("t-0", "--salvage", cwd=tmp_path)[1]
+    for words in (["--in-place"], ["-o", "out"]):
+        status, _, errors = repair("t-0", "--salvage", *words, cwd=tmp_path)
+        assert status == DAMAGE
+        assert f"would have to be written as {51:020}.log" in errors
+    status, _, _ = repair(f"t-0/{100:020}.log", "--salvage", "--in-place", cwd=tmp_path)
+    assert status == DAMAGE
+    assert contents(tree(first.parent)) == before
+    assert repair(f"t-0/{100:020}.log", "--salvage", "-o", "out", cwd=tmp_path)[0] == CLEAN
+    assert (tmp_path / "out" / f"{51:020}.log").exists()
+
+
+@pytest.mark.parametrize("suffix", [".log.swap", ".index.cleaned"])
+def test_what_a_broker_was_replacing(torn: Path, tmp_path: Path, suffix: str) -> None:
+    """Taking its place would lose it, or a broker would remove what waits beside it."""
+    left = torn.with_name(f"{0:020}{suffix}")
+    left.write_bytes(rows(0))
+    before = contents(tree(torn.parent))
+    status, _, errors = repair("t-0", "--salvage", "--in-place", cwd=tmp_path)
+    assert status == DAMAGE
+    assert f"{left.name}: a broker was replacing segments" in errors
+    assert contents(tree(torn.parent)) == before
+    assert repair("t-0", "-o", "out", cwd=tmp_path)[0] == CLEAN
+
+
+def test_no_backup_among_the_partitions_of_a_broker(tmp_path: Path) -> None:
+    """A directory there that is no partition stops the broker."""
+    partition = build(tmp_path)
+    before = tree(partition)
+    (tmp_path / "link").symlink_to(partition.parent)
+    for place in (partition.parent, partition.parent / "kept", tmp_path / "link" / "kept"):
+        status, _, errors = repair(partition, "--salvage", "--in-place", "--backup-dir", place, cwd=tmp_path)
+        assert status == DAMAGE
+        assert "is the log directory of a broker" in errors
+    assert tree(partition) == before
+    assert {path.name for path in partition.parent.iterdir() if path.is_dir()} == {partition.name}
+
+
+def test_index_files_that_are_links(torn: Path, tmp_path: Path) -> None:
+    index = torn.with_suffix(".index")
+    index.symlink_to(tmp_path / "elsewhere")
+    status, _, errors = repair("t-0", "--in-place", cwd=tmp_path)
+    assert status == DAMAGE
+    assert f"{index.name}: is a symbolic link" in errors
+    assert index.is_symlink()
+
+
+def test_rubbish_alone_loses_no_offset(tmp_path: Path) -> None:
+    log_of(tmp_path / "t-0", bytes(17))
+    text = repair("t-0", cwd=tmp_path)[1]
+    assert "would cut 17 bytes at 0" in text
+    assert "lost; " not in text
+    assert ["offsets", "lost", "none", "none"] in [line.split() for line in text.splitlines()]
+
+
 # The metadata of a cluster
 
 
@@ -358,9 +446,15 @@ def test_checkpoint(tmp_path: Path) -> None:
         ["--unknown", "t-0"],
         ["-o", "out", "--in-place", "t-0"],
         ["--undo", "m", "t-0"],
+        ["--undo", "m", "--txn", "leave"],
+        ["--undo", "m", "--first-segment"],
+        ["--undo", "m", "--backup-dir", "b"],
         ["--txn", "maybe", "t-0"],
         ["--backup-dir", "b", "t-0"],
         ["--like-broker", "--correct", "t-0"],
+        ["--like-broker", "--salvage", "t-0"],
+        ["--indexes", "--hold-offsets", "t-0"],
+        ["-o", "", "t-0"],
     ],
 )
 def test_usage(torn: Path, tmp_path: Path, words: list[str]) -> None:

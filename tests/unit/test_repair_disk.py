@@ -16,7 +16,7 @@ from cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, kdump
 
 from kdump.codes import Codes, KdumpError
 from kdump.engine import repair as engine
-from kdump.engine.repair import Repair, Repaired, RepairOptions
+from kdump.engine.repair import Repair, Repaired, RepairOptions, undo_repair
 from kdump.log import lock, mounts
 from kdump.log.lock import DirectoryLock, LockState, lock_state
 from kdump.log.source import Source, open_source
@@ -25,7 +25,7 @@ from kdump.mend.journal import HOME
 from kdump.mend.pieces import TxnPolicy
 from kdump.mend.plan import Way
 from kdump.mend.salvageoptions import SalvageOptions
-from tests.harness.killedrepairs import build, contents, repair, tree
+from tests.harness.killedrepairs import build, contents, manifests, repair, tree
 
 
 def run(options: RepairOptions, path: Path, opened: Callable[[str], Source] = open_source) -> list[Repaired]:
@@ -135,6 +135,17 @@ def test_what_is_left_is_looked_at_first(tmp_path: Path, monkeypatch: pytest.Mon
     assert not (tmp_path / "out").exists()
 
 
+def test_a_full_disk_and_a_backup_on_another(small_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end that is cut off goes there."""
+    partition = build(small_disk)
+    asked: dict[str, int] = {}
+    monkeypatch.setattr(engine, "check_room", asked.__setitem__)
+    backup = str(tmp_path / "kept")
+    run(RepairOptions(Way.LIKE_BROKER, in_place=True, backup=backup), partition)
+    assert asked[str(partition)] == 0
+    assert asked[backup] > 5000
+
+
 def test_a_disk_that_cannot_be_written(small_disk: Path) -> None:
     partition = build(small_disk)
     before = tree(partition)
@@ -235,6 +246,10 @@ def test_a_network_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(KdumpError, match="--force goes on"):
         repair(partition, Way.LIKE_BROKER)
     run(RepairOptions(Way.LIKE_BROKER, in_place=True, force=True), partition)
+    (manifest,) = manifests(partition)
+    with pytest.raises(KdumpError, match="--force goes on"):
+        undo_repair(str(manifest))
+    undo_repair(str(manifest), force=True)
 
 
 def test_mounts() -> None:
