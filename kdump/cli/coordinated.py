@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kdump.format.message import LONGEST_STRING
 from kdump.kafka.coordinators import DEFAULT_PARTITIONS, Coordinated, group, transactional_id
 from kdump.log.files import absolute, directory_of
 from kdump.log.names import partition_of_file
@@ -18,12 +19,18 @@ def coordinated(given: Mapping[str, Any]) -> Coordinated | None:
     if given["group"] is not None and given["transactional_id"] is not None:
         raise click.UsageError("--group and --transactional-id exclude each other")
     if given["group"] is not None:
-        return group(given["group"])
+        return _named(group(given["group"]))
     if given["transactional_id"] is not None:
-        return transactional_id(given["transactional_id"])
+        return _named(transactional_id(given["transactional_id"]))
     if given["partitions"] is not None:
         raise click.UsageError("--partitions goes with --group or --transactional-id")
     return None
+
+
+def _named(wanted: Coordinated) -> Coordinated:
+    if len(wanted.stored_name) > LONGEST_STRING:
+        raise click.UsageError(f"a {wanted.kind} has {LONGEST_STRING} bytes at most")
+    return wanted
 
 
 class PartitionFinder:
@@ -38,6 +45,7 @@ class PartitionFinder:
         self._wanted = wanted
         self._partitions = partitions
         self._found: set[int] = set()
+        self._found_elsewhere: list[str] = []
         self._least = 1
 
     def wants(self, target: Target, named: Iterable[str]) -> bool:
@@ -57,6 +65,8 @@ class PartitionFinder:
             self._least = max(self._least, partition + 1)
             if has_records:
                 self._found.add(partition)
+        elif has_records:
+            self._found_elsewhere.append(target.path)
 
     def notes(self) -> Iterator[str]:
         """Which partition it is, for standard error."""
@@ -68,7 +78,9 @@ class PartitionFinder:
             likely = max(DEFAULT_PARTITIONS, self._least)
             home = f"{wanted.topic}-{wanted.partition(likely)}"
             yield f"{what} belongs to {home} if the topic has {likely} partitions (--partitions says how many)"
-        if not self._found:
+        for path in self._found_elsewhere:
+            yield f"{what} is in {path}, whose directory is no partition of {wanted.topic}"
+        if not self._found and not self._found_elsewhere:
             yield f"{what}: no records found"
         for partition in sorted(self._found):
             count = wanted.likely_partitions(partition, self._least)

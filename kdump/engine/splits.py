@@ -23,6 +23,8 @@ from kdump.scan.selection import Range
 from kdump.writers.context import FileContext
 
 SPLIT_BYTES: Final = 128 << 20
+_STRANGERS: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
+"""Errors of what a pattern fits and nobody meant."""
 OPEN_COST: Final = 4 << 20
 """What opening a file counts, in bytes, as in Spark's ``spark.sql.files.openCostInBytes``."""
 
@@ -123,15 +125,23 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> l
 
     Args:
         paths: as they were given; a relative one is relative to this process' directory.
-        on_error: takes what cannot be found or looked at, and files that are no logs by their names.
+        on_error: takes what cannot be found or looked at, and files that are no logs by their names; of what fits a
+            pattern, other files and directories without segments are passed over.
     """
     found: list[LogFile] = []
+
+    def tell(error: KdumpError) -> None:
+        if not is_pattern or error.code not in _STRANGERS:
+            on_error(error)
+
     for given in map(files.enter, paths):
-        for path in expanded(given, on_error):
+        fitting = expanded(given, on_error)
+        is_pattern = fitting != [given]
+        for path in fitting:
             try:
-                found += _logs_of(_segments_of(path, on_error), on_error)
+                found += _logs_of(_segments_of(path, tell), tell)
             except KdumpError as error:
-                on_error(error)
+                tell(error)
     return _without_twins(found)
 
 

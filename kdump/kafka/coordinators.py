@@ -35,9 +35,14 @@ class Coordinated(NamedTuple):
         return INTERNAL_TOPICS[self.decoder]
 
     @property
+    def stored_name(self) -> bytes:
+        """The name as its records hold it, behind its length in two bytes."""
+        return self.name.encode("utf-8", "surrogateescape")
+
+    @property
     def key_pattern(self) -> re.Pattern[bytes]:
         """Found in the keys of its records."""
-        name = self.name.encode("utf-8", "surrogateescape")
+        name = self.stored_name
         return re.compile(rb"(?s)\A.." + re.escape(struct.pack(">h", len(name)) + name))
 
     def partition(self, partitions: int) -> int:

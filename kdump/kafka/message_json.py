@@ -34,7 +34,7 @@ def json_text(value: Value) -> str:
         case int():
             return str(value)
         case dict():
-            return "{" + ",".join([f'"{name}":{json_text(item)}' for name, item in value.items()]) + "}"
+            return "{" + ",".join([f"{json_string(name)}:{json_text(item)}" for name, item in value.items()]) + "}"
         case list():
             return "[" + ",".join(map(json_text, value)) + "]"
         case bytes():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 import uuid
 from base64 import b64encode
@@ -16,7 +17,9 @@ from typing import Any, Final
 PlainDecoder = Callable[[bytes], Any]
 
 _DEEPEST: Final = 100
-_UUID_TEXT: Final = 36
+_MOST_BITS: Final = 14_000
+"""Of a number: Python writes no more than 4,300 digits."""
+_UUID_TEXT: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _UUID_BYTES: Final = 16
 
 
@@ -32,35 +35,50 @@ def _number(layout: str) -> PlainDecoder:
 
 
 def _json(data: bytes) -> Any:
-    return json_like(json.loads(data.decode(), parse_float=_finite, parse_constant=_no_constant))
+    text = data.decode()
+    return json_like(
+        json.loads(text, parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_without_repeats)
+    )
 
 
 def json_like(value: Any, depth: int = 0) -> Any:
-    """``value`` itself, if all outputs can hold it.
+    """``value`` as all outputs can hold it; a tuple is a list.
 
     Raises:
-        ValueError: it is nested too deeply, or holds a lone surrogate, which JSON can write and UTF-8 cannot.
+        ValueError: it is nested too deeply, or holds a number of too many digits or a lone surrogate, which JSON can
+            write and UTF-8 cannot.
         TypeError: it is none of JSON's kinds.
     """
     match value:
         case str():
             value.encode()
         case list() | tuple() if depth < _DEEPEST:
-            for item in value:
-                json_like(item, depth + 1)
+            return [json_like(item, depth + 1) for item in value]
         case dict() if depth < _DEEPEST:
-            for name, item in value.items():
-                if not isinstance(name, str):
-                    raise TypeError(f"a {type(name).__name__} is no name of a JSON object")
-                json_like(name)
-                json_like(item, depth + 1)
+            return {_json_name(name): json_like(item, depth + 1) for name, item in value.items()}
         case list() | tuple() | dict():
             raise ValueError(f"it is nested more than {_DEEPEST} deep")
+        case int() if value.bit_length() > _MOST_BITS:
+            raise ValueError(f"a number of {value.bit_length():,} bits is too large")
         case None | bool() | int() | float():
             pass
         case _:
             raise TypeError(f"a {type(value).__name__} is no JSON value")
     return value
+
+
+def _json_name(name: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"a {type(name).__name__} is no name of a JSON object")
+    name.encode()
+    return name
+
+
+def _without_repeats(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(members)
+    if len(values) < len(members):
+        raise ValueError("an object has the same name twice, one of its values would be lost")
+    return values
 
 
 def _finite(text: str) -> float:
@@ -79,9 +97,9 @@ def _uuid(data: bytes) -> str:
     if len(data) == _UUID_BYTES:
         return str(uuid.UUID(bytes=data))
     text = data.decode()
-    if len(text) != _UUID_TEXT:
-        raise ValueError(f"it has {len(data)} bytes, not {_UUID_BYTES} or {_UUID_TEXT}")
-    return str(uuid.UUID(text))
+    if not _UUID_TEXT.fullmatch(text):
+        raise ValueError(f"it is neither {_UUID_BYTES} bytes nor the 36 characters of a uuid")
+    return text.lower()
 
 
 DECODERS: Final[dict[str, PlainDecoder]] = {

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kdump.codes import Codes, KdumpError
 from kdump.payloads.decoded import Decoded, Part, PayloadError, Trouble
 from kdump.payloads.plain import DECODERS, PlainDecoder, json_like
+from kdump.writers.blocks import escaped
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
@@ -58,7 +59,7 @@ def plain_decoder(name: str) -> PlainDecoder | None:
 def _loaded(entry: EntryPoint) -> PlainDecoder:
     try:
         decode = entry.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         text = f"decoder '{entry.name}' ({entry.value}) cannot be loaded: {_text(error)}"
         raise KdumpError(Codes.DECODER, text) from error
     if not callable(decode):
@@ -67,8 +68,14 @@ def _loaded(entry: EntryPoint) -> PlainDecoder:
     return lambda data: json_like(decode(data))
 
 
-def _text(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+def _text(error: BaseException) -> str:
+    """One line, whatever an exception of others says, and if it fails to say something."""
+    kind = type(error).__name__
+    try:
+        said = escaped(str(error))
+    except Exception:
+        return kind
+    return f"{kind}: {said}" if said else kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +106,7 @@ def _decoded(
         return data
     try:
         return decoder(data)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # A decoder of others may raise anything; what it was given is still there.
         reason = str(error) if isinstance(error, ValueError) and name in DECODERS else _text(error)
         findings.append(PayloadError(Trouble.REFUSED, part, f"does not decode as {name}: {reason}"))

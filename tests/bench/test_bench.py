@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from kdump.spark.sessions import session, why_not
 from tests.bench.cases import BIG, CASES, COMMITS
 from tests.bench.conversions import COMPARISONS, conversion_lines
+from tests.bench.sparkjobs import job_lines
 from tests.bench.tables import decoder_lines, speed_lines, split_lines
 from tests.oracle.toolchain import ToolchainMissingError
 
@@ -40,3 +42,15 @@ def test_conversions() -> None:
         pytest.skip(str(error))
     print("", *table, sep="\n")
     assert len(table) == 1 + len(quick)
+
+
+def test_spark_jobs() -> None:
+    missing = why_not()
+    if missing is not None:
+        pytest.skip(missing)
+    try:
+        table = list(job_lines(session("local[2]"), segments=1, rounds=1))
+    except ToolchainMissingError as error:
+        pytest.skip(str(error))
+    print("", *table, sep="\n")
+    assert len(table) == 11

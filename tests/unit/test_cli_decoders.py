@@ -125,6 +125,7 @@ def test_a_table_shows_what_is_decoded(logs: Path) -> None:
     [
         (["--key-decoder", "avro"], "no decoder 'avro' (known: text, hex, base64, json, int32,"),
         (["--decode", "maybe"], "'maybe' is not 'auto'"),
+        (["--group", "g" * 32768], "a group has 32767 bytes at most"),
         (
             ["--offsets-decoder", "--key-decoder", "hex"],
             "--offsets-decoder goes neither with --decode nor",
@@ -160,6 +161,20 @@ def test_a_group_of_a_log_directory(logs: Path) -> None:
     assert errors == [f"kdump: group 'g' is in __consumer_offsets-1, {why}"]
     _, out, _ = dump("--transactional-id", "t1", "--output", "jsonl", ".", cwd=logs)
     assert [json.loads(line)["decodedKey"]["data"]["transactionalId"] for line in out] == ["t1"]
+
+
+def test_a_group_in_a_file_that_says_no_partition(logs: Path) -> None:
+    data = (logs / "__consumer_offsets-1" / "00000000000000000000.log").read_bytes()
+    (logs / "00000000000000000000.log").write_bytes(data)
+    for path in ("00000000000000000000.log", "-"):
+        status, out, errors = dump("--group", "gg", "--skip-record-metadata", path, cwd=logs, stdin=data)
+        assert status == CLEAN
+        assert '{"group":"gg",' in out[-1]
+        assert errors == [
+            "kdump: group 'gg' belongs to __consumer_offsets-46 if the topic has 50 partitions "
+            "(--partitions says how many)",
+            f"kdump: group 'gg' is in {path}, whose directory is no partition of __consumer_offsets",
+        ]
 
 
 def test_a_group_that_is_nowhere(logs: Path) -> None:
@@ -230,3 +245,24 @@ def test_damage_and_decoders(logs: Path) -> None:
     status, out, _ = dump("--offsets-decoder", str(path), cwd=logs)
     assert status == DAMAGE
     assert any(line.endswith("isvalid: false") for line in out)
+
+
+def test_behind_a_record_without_key(tmp_path: Path) -> None:
+    """The Java tool stops there; with --resync the record is shown as it is, and what follows in its batch too."""
+    rows = [commit("g"), Row(0, 0, None, b"raw"), commit("g"), commit("h")]
+    write_log(tmp_path, "__consumer_offsets-0", rows, per_batch=len(rows))
+    status, out, errors = dump("--offsets-decoder", "--skip-record-metadata", "__consumer_offsets-0", cwd=tmp_path)
+    assert status == DAMAGE
+    assert len(out) == 4
+    assert "message had a missing key" in errors[0]
+    for word in ("--offsets-decoder", "--decode=auto"):
+        words = (word, "--resync", "--skip-record-metadata")
+        status, out, errors = dump(*words, "__consumer_offsets-0", cwd=tmp_path)
+        assert status == CLEAN
+        assert out[4] == "| payload: raw"
+        assert out[5].startswith(DECODED)
+        assert '"group":"h"' in out[6]
+        assert errors == [
+            "kdump: __consumer_offsets-0/00000000000000000000.log: "
+            "offset 1: KD209 the key is null, it says what the record is"
+        ]

@@ -243,6 +243,12 @@ def test_paths(tmp_path: Path) -> None:
     log = partition / "00000000000000000000.log"
     log.write_bytes(b"")
     assert [one.path for one in logs_of(tmp_path, log, f"{tmp_path}/t-*", f"{partition}/*.log")] == [str(log)]
+    (tmp_path / "t-empty").mkdir()
+    (partition / "leader-epoch-checkpoint").write_text("0\n0\n")
+    assert [one.path for one in logs_of(f"{tmp_path}/t-*", f"{partition}/*")] == [str(log)]
     errors: list[KdumpError] = []
+    assert find_logs([str(tmp_path / "t-empty"), str(partition / "leader-epoch-checkpoint")], errors.append) == []
+    assert [error.code for error in errors] == [Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE]
+    errors.clear()
     assert find_logs([str(tmp_path / "no"), f"{tmp_path}/x*"], errors.append) == []
     assert [error.code for error in errors] == [Codes.MISSING, Codes.MISSING]

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 import kdump.payloads
 from kdump.codes import Codes, KdumpError, Severity
+from kdump.kafka.dumplog.decoders import contents_decoder
+from kdump.kafka.message_json import json_value
 from kdump.payloads import registry
 from kdump.payloads.choice import INTERNAL_TOPICS, DecoderChoice
 from kdump.payloads.decoded import Decoded, Trouble
@@ -165,6 +167,7 @@ def test_choice_by_topic() -> None:
         ("float64", struct.pack(">d", 2.5), 2.5),
         ("uuid", bytes(range(16)), "00010203-0405-0607-0809-0a0b0c0d0e0f"),
         ("uuid", str(uuid.UUID(int=7)).encode(), str(uuid.UUID(int=7))),
+        ("uuid", b"00010203-0405-0607-0809-0A0B0C0D0E0F", "00010203-0405-0607-0809-0a0b0c0d0e0f"),
     ],
 )
 def test_plain_decoders(name: str, data: bytes, expected: Any) -> None:
@@ -185,12 +188,15 @@ def test_plain_decoders(name: str, data: bytes, expected: Any) -> None:
         ("json", b"[" * 100_000),
         ("json", b"[" * 500 + b"]" * 500),
         ("json", b"9" * 10_000),
+        ("json", b'{"a": {"b": 1, "b": 2}}'),
         ("int32", b"\0\0\0"),
         ("int64", b""),
         ("float64", bytes(9)),
         ("uuid", bytes(15)),
         ("uuid", b"x" * 36),
         ("uuid", b"{00010203-0405-0607-0809-0a0b0c0d0e}"),
+        ("uuid", b"{{{{000102030405060708090a0b0c0d0e0f"),
+        ("uuid", b"0_1_2_3_-0405-0607-0809-0a0b0c0d0e0f"),
     ],
 )
 def test_what_a_plain_decoder_does_not_take(name: str, data: bytes) -> None:
@@ -214,27 +220,53 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "def fails(data): raise RuntimeError('no schema 7')\n"
         "def odd(data): return {1, 2}\n"
         "def raw(data): return data\n"
+        "def pair(data): return 1, (float('nan'), {'x': (2,)})\n"
+        "def huge(data): return [10**5000]\n"
+        "def leaves(data): raise SystemExit(0)\n"
+        "class Mute(Exception):\n"
+        "    def __str__(self): raise RuntimeError\n"
+        "def mute(data): raise Mute\n"
+        "def loud(data): raise ValueError('\\x1b[31m\\nkdump: all is well')\n"
         "word = 'x'\n"
     )
     info = tmp_path / "other-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
-    names = ("upper", "fails", "odd", "raw", "word", "missing")
-    entries = "".join(f"{name} = other_decoders:{name}\n" for name in names)
+    (tmp_path / "no_decoders.py").write_text("raise SystemExit(7)\n")
+    functions = ("upper", "fails", "odd", "raw", "pair", "huge", "leaves", "mute", "loud", "word", "missing")
+    entries = "".join(f"{name} = other_decoders:{name}\n" for name in functions) + "gone = no_decoders:x\n"
     (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{entries}hex = other_decoders:upper\n")
     monkeypatch.syspath_prepend(tmp_path)
 
 
 @pytest.mark.usefixtures("installed")
 def test_decoders_of_others() -> None:
-    assert names() == [*PLAIN, "none", "fails", "missing", "odd", "raw", "upper", "word"]
+    others = ["fails", "gone", "huge", "leaves", "loud", "missing", "mute", "odd", "pair", "raw", "upper", "word"]
+    assert names() == [*PLAIN, "none", *others]
     decoded = PlainRecordDecoder.of("upper", "fails").decode(b"k", b"v")
     assert decoded == ("K", b"v")
     assert decoded.findings[0].message == "the value does not decode as fails: RuntimeError: no schema 7"
-    for name in ("odd", "raw"):
+    for name in ("odd", "raw", "huge", "leaves", "mute", "loud"):
         decoded = PlainRecordDecoder.of(name, None).decode(b"k", None)
         assert decoded.key == b"k"
         assert troubles(decoded) == [Trouble.REFUSED]
+
+
+@pytest.mark.usefixtures("installed")
+def test_what_decoders_of_others_say_is_one_line_without_controls() -> None:
+    messages = [PlainRecordDecoder.of(name, None).decode(b"k", None).findings[0].message for name in ("mute", "loud")]
+    assert messages == [
+        "the key does not decode as mute: Mute",
+        r"the key does not decode as loud: ValueError: \x1b[31m\x0akdump: all is well",
+    ]
+
+
+@pytest.mark.usefixtures("installed")
+def test_tuples_of_others_are_lists_in_every_output() -> None:
+    """So that a NaN inside is no bare one in JSON, and the text shows them."""
+    decoder = PlainRecordDecoder.of(None, "pair")
+    assert contents_decoder(decoder).contents(0, None, b"v").payload == '[1,["NaN",{"x":[2]}]]'
+    assert json_value(decoder.decode(None, b"v").value) == [1, ["NaN", {"x": [2]}]]
 
 
 @pytest.mark.usefixtures("installed")
@@ -244,11 +276,24 @@ def test_kdumps_own_names_are_not_for_others() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_decoders_that_cannot_be_had() -> None:
-    for name in ("word", "missing"):
-        with pytest.raises(KdumpError, match=f"decoder '{name}' .other_decoders:{name}. cannot be"):
+    for name in ("word", "missing", "gone"):
+        with pytest.raises(KdumpError, match=f"decoder '{name}' .(other|no)_decoders:.*. cannot be"):
             plain_decoder(name)
     with pytest.raises(KeyError):
         plain_decoder("avro")
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"null", "null"),
+        (None, None),
+        (b'{"a\\"\\nb": 1}', r'{"a\"\nb":1}'),
+    ],
+)
+def test_json_as_text(data: bytes | None, text: str | None) -> None:
+    """A null that is stored is not a value that is not there, and names are escaped as texts are."""
+    assert contents_decoder(PlainRecordDecoder.of(None, "json")).contents(0, None, data).payload == text
 
 
 def test_none_decodes_nothing() -> None:

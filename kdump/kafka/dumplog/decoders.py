@@ -68,11 +68,14 @@ class TextDecoding(NamedTuple):
         return made
 
 
-def contents_decoder(decoder: RecordDecoder) -> ContentsDecoder:
-    """How the tool prints the records that ``decoder`` reads, or would if it knew that decoder."""
+def contents_decoder(decoder: RecordDecoder, *, goes_on: bool = False) -> ContentsDecoder:
+    """How the tool prints the records that ``decoder`` reads, or would if it knew that decoder.
+
+    ``goes_on``: a record at which the Java tool stops is shown as it is without a decoder.
+    """
     match decoder:
         case CoordinatorDecoder():
-            return CoordinatorContents(decoder)
+            return CoordinatorContents(decoder, goes_on=goes_on)
         case MetadataDecoder(name="remote-log-metadata"):
             return RemoteMetadataContents(decoder)
         case MetadataDecoder():
@@ -87,12 +90,13 @@ class CoordinatorContents:
 
     in_columns = True
 
-    def __init__(self, decoder: CoordinatorDecoder) -> None:
+    def __init__(self, decoder: CoordinatorDecoder, *, goes_on: bool) -> None:
         self.coordinator = decoder
+        self._goes_on = goes_on
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
         """See ContentsDecoder: the Java tool stops at a record without key."""
-        if key is None:
+        if key is None and not self._goes_on:
             raise DamageError(
                 Codes.DECODER,
                 f"Failed to decode message at offset {offset} using the specified decoder (message had a missing key)",
@@ -104,6 +108,8 @@ class CoordinatorContents:
                 return Contents(key_text, DELETED)
             decoded = self.coordinator.value(message, value)
         except PayloadError as error:
+            if error.trouble is Trouble.MISSING:
+                return Contents(None, None if value is None else decode_utf8(value), (error,))
             return Contents(_coordinator_error(error, offset), None, (error,))
         data = with_member_messages(decoded, newest=False)
         return Contents(key_text, json_text({"version": str(decoded.version), "data": data}))
@@ -161,15 +167,15 @@ class PlainContents:
         """See ContentsDecoder; what does not decode is shown as it is without a decoder."""
         decoded = self._decoder.decode(key, value)
         return Contents(
-            _plain_text(decoded.key, as_stored=self._decoder.key_name == NONE),
-            _plain_text(decoded.value, as_stored=self._decoder.value_name == NONE),
+            None if key is None else _plain_text(decoded.key, as_stored=self._decoder.key_name == NONE),
+            None if value is None else _plain_text(decoded.value, as_stored=self._decoder.value_name == NONE),
             decoded.findings,
         )
 
 
-def _plain_text(value: Any, *, as_stored: bool) -> str | None:
+def _plain_text(value: Any, *, as_stored: bool) -> str:
     match value:
-        case None | str():
+        case str():
             return value
         case bytes():
             return value.decode("utf-8", "surrogateescape") if as_stored else decode_utf8(value)

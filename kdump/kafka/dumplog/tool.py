@@ -152,7 +152,7 @@ class DumpTool(FileRun):
             return None
         from kdump.kafka.dumplog.decoders import TextDecoding, contents_decoder  # not needed by a plain dump
 
-        return TextDecoding(contents_decoder(decoder), self.note_undecoded)
+        return TextDecoding(contents_decoder(decoder, goes_on=self._options.resync), self.note_undecoded)
 
     def _dump_offset_index(self, target: Target) -> None:
         with self._index_file(target) as index:

@@ -1,0 +1,147 @@
+"""Jobs on Spark against one process of the local engine, and against the floor: ``python -m tests.bench.sparkjobs``.
+
+Eight segments of 128 MiB (links to one), ``local[2]``, a warm session, pairs one after the other in every round. The
+rows go nowhere (Spark's ``noop``). The local engine's side of rows is JSON lines to a pipe, and the same record batches
+in this process: that is the stricter one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tests.bench.cases import CACHE, Segment
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kdump.tables import Table
+
+SEGMENTS = 8
+PLAIN = Segment("spark-none", "none", 128 * 1024, 80)
+ZSTD = Segment("spark-zstd", "zstd", 128 * 1024, 80)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One comparison; ``goal``: how many times as fast Spark is to be."""
+
+    name: str
+    local: Callable[[], object]
+    spark: Callable[[], object]
+    goal: float | None
+
+
+def job_lines(spark: SparkSession, segments: int = SEGMENTS, rounds: int = 3) -> Iterator[str]:
+    """A line a job: medians of both sides, and of the ratios of the pairs. Raises ToolchainMissingError."""
+    yield f"{'job':34}{'local s':>9}{'spark s':>9}{'ratio':>7}{'goal':>6}"
+    for job in jobs(spark, segments):
+        job.spark()
+        pairs = [(_seconds(job.local), _seconds(job.spark)) for _ in range(rounds)]
+        local, on_spark = (median(side) for side in zip(*pairs, strict=True))
+        ratio = median(here / there for here, there in pairs)
+        yield f"{job.name:34}{local:9.2f}{on_spark:9.2f}{ratio:7.2f}" + (f"{job.goal:6.1f}" if job.goal else "")
+
+
+def jobs(spark: SparkSession, segments: int) -> Iterator[Job]:
+    """All of them."""
+    from kdump.checks.segment import CheckOptions
+    from kdump.engine.verify import Verification
+    from kdump.spark.verify import SparkJudge
+    from kdump.tables import BATCH, RECORD
+    from tests.bench.readymade import ReadyMade
+
+    spark.dataSource.register(ReadyMade)
+    plain, zstd = str(_linked(PLAIN, segments)), str(_linked(ZSTD, segments))
+
+    def rows(source: str, path: str, schema: str | None = None, **options: object) -> Callable[[], object]:
+        def write() -> None:
+            reader = spark.read.format(source).options(**options)
+            (reader.schema(schema) if schema else reader).load(path).write.format("noop").mode("overwrite").save()
+
+        return write
+
+    every = rows("kafka-segment", plain)
+    two = "offset bigint, timestamp timestamp"
+    count = sum(batch.num_rows for batch in _batches(plain, RECORD, two))
+    yield Job(
+        "verify --deep",
+        lambda: list(Verification().path(plain)),
+        lambda: list(Verification(SparkJudge(spark, [plain], CheckOptions()).segments).path(plain)),
+        1.6,
+    )
+    yield Job("offset, timestamp; JSON lines", _json(plain, "offset,timestamp"), rows("kafka-segment", plain, two), 1.5)
+    yield Job("offset, timestamp; record batches", _arrow(plain, RECORD, two), rows("kafka-segment", plain, two), None)
+    yield Job("all columns; JSON lines", _json(plain), every, 0.7)
+    yield Job("all columns; record batches", _arrow(plain, RECORD), every, None)
+    yield Job("all columns; the floor", _arrow(plain, RECORD), rows("ready-made", plain, rows=count // segments), None)
+    yield Job("zstd, two columns; JSON lines", _json(zstd, "offset,timestamp"), rows("kafka-segment", zstd, two), 1.3)
+    yield Job("zstd, all columns; JSON lines", _json(zstd), rows("kafka-segment", zstd), 1.3)
+    yield Job("batches against all columns", every, rows("kafka-segment-batches", plain), 5)
+    yield Job("batches; record batches", _arrow(plain, BATCH), rows("kafka-segment-batches", plain), None)
+
+
+def _linked(segment: Segment, count: int) -> Path:
+    """A log directory of so many partitions with the same segment."""
+    root = CACHE / f"{segment.name}-{count}"
+    for number in range(count):
+        link = root / f"t-{number}" / f"{0:020d}.log"
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.exists():
+            os.link(segment.path(), link)
+    return root
+
+
+def _json(path: str, fields: str | None = None) -> Callable[[], object]:
+    command = [sys.executable, "-m", "kdump", "dump", "--engine", "local", "--output", "jsonl", "--records", path]
+    if fields is not None:
+        command += ["--fields", fields]
+    return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def _arrow(path: str, table: Table, columns: str | None = None) -> Callable[[], object]:
+    def read() -> None:
+        for _ in _batches(path, table, columns):
+            pass
+
+    return read
+
+
+def _batches(path: str, table: Table, columns: str | None = None) -> Iterator[pa.RecordBatch]:
+    """``columns``: as Spark writes a schema; None: all."""
+    from kdump.engine.arrowread import ArrowOptions, read_splits
+    from kdump.engine.splits import find_logs, plan
+    from kdump.writers.arrow import arrow_schema
+
+    schema = arrow_schema(table)
+    if columns is not None:
+        schema = pa.schema([schema.field(column.split()[0]) for column in columns.split(", ")])
+    for task in plan(find_logs([path], print)):
+        yield from read_splits(task, ArrowOptions(table, schema))
+
+
+def _seconds(job: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    job()
+    return time.perf_counter() - begin
+
+
+def main(rounds: int) -> None:
+    """Print the table as it grows."""
+    from kdump.spark.sessions import session
+
+    for line in job_lines(session("local[2]"), rounds=rounds):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
