@@ -18,7 +18,7 @@ import numpy as np
 
 from kdump.checks.holes import Behind
 from kdump.checks.logdir import PartitionExtent
-from kdump.checks.segment import CheckOptions, Rows, SegmentLook
+from kdump.checks.segment import CheckOptions, Look, Rows, SegmentLook
 from kdump.checks.table import row_dtype
 from kdump.codes import Finding, KdumpError
 from kdump.engine.partitioncheck import Item, PartitionCheck, behind_of
@@ -182,7 +182,7 @@ def _judge(
     by_segment = groupby(pieces, key=lambda piece: piece.segment)
     held: list[tuple[int, Iterator[LookPiece]]] = []
 
-    def stored(source: Source, behind: Behind) -> _StoredLook:
+    def stored(source: Source, behind: Behind) -> Look:
         wanted = group.segments.index(source.path)
         while True:
             segment, own = held.pop() if held else next(by_segment, (len(group.segments), iter(())))
@@ -190,7 +190,8 @@ def _judge(
                 return _StoredLook(own, source)
             if segment > wanted:
                 held.append((segment, own))
-                return _StoredLook((), source)
+                # It was empty, or not there, when the looks were planned.
+                return SegmentLook(source, behind, options)
 
     checked = PartitionCheck(options, look=stored).segments(list(group.segments), group.folder)
     count = 0

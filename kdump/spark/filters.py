@@ -13,7 +13,6 @@ from pyspark.sql.datasource import (
     GreaterThan,
     GreaterThanOrEqual,
     In,
-    IsNotNull,
     LessThan,
     LessThanOrEqual,
 )
@@ -24,8 +23,6 @@ from kdump.scan.selection import Range
 _T = TypeVar("_T")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
-_NOT_NULL: Final = Range(-_MOST_MILLISECONDS, _MOST_MILLISECONDS + 1)
-_NEVER_NULL: Final = ("offset",)
 
 
 @dataclass
@@ -38,9 +35,14 @@ class Pushed:
     times: Range = field(default_factory=Range)
 
     def take(self, filters: Iterable[Filter]) -> Iterator[Filter]:
-        """Take in what can be kept exactly; gives back the others, for Spark to ask of each row."""
+        """Take in what can be kept; gives back what Spark must ask of each row all the same.
+
+        That is also what was taken in of offsets and timestamps: a row that tells of a file that cannot be read has
+        neither, and no filter on them leaves it.
+        """
         for found in filters:
-            if not self._take(found):
+            if not self._take_partition(found):
+                self._take_bound(found)
                 yield found
 
     def narrowed(self, wanted: Wanted) -> Wanted:
@@ -54,10 +56,8 @@ class Pushed:
             wanted.ends,
         )
 
-    def _take(self, found: Filter) -> bool:
+    def _take_partition(self, found: Filter) -> bool:
         match found:
-            case IsNotNull((name,)):
-                return name in _NEVER_NULL
             case EqualTo(("topic",), str() as topic):
                 self.topics = _both(self.topics, frozenset({topic}))
             case In(("topic",), topics):
@@ -68,10 +68,10 @@ class Pushed:
                 numbers = frozenset(number for number in partitions if isinstance(number, int))
                 self.partitions = _both(self.partitions, numbers)
             case _:
-                return self._take_bound(found)
+                return False
         return True
 
-    def _take_bound(self, found: Filter) -> bool:
+    def _take_bound(self, found: Filter) -> None:
         match found:
             case (
                 EqualTo((name,), value)
@@ -82,7 +82,7 @@ class Pushed:
             ):
                 pass
             case _:
-                return False
+                return
         if name == "offset" and isinstance(value, int):
             self.offsets = intersection(self.offsets, _range(found, value, value))
         elif name == "timestamp" and isinstance(value, datetime):
@@ -92,9 +92,6 @@ class Pushed:
             self.times = intersection(
                 self.times, intersection(bound, Range(-_MOST_MILLISECONDS, _MOST_MILLISECONDS + 1))
             )
-        else:
-            return False
-        return True
 
 
 def _range(found: Filter, least: int, most: int) -> Range:

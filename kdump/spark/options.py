@@ -94,9 +94,7 @@ def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
     starting, starts = _offsets(options, "startingOffsets", {"earliest": EARLIEST, "latest": LATEST})
     options.pop("startingOffsets", None)
     max_bytes = _size(options, "maxBytesPerTrigger", 0) or None
-    max_offsets = _integer(options, "maxOffsetsPerTrigger")
-    if max_offsets is not None and max_offsets < 1:
-        raise ValueError(f"option maxOffsetsPerTrigger: a number from 1 on was expected, not '{max_offsets}'")
+    max_offsets = _positive(options, "maxOffsetsPerTrigger")
     return StreamOptions(_source_options(options), starting, starts, Budget(max_bytes, max_offsets))
 
 
@@ -131,7 +129,7 @@ def _source_options(options: Mapping[str, str]) -> SourceOptions:
         include_headers=_boolean(options, "includeHeaders", default=True),
         fail_on_data_loss=_boolean(options, "failOnDataLoss", default=True),
         mode=_mode(options),
-        min_partitions=max(1, _integer(options, "minPartitions") or 1),
+        min_partitions=_positive(options, "minPartitions") or 1,
         split_bytes=_size(options, "splitBytes", SPLIT_BYTES),
         decoding=_decoding(options),
         deep=_boolean(options, "deep", default=True),
@@ -227,6 +225,13 @@ def _integer(options: Mapping[str, str], name: str) -> int | None:
         return int(options[name])
     except ValueError:
         raise ValueError(f"option {name}: a whole number was expected, not '{options[name]}'") from None
+
+
+def _positive(options: Mapping[str, str], name: str) -> int | None:
+    value = _integer(options, name)
+    if value is not None and value < 1:
+        raise ValueError(f"option {name}: a number from 1 on was expected, not '{value}'")
+    return value
 
 
 def _boolean(options: Mapping[str, Any], name: str, *, default: bool) -> bool:

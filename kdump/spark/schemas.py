@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -11,10 +13,15 @@ from kdump.writers.arrow import arrow_schema
 
 
 def checked(schema: StructType, table: Table) -> pa.Schema:
-    """The Arrow schema of what was asked for. ValueError for a column that is not there or has another type."""
+    """The Arrow schema of what was asked for.
+
+    ValueError for a column that is not there, is there twice or has another type.
+    """
     every = arrow_schema(table)
     known = {each.name: each.dataType for each in from_arrow_schema(every)}
     for each in schema:
+        if schema.names.count(each.name) > 1:
+            raise ValueError(f"column {each.name} is asked for more than once")
         if each.name not in known:
             raise ValueError(f"no column '{each.name}' in {table.type} rows; there are {', '.join(known)}")
         if each.dataType != known[each.name]:
@@ -22,6 +29,16 @@ def checked(schema: StructType, table: Table) -> pa.Schema:
             raise ValueError(f"column {each.name} is {expected}, not {each.dataType.simpleString()}")
     # Not PySpark's to_arrow_schema: its arguments are others in 4.1.
     return pa.schema([every.field(each.name).with_nullable(each.nullable) for each in schema])
+
+
+def without_nulls(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The same; ValueError where a column is null that the schema says is not: Spark would fail without its name."""
+    never_null = [field.name for field in schema if not field.nullable]
+    for batch in batches:
+        for name in never_null:
+            if batch[name].null_count:
+                raise ValueError(f"column {name} is null in some rows, and NOT NULL in the schema that was asked for")
+        yield batch
 
 
 def decoded(table: Table) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -17,7 +18,7 @@ from kdump.engine.findingread import FindingTask, plan_findings, read_findings
 from kdump.engine.splits import LogFile, Split, find_logs, plan
 from kdump.spark.filters import Pushed, intersection
 from kdump.spark.options import SourceOptions, parse_options, parse_stream_options, schema_options
-from kdump.spark.schemas import checked, decoded
+from kdump.spark.schemas import checked, decoded, without_nulls
 from kdump.spark.stream import stream_reader_class
 from kdump.tables import BATCH, FINDING, RECORD, Table
 from kdump.writers.arrow import arrow_schema
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+_ONE_QUERY: Final = (
+    f"{PUSHDOWN} is on: Spark gives wrong rows where one DataFrame or view of a Python source is queried more than "
+    "once; call load() for each query, for both sides of a join too"
+)
 
 
 class SplitPartition(InputPartition):
@@ -65,17 +70,15 @@ class LogReader(DataSourceReader):
             # What Spark makes up where there is nothing to read.
             return iter(())
         options = self._options
-        return read_splits(
-            partition.splits,
-            ArrowOptions(
-                self._table,
-                self._schema,
-                self._pushed.narrowed(options.wanted),
-                intersection(options.times, self._pushed.times),
-                options.mode,
-                decoding=options.decoding,
-            ),
+        read = ArrowOptions(
+            self._table,
+            self._schema,
+            self._pushed.narrowed(options.wanted),
+            intersection(options.times, self._pushed.times),
+            options.mode,
+            decoding=options.decoding,
         )
+        return without_nulls(read_splits(partition.splits, read), self._schema)
 
     def _fail(self, error: KdumpError) -> None:
         raise error
@@ -165,7 +168,8 @@ class FindingReader(DataSourceReader):
         if not isinstance(partition, FindingPartition):
             return iter(())
         options = CheckOptions(deep=self._options.deep)
-        return read_findings(partition.task, self._schema, options, fails_fast=self._options.mode is Mode.FAILFAST)
+        fails_fast = self._options.mode is Mode.FAILFAST
+        return without_nulls(read_findings(partition.task, self._schema, options, fails_fast=fails_fast), self._schema)
 
 
 class FindingSource(RecordSource):
@@ -191,9 +195,12 @@ def register(spark: SparkSession) -> None:
     """Make ``kafka-segment``, ``kafka-segment-batches`` and ``kafka-segment-findings`` known to a session.
 
     Call it again after ``spark.sql.python.filterPushdown.enabled`` has changed: which filters Spark hands down is
-    settled here.
+    settled here. While it is on, a DataFrame must be read once only, and this warns of it: of several queries on one
+    Spark (4.1 to 4.3) reads with the filters of the one that was planned last, and gives the others wrong rows.
     """
     is_filtering = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
+    if is_filtering:
+        warnings.warn(_ONE_QUERY, stacklevel=2)
     sources: tuple[type[DataSource], ...] = (
         FilteringRecordSource if is_filtering else RecordSource,
         FilteringBatchSource if is_filtering else BatchSource,

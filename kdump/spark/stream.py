@@ -24,7 +24,7 @@ from kdump.engine.splits import Wanted, packed, task_sizes
 from kdump.engine.stretches import Stretch, stretches_between
 from kdump.scan.selection import Range
 from kdump.spark.options import EARLIEST, LATEST, StreamOptions
-from kdump.spark.schemas import checked, decoded
+from kdump.spark.schemas import checked, decoded, without_nulls
 from kdump.tables import Table
 
 _Seen: TypeAlias = tuple[tuple[int, ...], Status]
@@ -93,7 +93,7 @@ class LogStreamReader(DataSourceStreamReader):
                 decoding=source.decoding,
             )
             try:
-                yield from read_splits([stretch], options)
+                yield from without_nulls(read_splits([stretch], options), self._schema)
             except DataLossError as error:
                 self._on_loss(str(error))
 

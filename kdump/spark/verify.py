@@ -80,7 +80,8 @@ class SparkJudge:
         self, spark: SparkSession, paths: Sequence[str], options: CheckOptions, *, split_bytes: int = SPLIT_BYTES
     ) -> None:
         self._options = options
-        found = [group for path in paths for group in groups_of(path)]
+        # A path that is given twice is judged once.
+        found = list(dict.fromkeys(group for path in paths for group in groups_of(path)))
         self._judged: dict[Group, list[Judgement]] = {}
         # A worker has another working directory.
         groups = [group.absolute() for group in found]

@@ -108,6 +108,7 @@ class ArrowPrinter:
         self.transactions = transactions if "txnState" in schema.names else None
         self.decoder = decoder
         self.on_malformed = on_malformed
+        self._is_entry_valid = True
 
     def batch(self, header: BatchHeader, position: int, is_valid: bool) -> rows.Row:
         """See Printer."""
@@ -122,11 +123,14 @@ class ArrowPrinter:
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> rows.Row:
         """See Printer."""
+        self._is_entry_valid = is_valid
         return {} if self._with_records else self._row(rows.entry_row(entry, position, is_valid))
 
     def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> rows.Row:
         """See Printer."""
-        return self._row(rows.legacy_record_row(entry, position, is_valid, record))
+        row = rows.legacy_record_row(entry, position, is_valid, record)
+        # The row's verdict is that of the record itself, which a wrapper may be wrong about.
+        return self._row(row, is_batch_valid=self._is_entry_valid)
 
     def join(self, rows: list[rows.Row]) -> ArrowRows:
         """See Printer."""
@@ -136,8 +140,8 @@ class ArrowPrinter:
         """See Printer."""
         return _ArrowColumns(self)
 
-    def _row(self, row: rows.Row) -> rows.Row:
-        what = row.get("problem") or (None if row["isValid"] else rows.WRONG_CRC)
+    def _row(self, row: rows.Row, *, is_batch_valid: bool = True) -> rows.Row:
+        what = row.get("problem") or (None if row["isValid"] and is_batch_valid else rows.WRONG_CRC)
         if what is not None and not self.on_malformed(row["position"], what):
             return {}
         # A worker's table is a copy: equal, not the same.

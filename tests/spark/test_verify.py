@@ -76,6 +76,7 @@ def test_captures_and_single_files(spark: SparkSession, captures: Captures, monk
         str(next((captures.root / "damaged").glob("*/*.log"))),
         "no/such",
         "0.8.2.2",
+        "3.9.1",
     ]
     options = CheckOptions()
     expected = said(PartitionCheck(options).segments, *paths)

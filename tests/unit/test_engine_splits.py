@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from batches import v2_batch
+from batches import message, v2_batch, wrapper
 from fast_reference import Row as Record
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,6 +155,23 @@ def test_a_log_that_grows_ends_where_it_was_planned(tmp_path: Path) -> None:
 
 def made_up(number: int, size: int) -> LogFile:
     return LogFile(f"/t-0/{number:020}.log", FileContext("", "t", 0), number, size)
+
+
+def test_modes_where_only_the_crc_of_a_wrapper_is_wrong(tmp_path: Path) -> None:
+    """Its records have right CRCs of their own, and rows that say so."""
+    path = tmp_path / "00000000000000000000.log"
+    entries = [
+        bytearray(wrapper(1, offset + 1, [message(1, number, None, b"v") for number in range(2)]))
+        for offset in (0, 2, 4)
+    ]
+    entries[1][12] ^= 1
+    path.write_bytes(b"".join(entries))
+    rows = read(path, RECORD, 1 << 20)
+    assert [(row["offset"], row["isValid"], row["problem"]) for row in rows] == [(n, True, None) for n in range(6)]
+    sound = read(path, RECORD, 1 << 20, Mode.DROPMALFORMED)
+    assert [row["offset"] for row in sound] == [0, 1, 4, 5]
+    with pytest.raises(KdumpError, match=f"at {len(entries[0])}: the CRC of the batch is wrong"):
+        read(path, RECORD, 1 << 20, Mode.FAILFAST)
 
 
 @pytest.mark.parametrize("partition", ["v0-snappy-0", "v1-gzip-0"])

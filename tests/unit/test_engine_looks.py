@@ -1,0 +1,57 @@
+"""Looks at stretches and a judge elsewhere give what one pass over the partition gives."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kdump.checks.segment import CheckOptions
+from kdump.checks.summary import SegmentSummary
+from kdump.engine.looks import Group, Judgement, LookPiece, judge, look_at, plan_looks
+from kdump.engine.partitioncheck import PartitionCheck
+from kdump.writers.findings import summary_line
+from tests.harness.captures import FIXTURES
+
+OPTIONS = CheckOptions()
+
+
+def looked(group: Group, split_bytes: int) -> list[LookPiece]:
+    tasks = [task for tasks in plan_looks([group], split_bytes=split_bytes) for task in tasks]
+    return sorted(piece for task in tasks for piece in look_at(task, OPTIONS))
+
+
+def at_once(group: Group) -> Iterator[Judgement]:
+    extent = yield from PartitionCheck(OPTIONS).segments(list(group.segments), group.folder)
+    yield extent
+
+
+def said(item: Judgement) -> str:
+    return summary_line(item) if isinstance(item, SegmentSummary) else repr(item)
+
+
+def group_of(folder: Path) -> Group:
+    return Group(tuple(map(str, sorted(folder.glob("*.log")))), str(folder))
+
+
+@pytest.mark.parametrize("partition", ["damaged-crc-0", "v0-snappy-0", "v1-gzip-0", "v2-txn-0"])
+def test_the_same_as_at_once(partition: str) -> None:
+    group = group_of(FIXTURES / "segments" / partition)
+    expected = list(map(said, at_once(group)))
+    for size in (1000, 1 << 14, 1 << 27):
+        assert [said(item) for _, _, item in judge([group], looked(group, size), OPTIONS)] == expected
+
+
+def test_a_segment_that_has_come_since_the_looks_were_planned(tmp_path: Path) -> None:
+    """It was empty then, as the newest one of a live broker is; its index files have entries now."""
+    folder = tmp_path / "t-0"
+    shutil.copytree(FIXTURES / "segments" / "v2-txn-0", folder)
+    for number in (0, 1, 4):
+        path = Path((group := group_of(folder)).segments[number])
+        data = path.read_bytes()
+        path.write_bytes(b"")
+        pieces = looked(group, 1 << 14)
+        path.write_bytes(data)
+        assert [said(item) for _, _, item in judge([group], pieces, OPTIONS)] == list(map(said, at_once(group)))
