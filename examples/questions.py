@@ -42,7 +42,8 @@ writers = (
         "producerEpoch int, isControl boolean"
     )
     .load(path)
-    .where(F.col("lastOffset").ge(first_offset) & F.col("baseOffset").le(last_offset) & F.expr("isControl is not true"))
+    .where((F.col("lastOffset") >= first_offset) & (F.col("baseOffset") <= last_offset))
+    .where("isControl is not true")
     .groupBy("topic", "partition", "producerId", "producerEpoch")
     .agg(
         F.min("baseOffset").alias("firstOffset"),
