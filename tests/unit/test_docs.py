@@ -101,7 +101,7 @@ def test_options(name: str) -> None:
 def test_every_option_that_is_mentioned_exists(name: str) -> None:
     # A page may point to options of another command; calls of others' tools, over several lines, do not count.
     known = set().union(*map(declared_options, NAMES))
-    text = re.sub(r"(?:kafka-[\w-]+\.sh|spark-submit) -(?:.*\\\n)*.*", "", manual(name))
+    text = re.sub(r"(?:kafka-[\w-]+\.sh|spark-submit|venv-pack) -(?:.*\\\n)*.*", "", manual(name))
     mentioned = {option for option in OPTION.findall(text) if option.startswith("--")}
     assert mentioned <= known
 
