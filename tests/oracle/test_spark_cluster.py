@@ -153,7 +153,7 @@ def test_a_packed_environment(cluster: str, tree: Path, expected: dict[str, Any]
     run(sys.executable, "-m", "venv", "environment")
     own["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
     installed = subprocess.run(
-        ["environment/bin/pip", "install", "-q", f"{ROOT}[spark]", "venv-pack", "setuptools<81"],
+        ["environment/bin/pip", "install", "-q", f"{ROOT}[spark]", "venv-pack"],
         cwd=tmp_path,
         capture_output=True,
         check=False,
