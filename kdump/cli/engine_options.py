@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -121,10 +122,9 @@ def session(
 def _many_segments(paths: Sequence[str]) -> str | None:
     count = 0
     for path in paths:
-        if files.is_directory(path):
-            count += sum(1 for _ in segment_files(path, lambda error: None))
-        else:
-            count += 1
+        # What is wrong with a path is said when its turn comes.
+        with suppress(KdumpError):
+            count += sum(1 for _ in segment_files(path, lambda error: None)) if files.is_directory(path) else 1
     return f"{count} segments" if count > MOST_LOCAL_SEGMENTS else None
 
 
