@@ -104,20 +104,10 @@ class Wanted:
 
     def offsets_of(self, context: FileContext) -> Range:
         """The range of a partition."""
-        first, end = self.offsets.first, self.offsets.end
-        if context.topic is not None and context.partition is not None:
-            own = (context.topic, context.partition)
-            first = _largest(first, self.starts.get(own))
-            end = _smallest(end, self.ends.get(own))
-        return Range(first, end)
-
-
-def _largest(*values: int | None) -> int | None:
-    return max((value for value in values if value is not None), default=None)
-
-
-def _smallest(*values: int | None) -> int | None:
-    return min((value for value in values if value is not None), default=None)
+        if context.topic is None or context.partition is None:
+            return self.offsets
+        own = (context.topic, context.partition)
+        return self.offsets.intersection(Range(self.starts.get(own), self.ends.get(own)))
 
 
 def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> list[LogFile]:

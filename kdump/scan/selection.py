@@ -38,6 +38,12 @@ class Range:
             and (self.end is None or lowest < self.end)
         )
 
+    def intersection(self, other: Range) -> Range:
+        """What is in both."""
+        firsts = [bound for bound in (self.first, other.first) if bound is not None]
+        ends = [bound for bound in (self.end, other.end) if bound is not None]
+        return Range(max(firsts, default=None), min(ends, default=None))
+
     @property
     def is_empty(self) -> bool:
         """No value is in the range."""

@@ -135,22 +135,20 @@ class LogView(Generic[RowT, RowsT]):
 
     def steps(self) -> Iterator[None]:
         """The same, a step for each chunk. Raises as ``run``."""
-        if self._options.extent is not None:
-            yield from self._extent(self._options.extent)
+        chunk_size = _RECORDS_CHUNK if self._with_records else _BATCHES_CHUNK
+        extent = self._options.extent
+        if extent is not None:
+            self._previous_offset = extent.previous_offset
+            yield from self._past_damage(extent.items(self._source, chunk_size))
             return
         span = self._span()
         ends = [end for end in (span.end, self._options.max_bytes) if end is not None]
         limit = min(ends, default=None)
-        chunk_size = _RECORDS_CHUNK if self._options.with_records else _BATCHES_CHUNK
         if self._options.resync:
             from kdump.log.resync import ResyncWalk
 
-            for item in ResyncWalk(self._source, limit=limit, start=span.start, chunk_size=chunk_size).items():
-                if isinstance(item, Gap):
-                    self._found(_gap_finding(item))
-                elif not self._show(item):
-                    return
-                yield
+            walk_past = ResyncWalk(self._source, limit=limit, start=span.start, chunk_size=chunk_size)
+            yield from self._past_damage(walk_past.items())
             return
         walk = Walk(self._source, limit=limit, start=span.start, chunk_size=chunk_size)
         for chunk in walk.chunks():
@@ -166,10 +164,8 @@ class LogView(Generic[RowT, RowsT]):
             )
         self.trailing = 0 if ends else walk.end - walk.position
 
-    def _extent(self, extent: Extent) -> Iterator[None]:
-        chunk_size = _RECORDS_CHUNK if self._with_records else _BATCHES_CHUNK
-        self._previous_offset = extent.previous_offset
-        for item in extent.items(self._source, chunk_size):
+    def _past_damage(self, items: Iterable[Chunk | Gap]) -> Iterator[None]:
+        for item in items:
             if isinstance(item, Gap):
                 self._found(_gap_finding(item))
             elif not self._show(item):

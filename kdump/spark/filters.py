@@ -19,10 +19,11 @@ from pyspark.sql.datasource import (
 
 from kdump.engine.splits import Wanted
 from kdump.scan.selection import Range
+from kdump.writers.arrow import MOST_MILLISECONDS
 
 _T = TypeVar("_T")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
+_NOT_NULL: Final = Range(-MOST_MILLISECONDS, MOST_MILLISECONDS + 1)
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Pushed:
             _both(wanted.topics, self.topics),
             wanted.topic_pattern,
             _both(wanted.partitions, self.partitions),
-            intersection(wanted.offsets, self.offsets),
+            wanted.offsets.intersection(self.offsets),
             wanted.starts,
             wanted.ends,
         )
@@ -84,14 +85,12 @@ class Pushed:
             case _:
                 return
         if name == "offset" and isinstance(value, int):
-            self.offsets = intersection(self.offsets, _range(found, value, value))
+            self.offsets = self.offsets.intersection(_range(found, value, value))
         elif name == "timestamp" and isinstance(value, datetime):
             # A row's time is in whole milliseconds, the bound need not be. A time out of Spark's range is null there.
             microseconds = (_aware(value) - _EPOCH) // timedelta(microseconds=1)
             bound = _range(found, -(-microseconds // 1000), microseconds // 1000)
-            self.times = intersection(
-                self.times, intersection(bound, Range(-_MOST_MILLISECONDS, _MOST_MILLISECONDS + 1))
-            )
+            self.times = self.times.intersection(bound).intersection(_NOT_NULL)
 
 
 def _range(found: Filter, least: int, most: int) -> Range:
@@ -116,10 +115,3 @@ def _both(first: frozenset[_T] | None, second: frozenset[_T] | None) -> frozense
     if first is None or second is None:
         return second if first is None else first
     return first & second
-
-
-def intersection(first: Range, second: Range) -> Range:
-    """What is in both."""
-    starts = [bound for bound in (first.first, second.first) if bound is not None]
-    ends = [bound for bound in (first.end, second.end) if bound is not None]
-    return Range(max(starts, default=None), min(ends, default=None))

@@ -16,7 +16,7 @@ from kdump.codes import KdumpError
 from kdump.engine.arrowread import ArrowOptions, Mode, read_splits
 from kdump.engine.findingread import FindingTask, plan_findings, read_findings
 from kdump.engine.splits import LogFile, Split, find_logs, plan
-from kdump.spark.filters import Pushed, intersection
+from kdump.spark.filters import Pushed
 from kdump.spark.options import SourceOptions, parse_options, parse_stream_options, schema_options
 from kdump.spark.schemas import checked, decoded, without_nulls
 from kdump.spark.stream import stream_reader_class
@@ -74,7 +74,7 @@ class LogReader(DataSourceReader):
             self._table,
             self._schema,
             self._pushed.narrowed(options.wanted),
-            intersection(options.times, self._pushed.times),
+            options.times.intersection(self._pushed.times),
             options.mode,
             decoding=options.decoding,
         )

@@ -59,7 +59,8 @@ _TYPES: Final = {
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 _TIMESTAMP_TYPES: Final = {rows.NO_TIMESTAMP_TYPE: -1, rows.CREATE_TIME: 0, rows.LOG_APPEND_TIME: 1}
 KAFKA_SOURCE: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
-_MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
+MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
+"""Either side of 1970, whose microseconds fit into 64 bits."""
 
 
 def arrow_schema(table: Table) -> pa.Schema:
@@ -189,7 +190,7 @@ def _mapped(row: rows.Row) -> rows.Row:
         mapped["timestampType"] = _TIMESTAMP_TYPES[row["timestampType"]]
     if row.get("timestamp") is not None:
         milliseconds = row["timestamp"]
-        if abs(milliseconds) > _MOST_MILLISECONDS:
+        if abs(milliseconds) > MOST_MILLISECONDS:
             mapped["timestamp"] = None
             mapped["problem"] = _with_overflow(row.get("problem"), milliseconds)
         else:
@@ -280,7 +281,7 @@ class _RecordArrays:
         self._values = values
         self._arena = pa.py_buffer(block.arena)
         self._milliseconds = record_timestamps(block.headers, records)
-        self._overflows = np.abs(self._milliseconds) > _MOST_MILLISECONDS
+        self._overflows = np.abs(self._milliseconds) > MOST_MILLISECONDS
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
         """All columns of a schema."""

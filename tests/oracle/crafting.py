@@ -14,6 +14,7 @@ from typing import Final
 
 import crc32c as crc32c_package
 
+from tests.harness.messages import unsigned_varint
 from tests.oracle.containers import NONE, compress
 
 LOG_OVERHEAD: Final = 12
@@ -117,16 +118,6 @@ def entries(data: bytes) -> Iterator[tuple[int, int]]:
 def varint(value: int, bits: int = 32) -> bytes:
     """Zig-zag varint."""
     return unsigned_varint((value << 1 ^ value >> bits - 1) & (1 << bits) - 1)
-
-
-def unsigned_varint(value: int) -> bytes:
-    """Base 128, low bits first."""
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 @dataclass(frozen=True, slots=True)
