@@ -281,7 +281,8 @@ class _RecordArrays:
         self._values = values
         self._arena = pa.py_buffer(block.arena)
         self._milliseconds = record_timestamps(block.headers, records)
-        self._overflows = np.abs(self._milliseconds) > MOST_MILLISECONDS
+        # Not by abs(): that of the least int64 is itself.
+        self._overflows = (self._milliseconds > MOST_MILLISECONDS) | (self._milliseconds < -MOST_MILLISECONDS)
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
         """All columns of a schema."""

@@ -97,6 +97,15 @@ def big_log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return path
 
 
+@pytest.mark.parametrize("milliseconds", [-(2**63), -(2**63 // 1000) - 1, 2**63 // 1000 + 1, 2**63 - 1])
+def test_timestamps_out_of_range_are_null_and_named(tmp_path: Path, milliseconds: int) -> None:
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(v2_batch([Record(0, 0, None, b"v")], base_timestamp=milliseconds))
+    (row,) = read(path, RECORD, 1 << 20)
+    assert row["timestamp"] is None
+    assert row["problem"] == f"the timestamp {milliseconds} ms is out of range"
+
+
 def test_modes(tmp_path: Path) -> None:
     path = tmp_path / "00000000000000000000.log"
     good = [v2_batch([Record(0, 0, None, b"v")], base_offset=offset) for offset in range(3)]
