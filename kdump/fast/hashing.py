@@ -42,7 +42,7 @@ def hash_ranges(arena: NDArray[np.uint8], start: NDArray[np.int64], size: NDArra
     last_word = arena.size - _WORD
     while True:
         is_open = left > done
-        if not is_open.all():
+        if not is_open.size or not is_open.all():
             hashes[lanes] = state
             open_rows = np.flatnonzero(is_open)
             if not open_rows.size:
