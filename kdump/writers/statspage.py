@@ -239,12 +239,10 @@ def _group_table(report: Report, by: By, width: int) -> RenderableType:
 
     groups = report.groups[:_MOST_GROUPS]
     most = max(figures.sums["bytes"] for figures in groups)
-    whole = report.total.sums["bytes"]
     names = _names([figures.group or "" for figures in groups])
     columns: list[tuple[str, Callable[[Figures], str], bool]] = [
         ("bytes", lambda figures: bytes_text(figures.sums["bytes"]), True),
         ("share", lambda figures: bar(figures.sums["bytes"] / most if most else 0, _BAR_WIDTH), False),
-        ("", lambda figures: percent(figures.sums["bytes"], whole), True),
         ("records", lambda figures: f"{figures.sums['records']:,}", True),
         ("batches", lambda figures: f"{figures.sums['batches']:,}", True),
         ("offsets", _offsets, False),
