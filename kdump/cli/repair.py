@@ -133,11 +133,6 @@ def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
         unreadable |= error.code not in REFUSALS
         console.show_error(error)
 
-    job = Repair(
-        options,
-        on_error=fail,
-        opened=lambda path: MeteredSource(open_source(path), None, reporter.progress),
-    )
     if manifest is not None:
         try:
             undone, is_all_back = undo_repair(manifest, force=given["force"])
@@ -147,17 +142,22 @@ def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
             console.out.write(text.encode())
         except KdumpError as error:
             fail(error.located(manifest))
-    for path in paths:
-        try:
-            for repaired in job.path(path):
-                left |= repaired.leaves_damage
-                for segment in repaired.plan.segments if reporter.verbose else ():
-                    reporter.note(f"{segment.path}: {segment.stamp.size:,} bytes, {repaired.plan.way.value}")
-                is_text = given["output_format"] == "text"
-                text = repair_text(repaired, color=console.color) if is_text else repair_json(repaired)
-                console.out.write(text.encode())
-        except KdumpError as error:
-            fail(error.located(path))
+    with Repair(
+        options,
+        on_error=fail,
+        opened=lambda path: MeteredSource(open_source(path), None, reporter.progress),
+    ) as job:
+        for path in paths:
+            try:
+                for repaired in job.path(path):
+                    left |= repaired.leaves_damage
+                    for segment in repaired.plan.segments if reporter.verbose else ():
+                        reporter.note(f"{segment.path}: {segment.stamp.size:,} bytes, {repaired.plan.way.value}")
+                    is_text = given["output_format"] == "text"
+                    text = repair_text(repaired, color=console.color) if is_text else repair_json(repaired)
+                    console.out.write(text.encode())
+            except KdumpError as error:
+                fail(error.located(path))
     console.close()
     return exit_status.combined(damaged=left, unreadable=unreadable)
 
