@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
-import signal
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
