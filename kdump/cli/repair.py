@@ -35,6 +35,7 @@ def repair_json(repaired: Repaired) -> str:
         "isDone": repaired.is_done,
         "written": repaired.written,
         "manifest": repaired.manifest,
+        "unfinished": list(repaired.unfinished),
         "losses": losses(plan),
         "logs": account(plan),
     }
@@ -45,6 +46,11 @@ def repair_text(repaired: Repaired, *, color: bool) -> str:
     """What would be or was done, and where it is."""
     target = escaped(repaired.plan.target)
     text = "".join(f"{target}: finished what {escaped(manifest)} began\n" for manifest in repaired.finished)
+    text += "".join(
+        f"{target}: {escaped(manifest)} was begun and not finished, what follows is the state in between: --in-place "
+        "finishes it, --undo takes it back\n"
+        for manifest in repaired.unfinished
+    )
     text += plan_text(repaired.plan, is_done=repaired.is_done, color=color)
     if repaired.written is not None:
         text += f"{target}: repaired copy in {escaped(repaired.written)}\n"

@@ -66,6 +66,8 @@ class Repaired:
     manifest: str | None = None
     finished: tuple[str, ...] = ()
     """Manifests of repairs that were begun before, and are finished now."""
+    unfinished: tuple[str, ...] = ()
+    """Manifests of repairs that were begun before: the plan, or the copy, is of the state in between."""
 
     @property
     def is_done(self) -> bool:
@@ -143,9 +145,9 @@ class Repair:
 
     def _resume(self, place: Place) -> None:
         """Finish what was begun in a partition; its lock is held."""
-        for home, manifest in unfinished(place.directory):
-            resume(home, manifest)
-            self._finished.setdefault(place.directory, []).append(os.path.join(manifest.backup, MANIFEST_NAME))
+        for begun in unfinished(place.directory):
+            resume(*begun)
+            self._finished.setdefault(place.directory, []).append(_manifest(begun))
 
     def _check_place(self, place: Place) -> None:
         """Raises KdumpError REPAIR_REFUSED or LOCK_HELD where nothing may be written."""
@@ -164,6 +166,15 @@ class Repair:
 
     def _partition(self, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
         place = place_of(os.path.dirname(segments[0]))
+        repaired = self._of_partition(target, segments, place, is_whole=is_whole)
+        try:
+            return replace(repaired, unfinished=tuple(map(_manifest, unfinished(place.directory))))
+        except KdumpError as error:
+            # A manifest that cannot be read is no reason to keep the plan back.
+            self._on_error(error.located(place.directory))
+            return repaired
+
+    def _of_partition(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
         if is_metadata(segments[0]) and (self._options.in_place or self._way is Way.SALVAGE):
             return self._leave_metadata(target, segments, place, is_whole=is_whole)
         if self._options.output is not None:
@@ -304,6 +315,10 @@ def undo_repair(path: str, *, force: bool = False) -> tuple[Manifest, bool]:
     with DirectoryLock(place.log_directory) if place.log_directory is not None else nullcontext():
         is_all_back = undo(path, manifest)
     return manifest, is_all_back
+
+
+def _manifest(begun: tuple[str, Manifest]) -> str:
+    return os.path.join(begun[1].backup, MANIFEST_NAME)
 
 
 class _Locks:
