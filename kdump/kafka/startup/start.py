@@ -1,0 +1,79 @@
+"""One start of one partition directory: the steps in their order, and what they leave.
+
+Source: shared/spec/startup.md rules 22 to 28 (LogLoader.load, the constructor of UnifiedLog, LogManager.loadLog).
+"""
+
+from __future__ import annotations
+
+from kdump.codes import KdumpError
+from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.errors import KAFKA, StartFailureError
+from kdump.kafka.startup.loading import Loading, Settings
+from kdump.kafka.startup.outcome import Failure, OpenTransaction, Outcome, Served, Start
+from kdump.kafka.startup.recovery import recover_log
+from kdump.kafka.startup.segments import load_segments
+from kdump.kafka.startup.splits import split_on_overflow
+from kdump.kafka.startup.swaps import finish_swaps
+
+
+def start(directory: Directory, settings: Settings) -> Start:
+    """What a broker makes of a partition directory.
+
+    Args:
+        directory: as it lies there; it is brought to what a start leaves of it.
+        settings: what the broker knows of it.
+
+    Raises:
+        KdumpError: a file cannot be opened.
+    """
+    loading: Loading | None = None
+    served, failure = None, None
+    try:
+        loading = Loading(directory, settings)
+        served = _load(loading)
+    except StartFailureError as error:
+        failure = error
+    except KdumpError as error:
+        if error.position is None:
+            raise
+        # FileLogInputStream makes an unchecked exception of a block that cannot be read.
+        failure = StartFailureError(KAFKA, str(error))
+    if loading is not None:
+        loading.epochs.flush()
+    outcome = Outcome.STARTS
+    if failure is not None:
+        outcome = Outcome.DIR_OFFLINE if failure.is_io else Outcome.BROKER_STOPS
+    return Start(
+        outcome,
+        served,
+        None if failure is None else Failure(failure.java_class or None, failure.message),
+        () if loading is None else tuple(loading.recovered),
+        () if loading is None else tuple(loading.emptied),
+        () if loading is None else tuple(sorted(name for name in loading.deleted_later if name in directory)),
+    )
+
+
+def _load(loading: Loading) -> Served:
+    settings, producers = loading.settings, loading.producers
+    finish_swaps(loading)
+    split_on_overflow(loading, load_segments)
+    recovery_point, end = split_on_overflow(loading, recover_log)
+    last = loading.last_segment
+    last.index.grow()
+    last.time_index.grow()
+    loading.epochs.cut_end(end)
+    log_start = max(settings.log_start_offset, min(loading.segments))
+    loading.epochs.cut_start(settings.log_start_offset)
+    producers.remove_strays(loading.segments)
+    producers.rebuild(loading.segments, log_start, end, is_clean=settings.is_clean)
+    return Served(
+        log_start,
+        max(recovery_point, log_start),
+        end,
+        tuple((base, loading.segments[base].size) for base in sorted(loading.segments)),
+        tuple(
+            OpenTransaction(producer_id, first_offset)
+            for first_offset, producer_id in sorted(producers.states.ongoing.items())
+        ),
+        producers.is_forgotten,
+    )
