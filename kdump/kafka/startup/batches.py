@@ -52,6 +52,10 @@ class StoredBatch(NamedTuple):
         """Raises StartFailureError where the file ends within the header."""
         return self.header.last_offset if self.is_v2 else int.from_bytes(self.data[:8], "big", signed=True)
 
+    def detached(self) -> StoredBatch:
+        """Itself with its header only, which stays good when the next chunk is read."""
+        return self._replace(data=memoryview(bytes(self.data[:HEADER_SIZE])))
+
 
 def chunks(source: Source, start: int, end: int | None = None) -> Iterator[Chunk]:
     """The whole entries from a position on, up to ``end`` or that of the file.

@@ -1,6 +1,6 @@
 """How a start ends.
 
-Source: shared/spec/startup.md rules 17, 18, 24, 28.
+Source: shared/spec/startup.md rules 17, 18, 24, 26, 28.
 """
 
 from __future__ import annotations
@@ -38,13 +38,15 @@ class Failure:
 class Served:
     """The log that a broker serves after its start.
 
-    ``segments``: (base offset, bytes) of each. ``is_forgotten``: a clean start without snapshots read no batch, and
+    ``first_unstable_offset``: readers with read_committed get no further (None: all are decided). ``segments``: (base
+    offset, bytes) of each. ``is_forgotten``: a clean start without snapshots read no batch, and
     knows no producer.
     """
 
     log_start_offset: int
     recovery_point: int
     end_offset: int
+    first_unstable_offset: int | None
     segments: tuple[tuple[int, int], ...]
     open_transactions: tuple[OpenTransaction, ...]
     is_forgotten: bool

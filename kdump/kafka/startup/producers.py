@@ -47,6 +47,11 @@ class ProducerManager:
         self._snapshot_offset = 0
         self._snapshots = self._listed()
 
+    @property
+    def first_undecided_offset(self) -> int | None:
+        """The least first offset of the open transactions, and of those that ended behind the snapshot loaded."""
+        return min((*self.states.ongoing, *self._completed), default=None)
+
     def rebuild(self, segments: Mapping[int, Segment], start: int, end: int, *, is_clean: bool) -> None:
         """Bring the state to ``end``: from the newest snapshot, over the segments behind it.
 
@@ -150,8 +155,8 @@ class ProducerManager:
             self.take_snapshot()
         last = segment.size
         if base == max(known for known in bases if known <= end):
-            holding = segment.position_of(end)
-            last = last if holding is None else holding
+            holding = segment.find(end)
+            last = last if holding is None else holding.position
         extent = segment.read_range(offset, last)
         if extent is not None:
             with self._directory.open(segment.log_name) as source:

@@ -6,9 +6,10 @@ Source: shared/spec/startup.md rules 8, 9, 11, 14 (LogSegment), shared/spec/reco
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from kdump.codes import DamageError
-from kdump.format.batch import HEADER_SIZE, MAX_INT32
+from kdump.format.batch import MAX_INT32
 from kdump.format.index import TXN_ENTRY_SIZE, AbortedTxn, txn_entries
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.producers import ProducerStates
@@ -31,6 +32,13 @@ class OffsetOverflowError(Exception):
         super().__init__(message)
         self.segment = segment
         self.message = message
+
+
+class FoundBatch(NamedTuple):
+    """A batch of a log: where it begins in the file, and its first offset."""
+
+    position: int
+    base_offset: int
 
 
 class Segment:
@@ -97,29 +105,30 @@ class Segment:
             self.time_index.resize(0)
         return any(entry.last_offset < self.base_offset for entry in self._aborted())
 
-    def position_of(self, offset: int) -> int | None:
-        """Where the batch begins that holds an offset, or the first one behind it; None at the end.
+    def find(self, offset: int) -> FoundBatch | None:
+        """The batch that holds an offset, or the first one behind it; None at the end.
 
         Raises:
             StartFailureError: a broken length field or header on the way.
         """
         with self._directory.open(self.log_name) as source:
-            previous: StoredBatch | None = None
+            previous: tuple[FoundBatch, StoredBatch] | None = None
             for chunk in chunks(source, self.index.position_of(offset)):
                 for batch in batches_of(chunk):
-                    base_offset = batch.base_offset
-                    if base_offset >= offset:
-                        is_held = base_offset > offset and previous is not None and previous.last_offset >= offset
-                        return previous.position if is_held and previous is not None else batch.position
-                    previous = batch
-                previous = _kept(previous)
-            return previous.position if previous is not None and previous.last_offset >= offset else None
+                    found = FoundBatch(batch.position, batch.base_offset)
+                    if found.base_offset >= offset:
+                        is_held = found.base_offset > offset and previous and previous[1].last_offset >= offset
+                        return previous[0] if is_held and previous else found
+                    previous = found, batch
+                if previous is not None:
+                    previous = previous[0], previous[1].detached()
+            return previous[0] if previous is not None and previous[1].last_offset >= offset else None
 
     def next_offset(self) -> int:
         """Behind its last whole batch, if the last entry of the .index leads to one; else the base offset.
 
         Raises:
-            StartFailureError: as ``position_of``.
+            StartFailureError: as ``find``.
         """
         offset = self.index.last_offset()
         is_found = False
@@ -132,7 +141,7 @@ class Segment:
                 if is_found:
                     start = chunk.starts[-1]
                     last = StoredBatch(chunk.position + start, chunk.end - start, chunk.data[start:])
-                last = _kept(last)
+                last = last and last.detached()
             if last is None or not (is_found or last.last_offset >= offset):
                 return self.base_offset
             return last.last_offset + 1
@@ -141,17 +150,15 @@ class Segment:
         """The positions from the batch that holds ``offset`` on up to ``end``; None where no batch holds it.
 
         Raises:
-            StartFailureError: as ``position_of``, and when that batch lies behind ``end``.
+            StartFailureError: as ``find``, and when that batch lies behind ``end``.
         """
-        position = self.position_of(offset)
-        if position is None:
+        found = self.find(offset)
+        if found is None:
             return None
-        if position > end:
-            raise StartFailureError(
-                ILLEGAL_ARGUMENT,
-                f"offset {offset} is at position {position} of {self.log_name}, behind {end}",
-            )
-        return position, min(end, self.size)
+        if found.position > end:
+            message = f"offset {offset} is at position {found.position} of {self.log_name}, behind {end}"
+            raise StartFailureError(ILLEGAL_ARGUMENT, message)
+        return found.position, end
 
     def recover(self, producers: ProducerStates, epochs: LeaderEpochs) -> int:
         """Walk the log, cut it, make its index files anew; gives the bytes cut.
@@ -188,10 +195,10 @@ class Segment:
         """Cut the log in front of the first batch with this offset or a higher one; gives the bytes cut.
 
         Raises:
-            StartFailureError: as ``position_of``.
+            StartFailureError: as ``find``.
         """
-        position = self.position_of(offset)
-        cut = 0 if position is None else self.size - position
+        found = self.find(offset)
+        cut = 0 if found is None else self.size - found.position
         self.index.empty()
         self.time_index.empty()
         name = self._names[TXN_INDEX]
@@ -215,9 +222,7 @@ class Segment:
         return list(self._names.values())
 
     def _walk(self, producers: ProducerStates, latest_epoch: int) -> Recovery:
-        indexes = IndexBuilder(
-            self.base_offset, interval=DEFAULT_INDEX_INTERVAL, size=self._max_index_size, keep=True
-        )
+        indexes = IndexBuilder(self.base_offset, interval=DEFAULT_INDEX_INTERVAL, size=self._max_index_size, keep=True)
         recovery = SegmentRecovery(self.base_offset, producers, indexes, latest_leader_epoch=latest_epoch)
         with self._directory.open(self.log_name) as source:
             walk = Walk(source)
@@ -234,8 +239,3 @@ class Segment:
                 yield from txn_entries(self._directory.read(name))
             except DamageError as error:
                 raise StartFailureError(KAFKA, f"{name}: {error.message}") from None
-
-
-def _kept(batch: StoredBatch | None) -> StoredBatch | None:
-    """A batch that is still good when the next chunk is read: its header only."""
-    return None if batch is None else batch._replace(data=memoryview(bytes(batch.data[:HEADER_SIZE])))

@@ -66,10 +66,12 @@ def _load(loading: Loading) -> Served:
     loading.epochs.cut_start(settings.log_start_offset)
     producers.remove_strays(loading.segments)
     producers.rebuild(loading.segments, log_start, end, is_clean=settings.is_clean)
+    undecided = producers.first_undecided_offset
     return Served(
         log_start,
         max(recovery_point, log_start),
         end,
+        None if undecided is None else _batch_offset(loading, max(undecided, log_start), end),
         tuple((base, loading.segments[base].size) for base in sorted(loading.segments)),
         tuple(
             OpenTransaction(producer_id, first_offset)
@@ -77,3 +79,19 @@ def _load(loading: Loading) -> Served:
         ),
         producers.is_forgotten,
     )
+
+
+def _batch_offset(loading: Loading, offset: int, end: int) -> int:
+    """Of the batch that holds an offset, or the first one behind it, its base offset; where there is none the end.
+
+    A broker looks it up in the log, and stops where the log cannot be read on the way.
+    """
+    bases = sorted(loading.segments)
+    first = max((base for base in bases if base <= offset), default=None)
+    if offset >= end or first is None:
+        return offset
+    for base in bases[bases.index(first) :]:
+        found = loading.segments[base].find(offset)
+        if found is not None:
+            return found.base_offset
+    return end
