@@ -12,6 +12,7 @@ from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.epochs import LeaderEpochs
 from kdump.kafka.startup.names import DELETED
+from kdump.kafka.startup.outcome import RecoveredSegment, RemovalReason
 from kdump.kafka.startup.producers import ProducerManager
 from kdump.kafka.startup.segment import Segment
 
@@ -42,8 +43,8 @@ class Loading:
         self.settings = settings
         self.segments: dict[int, Segment] = {}
         self.deleted_later: list[str] = []
-        self.recovered: list[int] = []
-        self.emptied: list[int] = []
+        self.recovered: list[RecoveredSegment] = []
+        self.removed: dict[int, RemovalReason] = {}
         self.epochs = LeaderEpochs(directory)
         self.producers = ProducerManager(directory, settings.now)
 
@@ -66,14 +67,15 @@ class Loading:
         """
         producers = ProducerManager(self.directory, self.settings.now)
         producers.rebuild(self.segments, self.settings.log_start_offset, segment.base_offset, is_clean=False)
-        cut = segment.recover(producers.states, self.epochs)
+        result = segment.recover(producers.states, self.epochs)
         producers.take_snapshot()
-        self.recovered.append(segment.base_offset)
-        return cut
+        self.recovered.append(RecoveredSegment(segment.base_offset, result.bytes_cut, result.next_offset))
+        return result.bytes_cut
 
-    def remove_segments(self, bases: Iterable[int]) -> None:
+    def remove_segments(self, bases: Iterable[int], reason: RemovalReason) -> None:
         """Take segments out; their files are renamed, and deleted later."""
         for base in bases:
+            self.removed[base] = reason
             self.delete_later(self.segments.pop(base).rename("", DELETED))
 
     def remove_snapshot(self, base: int) -> None:

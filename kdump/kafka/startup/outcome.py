@@ -5,7 +5,8 @@ Source: shared/spec/startup.md rules 17, 18, 24, 26, 28.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -26,6 +27,27 @@ class OpenTransaction(NamedTuple):
     first_offset: int
 
 
+class RemovalReason(Enum):
+    """Why a segment is taken out of the log."""
+
+    BEHIND_CUT = "behind-cut"
+    """One before it was cut: what follows would leave a gap."""
+    LOG_START = "log-start"
+    """The log ends before its start offset."""
+
+
+class RecoveredSegment(NamedTuple):
+    """A segment that was recovered: what was cut from it, and the offset at which it ends since.
+
+    ``is_emptied``: its index would have gone backwards, and nothing of the segment is kept.
+    """
+
+    base_offset: int
+    bytes_cut: int
+    end_offset: int
+    is_emptied: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """The exception that ends a start; ``java_class`` is None where it never ends."""
@@ -38,9 +60,15 @@ class Failure:
 class Served:
     """The log that a broker serves after its start.
 
-    ``first_unstable_offset``: readers with read_committed get no further (None: all are decided). ``segments``: (base
-    offset, bytes) of each. ``is_forgotten``: a clean start without snapshots read no batch, and
-    knows no producer.
+    Attributes:
+        log_start_offset: the first offset that can be read.
+        recovery_point: what the next unclean start takes for written out.
+        end_offset: the next offset to be given out.
+        first_unstable_offset: readers with read_committed get no further; None: all transactions are decided.
+        segments: (base offset, bytes) of each.
+        visible_size: bytes of the last one up to the end of the batch that ends the log; what lies behind is not served.
+        open_transactions: those without an end, as far as the broker knows them.
+        is_forgotten: a clean start without snapshots read no batch, and knows no producer.
     """
 
     log_start_offset: int
@@ -48,6 +76,7 @@ class Served:
     end_offset: int
     first_unstable_offset: int | None
     segments: tuple[tuple[int, int], ...]
+    visible_size: int
     open_transactions: tuple[OpenTransaction, ...]
     is_forgotten: bool
 
@@ -60,14 +89,14 @@ class Start:
         outcome: what becomes of the partition.
         served: what can be read afterwards.
         failure: why nothing can.
-        recovered: base offsets of the segments that were recovered, in order.
-        emptied: those that were emptied, since their index would have gone backwards.
+        recovered: the segments that were recovered, in order.
+        removed: base offsets of those that were taken out.
         deleted_later: names of files that go 60 s (file.delete.delay.ms) after the start.
     """
 
     outcome: Outcome
     served: Served | None
     failure: Failure | None
-    recovered: tuple[int, ...] = ()
-    emptied: tuple[int, ...] = ()
+    recovered: tuple[RecoveredSegment, ...] = ()
+    removed: Mapping[int, RemovalReason] = field(default_factory=dict)
     deleted_later: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from typing import Final
 from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.startup.errors import StartFailureError
 from kdump.kafka.startup.loading import Loading
+from kdump.kafka.startup.outcome import RecoveredSegment, RemovalReason
 from kdump.kafka.startup.segment import Segment
 
 _LONG_MAX: Final = 2**63 - 1
@@ -29,7 +30,7 @@ def recover_log(loading: Loading) -> tuple[int, int]:
     if loading.segments:
         end = loading.last_segment.next_offset()
         if end < settings.log_start_offset:
-            loading.remove_segments(sorted(loading.segments))
+            loading.remove_segments(sorted(loading.segments), RemovalReason.LOG_START)
             loading.epochs.clear()
             loading.producers.truncate_fully(settings.log_start_offset)
             end = None
@@ -50,7 +51,7 @@ def _recover_segments(loading: Loading) -> None:
         if _recover(loading, segment) > 0:
             segment.next_offset()
             later = unflushed[number + 1 :]
-            loading.remove_segments(later)
+            loading.remove_segments(later, RemovalReason.BEHIND_CUT)
             for removed in later:
                 loading.remove_snapshot(removed)
             return
@@ -72,5 +73,6 @@ def _recover(loading: Loading, segment: Segment) -> int:
     except KafkaFailureError as error:
         if not error.kind.empties_segment:
             raise StartFailureError.of(error) from None
-        loading.emptied.append(segment.base_offset)
-        return segment.truncate_to(segment.base_offset)
+        cut = segment.truncate_to(segment.base_offset)
+        loading.recovered.append(RecoveredSegment(segment.base_offset, cut, segment.base_offset, is_emptied=True))
+        return cut

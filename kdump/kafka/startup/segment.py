@@ -67,6 +67,8 @@ class Segment:
         if directory[log].size > MAX_INT32:
             raise StartFailureError(KAFKA, f"{log} has {directory[log].size} bytes, {MAX_INT32} are the most")
         self._has_txn_index = self._names[TXN_INDEX] in directory
+        self.visible_size = 0
+        """Bytes up to the end of the batch that ``next_offset`` found last."""
 
     @property
     def log_name(self) -> str:
@@ -143,7 +145,9 @@ class Segment:
                     last = StoredBatch(chunk.position + start, chunk.end - start, chunk.data[start:])
                 last = last and last.detached()
             if last is None or not (is_found or last.last_offset >= offset):
+                self.visible_size = 0
                 return self.base_offset
+            self.visible_size = last.position + last.size
             return last.last_offset + 1
 
     def read_range(self, offset: int, end: int) -> tuple[int, int] | None:
@@ -160,8 +164,8 @@ class Segment:
             raise StartFailureError(ILLEGAL_ARGUMENT, message)
         return found.position, end
 
-    def recover(self, producers: ProducerStates, epochs: LeaderEpochs) -> int:
-        """Walk the log, cut it, make its index files anew; gives the bytes cut.
+    def recover(self, producers: ProducerStates, epochs: LeaderEpochs) -> Recovery:
+        """Walk the log, cut it, make its index files anew.
 
         Args:
             producers: at the base offset; they are brought to the end.
@@ -186,7 +190,7 @@ class Segment:
         for epoch, base_offset in result.leader_epochs:
             epochs.assign(epoch, base_offset)
         if failure is None:
-            return result.bytes_cut
+            return result
         if failure.kind is FailureKind.OFFSET_OVERFLOW:
             raise OffsetOverflowError(self, failure.message)
         raise KafkaFailureError(failure.kind, failure.message)

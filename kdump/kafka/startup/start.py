@@ -48,7 +48,7 @@ def start(directory: Directory, settings: Settings) -> Start:
         served,
         None if failure is None else Failure(failure.java_class or None, failure.message),
         () if loading is None else tuple(loading.recovered),
-        () if loading is None else tuple(loading.emptied),
+        {} if loading is None else loading.removed,
         () if loading is None else tuple(sorted(name for name in loading.deleted_later if name in directory)),
     )
 
@@ -73,6 +73,7 @@ def _load(loading: Loading) -> Served:
         end,
         None if undecided is None else _batch_offset(loading, max(undecided, log_start), end),
         tuple((base, loading.segments[base].size) for base in sorted(loading.segments)),
+        last.visible_size,
         tuple(
             OpenTransaction(producer_id, first_offset)
             for first_offset, producer_id in sorted(producers.states.ongoing.items())
