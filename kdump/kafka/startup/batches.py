@@ -5,6 +5,7 @@ Source: shared/spec/startup.md rules 9 and 20 (FileLogInputStream, FileRecords.s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -71,7 +72,8 @@ def chunks(source: Source, start: int, end: int | None = None) -> Iterator[Chunk
     yield from walk.chunks()
     if walk.stop is Stop.LENGTH_TOO_SMALL:
         raise StartFailureError(
-            CORRUPT_RECORD, f"{source.path}: the length field at position {walk.position} is {walk.bad_length}"
+            CORRUPT_RECORD,
+            f"{os.path.basename(source.path)}: the length field at position {walk.position} is {walk.bad_length}",
         )
 
 

@@ -62,6 +62,10 @@ class Directory:
     def __getitem__(self, name: str) -> Content:
         return self._files[name]
 
+    def get(self, name: str) -> Content | None:
+        """What a file holds, None where it is not there."""
+        return self._files.get(name)
+
     def __setitem__(self, name: str, content: Content) -> None:
         self._files[name] = content
         self._former_names.setdefault(name, name)

@@ -9,8 +9,11 @@ from kdump.codes import KdumpError
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import KAFKA, StartFailureError
 from kdump.kafka.startup.loading import Loading, Settings
+from kdump.kafka.startup.names import LOG, offset_of
 from kdump.kafka.startup.outcome import Failure, OpenTransaction, Outcome, Served, Start
+from kdump.kafka.startup.producers import ProducerManager
 from kdump.kafka.startup.recovery import recover_log
+from kdump.kafka.startup.segment import Segment
 from kdump.kafka.startup.segments import load_segments
 from kdump.kafka.startup.splits import split_on_overflow
 from kdump.kafka.startup.swaps import finish_swaps
@@ -53,6 +56,32 @@ def start(directory: Directory, settings: Settings) -> Start:
     )
 
 
+def open_transactions(
+    directory: Directory, settings: Settings, log_start_offset: int, end_offset: int
+) -> tuple[OpenTransaction, ...]:
+    """Those that batches between two offsets leave open, as far as the log can be read: a broker need not know them.
+
+    Raises:
+        KdumpError: a file cannot be opened.
+    """
+    try:
+        producers = ProducerManager(directory, settings.now)
+        segments = {}
+        for name in directory.names():
+            if name.endswith(LOG):
+                base_offset = offset_of(name)
+                segments[base_offset] = Segment(directory, base_offset, settings.max_index_size)
+        producers.rebuild(segments, log_start_offset, end_offset, is_clean=False)
+    except StartFailureError:
+        return ()
+    return _open(producers)
+
+
+def _open(producers: ProducerManager) -> tuple[OpenTransaction, ...]:
+    ongoing = sorted(producers.states.ongoing.items())
+    return tuple(OpenTransaction(producer_id, first_offset) for first_offset, producer_id in ongoing)
+
+
 def _load(loading: Loading) -> Served:
     settings, producers = loading.settings, loading.producers
     finish_swaps(loading)
@@ -74,10 +103,7 @@ def _load(loading: Loading) -> Served:
         None if undecided is None else _batch_offset(loading, max(undecided, log_start), end),
         tuple((base, loading.segments[base].size) for base in sorted(loading.segments)),
         last.visible_size,
-        tuple(
-            OpenTransaction(producer_id, first_offset)
-            for first_offset, producer_id in sorted(producers.states.ongoing.items())
-        ),
+        _open(producers),
         producers.is_forgotten,
     )
 
