@@ -50,13 +50,15 @@ class LostRange(NamedTuple):
 class FileState(NamedTuple):
     """A file right after the start.
 
-    ``size`` and ``sha256`` are None when it is gone, ``sha256`` also if it was not asked for.
+    ``size`` and ``sha256`` are None when it is gone, ``sha256`` also if it was not asked for; ``size_before`` is that of
+    the file that had this name, None without one.
     """
 
     name: str
     action: Action
     size: int | None
     sha256: str | None
+    size_before: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,33 @@ class StartCheck:
         return self.start.outcome is Outcome.STARTS and not (self.lost or self.forgotten)
 
 
+class Obstacle(NamedTuple):
+    """A directory over which the whole broker stops, whatever is in it."""
+
+    path: str
+    java_class: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectoryCheck:
+    """A log directory as a whole: its partitions, and those that do not start."""
+
+    path: str
+    is_clean: bool
+    partitions: int
+    failed: tuple[StartCheck, ...]
+    obstacles: tuple[Obstacle, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of the directory, and where it stops of its broker."""
+        outcomes = {check.start.outcome for check in self.failed}
+        if self.obstacles or Outcome.BROKER_STOPS in outcomes:
+            return Outcome.BROKER_STOPS
+        return Outcome.DIR_OFFLINE if outcomes else Outcome.STARTS
+
+
 def check_start(directory: Directory, settings: Settings, *, checksums: bool = False) -> StartCheck:
     """What a broker would make of a partition directory.
 
@@ -117,6 +146,7 @@ def check_start(directory: Directory, settings: Settings, *, checksums: bool = F
             action,
             None if content is None else content.size,
             sha256(content) if checksums and content is not None else None,
+            directory.before[name].size if name in directory.before else None,
         )
         for name, action, content in directory.changes()
     )

@@ -6,7 +6,7 @@ Source: shared/spec/startup.md rules 28 and 29 (LogManager). Rule 29 is not comp
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from kdump.codes import KdumpError
@@ -39,14 +39,10 @@ class LogDirectory(NamedTuple):
 
 
 class Folders(NamedTuple):
-    """Names of the folders of a log directory, each kind sorted.
-
-    ``unparsable``: a broker does not start with them. ``duplicates``: two names of one partition, likewise.
-    """
+    """Names of the folders of a log directory, each kind sorted; with ``unparsable`` ones a broker does not start."""
 
     partitions: list[str]
     unparsable: list[str]
-    duplicates: list[str]
 
 
 def read_log_directory(path: str) -> LogDirectory:
@@ -58,26 +54,29 @@ def read_log_directory(path: str) -> LogDirectory:
     )
 
 
-def sort_folders(names: list[str]) -> Folders:
+def sort_folders(names: Iterable[str]) -> Folders:
     """Which of the folders of a log directory a broker loads, and over which it stops.
 
     The metadata of a KRaft cluster are loaded by other code.
     """
-    found = Folders([], [], [])
-    owners: dict[tuple[Partition, bool], str] = {}
+    found = Folders([], [])
     for name in sorted(names):
         partition = parse_partition_directory(name)
         if name in _IGNORED or (partition is not None and partition[0] == CLUSTER_METADATA):
             continue
-        if partition is None:
-            found.unparsable.append(name)
-            continue
-        found.partitions.append(name)
-        if not name.endswith(_NOT_SERVED):
-            owner = owners.setdefault((partition, name.endswith("-future")), name)
-            if owner != name:
-                found.duplicates.extend([name] if owner in found.duplicates else [owner, name])
+        (found.unparsable if partition is None else found.partitions).append(name)
     return found
+
+
+def served_partition(name: str) -> tuple[Partition, bool] | None:
+    """What a directory of this name serves: a partition, or (True) its copy on the way to here; None: nothing.
+
+    Two directories that serve the same stop the broker.
+    """
+    partition = parse_partition_directory(name)
+    if partition is None or name.endswith(_NOT_SERVED):
+        return None
+    return partition, name.endswith("-future")
 
 
 def _offsets(path: str) -> dict[Partition, int]:
