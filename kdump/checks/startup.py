@@ -50,8 +50,8 @@ class LostRange(NamedTuple):
 class FileState(NamedTuple):
     """A file right after the start.
 
-    ``size`` and ``sha256`` are None when it is gone, ``sha256`` also if it was not asked for; ``size_before`` is that of
-    the file that had this name, None without one.
+    ``size`` and ``sha256`` are None when it is gone, ``sha256`` also if it was not asked for; ``size_before`` is of
+    the file that had this name before, None without one.
     """
 
     name: str

@@ -15,7 +15,14 @@ from kdump.codes import KdumpError
 from kdump.engine.startup import Item, Runner, StartOptions, in_process, start_all
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.outcome import Outcome
-from kdump.writers.startups import log_directory_text, obstacle_json, obstacle_text, startup_json, startup_text
+from kdump.writers.startups import (
+    log_directory_text,
+    obstacle_json,
+    obstacle_text,
+    startup_json,
+    startup_text,
+    ways_text,
+)
 
 
 def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> int:
@@ -51,7 +58,7 @@ def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> 
         return exit_status.UNREADABLE
     for item in start_all(paths, options, fail, run):
         is_harmful |= _is_harmful(item)
-        text = _json(item) if output == "jsonl" else _text(item)
+        text = _json(item) if output == "jsonl" else _text(item, is_brief=not given["verbose"])
         console.out.write(text.encode("utf-8", "surrogateescape"))
     console.close()
     return exit_status.combined(damaged=is_harmful, unreadable=unreadable)
@@ -79,7 +86,20 @@ def _json(item: Item) -> str:
     return obstacle_json(item) if isinstance(item, Obstacle) else ""
 
 
-def _text(item: Item) -> str:
-    if isinstance(item, StartCheck):
-        return startup_text(item)
-    return obstacle_text(item) if isinstance(item, Obstacle) else log_directory_text(item)
+def _text(item: Item, *, is_brief: bool) -> str:
+    if isinstance(item, Obstacle):
+        return obstacle_text(item)
+    if not isinstance(item, StartCheck):
+        return log_directory_text(item)
+    text = startup_text(item, is_brief=is_brief)
+    return text if item.is_harmless else text + _ways(item)
+
+
+def _ways(check: StartCheck) -> str:
+    """What repairs would change. Nothing where a log cannot be read: the start says why."""
+    from kdump.mend.startways import start_ways
+
+    try:
+        return ways_text(start_ways(check))
+    except KdumpError:
+        return ""

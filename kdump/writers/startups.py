@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kdump.checks.startup import FileState, LogDirectoryCheck, LossReason, Obstacle, StartCheck
@@ -13,8 +13,10 @@ from kdump.kafka.startup.directory import Action
 from kdump.kafka.startup.outcome import OpenTransaction, Outcome
 from kdump.log import files
 from kdump.log.names import parse_partition_directory
+from kdump.mend.startways import StartWay
 from kdump.writers.blocks import escaped
 from kdump.writers.context import FileContext
+from kdump.writers.repairs import aligned
 
 _FEW: Final = 5
 """Names that are listed; of more only their number is told."""
@@ -73,10 +75,16 @@ def _line(path: str, outcome: Outcome, exception: str | None, members: dict[str,
     return json.dumps({**head, **members}, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def startup_text(check: StartCheck) -> str:
-    """Lines for people: whether it starts, what becomes of the files, what is lost."""
+def startup_text(check: StartCheck, *, is_brief: bool) -> str:
+    """Lines for people: whether it starts, what becomes of the files, what is lost.
+
+    Args:
+        check: the start.
+        is_brief: where nothing is lost, leave out files that are made (anew) and open transactions.
+    """
     path = escaped(check.path)
-    return "".join(f"{path}: {escaped(line)}\n" for line in _lines(check))
+    lines = [*_lines(check), *_details(check, is_brief=is_brief and check.is_harmless)]
+    return "".join(f"{path}: {escaped(line)}\n" for line in lines)
 
 
 def _lines(check: StartCheck) -> Iterator[str]:
@@ -96,16 +104,19 @@ def _lines(check: StartCheck) -> Iterator[str]:
         yield f"lost: offsets {lost.first_offset}..{lost.last_offset}, {records}, {_REASONS[lost.reason]}"
     for transaction in check.forgotten:
         yield f"forgotten: {_transaction(transaction)}; readers with read_committed get its records"
-    if served is not None:
-        for transaction in served.open_transactions:
+
+
+def _details(check: StartCheck, *, is_brief: bool) -> Iterator[str]:
+    if check.start.served is not None and not is_brief:
+        for transaction in check.start.served.open_transactions:
             yield f"left open: {_transaction(transaction)}"
     for file in check.files:
         if file.action is Action.CUT:
             yield f"cut: {file.name}, from {file.size_before:,} to {file.size:,} bytes"
-    later = set(start.deleted_later)
+    later = set(check.start.deleted_later)
     for title, names in (
-        ("rebuilt", _names(check.files, Action.REBUILT)),
-        ("created", _names(check.files, Action.CREATED)),
+        ("rebuilt", [] if is_brief else _names(check.files, Action.REBUILT)),
+        ("created", [] if is_brief else _names(check.files, Action.CREATED)),
         ("deleted", _names(check.files, Action.DELETED)),
         ("renamed", [name for name in _names(check.files, Action.RENAMED) if name not in later]),
         ("deleted after 60 s", sorted(later)),
@@ -121,6 +132,61 @@ _CONSEQUENCES: Final = {
     Outcome.DIR_OFFLINE: "its log directory goes offline; the broker runs on with the others, if there are any",
     Outcome.BROKER_STOPS: "the whole broker stops",
 }
+
+
+def ways_text(ways: Sequence[StartWay]) -> str:
+    """The same start behind each repair that makes another one of it, side by side; nothing without a repair."""
+    if len(ways) < 2:
+        return ""
+    path = escaped(ways[0].check.path)
+    lines = [f"{path}: what a repair before the start would change"]
+    titles = ["", "as it is", *(f"({number})" for number in range(1, len(ways)))]
+    lines += aligned([titles, *([title, *map(cell, ways)] for title, cell in _ROWS)])
+    lines += [f"    ({number}) {escaped(way.command or '')}" for number, way in enumerate(ways) if number]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _outcome(way: StartWay) -> str:
+    return _SHORT[way.check.start.outcome]
+
+
+def _end_offset(way: StartWay) -> str:
+    served = way.check.start.served
+    return "-" if served is None else str(served.end_offset)
+
+
+def _lost(way: StartWay) -> str:
+    if way.check.start.served is None:
+        return "-"
+    return f"{way.records_dropped + sum(lost.records for lost in way.check.lost):,}"
+
+
+def _segments(way: StartWay) -> str:
+    served = way.check.start.served
+    return "-" if served is None else f"{len(served.segments):,}"
+
+
+def _forgotten(way: StartWay) -> str:
+    return f"{len(way.check.forgotten):,}"
+
+
+def _bytes_read(way: StartWay) -> str:
+    return f"{way.check.bytes_read:,}"
+
+
+_SHORT: Final = {
+    Outcome.STARTS: "starts",
+    Outcome.DIR_OFFLINE: "directory offline",
+    Outcome.BROKER_STOPS: "broker stops",
+}
+_ROWS: Final = (
+    ("start", _outcome),
+    ("records lost", _lost),
+    ("transactions forgotten", _forgotten),
+    ("segments", _segments),
+    ("log end offset", _end_offset),
+    ("bytes read", _bytes_read),
+)
 
 
 def log_directory_text(check: LogDirectoryCheck) -> str:

@@ -146,7 +146,17 @@ def sha256(content: Content) -> str:
     digest = hashlib.sha256()
     buffer = memoryview(bytearray(min(_BLOCK, content.size)))
     with ContentSource("", content) as source:
-        for position in range(0, content.size, _BLOCK):
-            count = source.read_into(buffer[: content.size - position], position)
-            digest.update(buffer[:count])
+        start = 0
+        for piece in content.pieces:
+            end = start + piece.length
+            if piece.path is None:
+                digest.update(piece.data)
+                for at in range(len(piece.data), piece.length, _BLOCK):
+                    digest.update(memoryview(_ZEROS)[: piece.length - at])
+            else:
+                for position in range(start, end, _BLOCK):
+                    view = buffer[: end - position]
+                    source.read_into(view, position)
+                    digest.update(view)
+            start = end
     return digest.hexdigest()
