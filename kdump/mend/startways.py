@@ -31,17 +31,15 @@ class StartWay(NamedTuple):
     check: StartCheck
     records_dropped: int = 0
 
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        """To be compared: how it ends, records lost, transactions forgotten."""
+        check = self.check
+        records = self.records_dropped + sum(lost.records for lost in check.lost)
+        return _RANKS[check.start.outcome], records, len(check.forgotten)
+
 
 _RANKS: Final = {Outcome.STARTS: 0, Outcome.DIR_OFFLINE: 1, Outcome.BROKER_STOPS: 2}
-
-
-def is_worse(check: StartCheck, other: StartCheck) -> bool:
-    """The start ends worse than the other one, or loses more records, or forgets more transactions."""
-
-    def cost(one: StartCheck) -> tuple[int, int, int]:
-        return _RANKS[one.start.outcome], sum(lost.records for lost in one.lost), len(one.forgotten)
-
-    return cost(check) > cost(other)
 
 
 def start_after(plan: PartitionPlan, settings: Settings, known: StartSettings) -> StartCheck:
@@ -60,18 +58,20 @@ def start_after(plan: PartitionPlan, settings: Settings, known: StartSettings) -
 
 
 def start_ways(check: StartCheck) -> list[StartWay]:
-    """The start as it is, then the repairs in place after which it is another one.
+    """The start as it is, then the repairs in place behind which less is lost by it.
 
     Raises:
         KdumpError: a file cannot be read.
     """
-    ways = [StartWay(None, check)]
+    as_it_is = StartWay(None, check)
     if is_uri(check.path):
-        return ways
+        return [as_it_is]
     settings = Settings()
-    for command, plan, dropped in _plans(check, settings):
-        ways.append(StartWay(command, start_after(plan, settings, check.settings), dropped))
-    return ways
+    ways = [
+        StartWay(command, start_after(plan, settings, check.settings), dropped)
+        for command, plan, dropped in _plans(check, settings)
+    ]
+    return [as_it_is, *(way for way in ways if way.cost < as_it_is.cost)]
 
 
 def _plans(check: StartCheck, settings: Settings) -> Iterator[tuple[str, PartitionPlan, int]]:

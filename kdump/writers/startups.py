@@ -135,11 +135,11 @@ _CONSEQUENCES: Final = {
 
 
 def ways_text(ways: Sequence[StartWay]) -> str:
-    """The same start behind each repair that makes another one of it, side by side; nothing without a repair."""
+    """The start as it is and behind each repair, side by side; nothing without a repair."""
     if len(ways) < 2:
         return ""
     path = escaped(ways[0].check.path)
-    lines = [f"{path}: what a repair before the start would change"]
+    lines = [f"{path}: repairs behind which the start loses less"]
     titles = ["", "as it is", *(f"({number})" for number in range(1, len(ways)))]
     lines += aligned([titles, *([title, *map(cell, ways)] for title, cell in _ROWS)])
     lines += [f"    ({number}) {escaped(way.command or '')}" for number, way in enumerate(ways) if number]
@@ -156,9 +156,8 @@ def _end_offset(way: StartWay) -> str:
 
 
 def _lost(way: StartWay) -> str:
-    if way.check.start.served is None:
-        return "-"
-    return f"{way.records_dropped + sum(lost.records for lost in way.check.lost):,}"
+    _, records, _ = way.cost
+    return "-" if way.check.start.served is None else f"{records:,}"
 
 
 def _segments(way: StartWay) -> str:
