@@ -17,6 +17,7 @@ from kdump.kafka.startup.segment import Segment
 from kdump.kafka.startup.segments import load_segments
 from kdump.kafka.startup.splits import split_on_overflow
 from kdump.kafka.startup.swaps import finish_swaps
+from kdump.kafka.startup.topicid import check_topic_id
 
 
 def start(directory: Directory, settings: Settings) -> Start:
@@ -96,11 +97,13 @@ def _load(loading: Loading) -> Served:
     producers.remove_strays(loading.segments)
     producers.rebuild(loading.segments, log_start, end, is_clean=settings.is_clean)
     undecided = producers.first_undecided_offset
+    first_unstable = None if undecided is None else _batch_offset(loading, max(undecided, log_start), end)
+    check_topic_id(loading.directory)
     return Served(
         log_start,
         max(recovery_point, log_start),
         end,
-        None if undecided is None else _batch_offset(loading, max(undecided, log_start), end),
+        first_unstable,
         tuple((base, loading.segments[base].size) for base in sorted(loading.segments)),
         last.visible_size,
         _open(producers),
