@@ -235,6 +235,7 @@ def _producers(total: Figures) -> _Panel | None:
 
 
 def _group_table(report: Report, by: By, width: int) -> RenderableType:
+    from rich.box import ROUNDED
     from rich.table import Table
 
     groups = report.groups[:_MOST_GROUPS]
@@ -253,18 +254,19 @@ def _group_table(report: Report, by: By, width: int) -> RenderableType:
     ]
     cells = [(name, [make(figures) for figures in groups], is_number) for name, make, is_number in columns]
     cells = [column for column in cells if any(column[1])]
-    grid = Table(pad_edge=False, title_justify="left", expand=False)
-    room = width - min(max(map(len, names)), max(_LEAST_NAME, width // 3)) - _FRAME
+    grid = Table(box=ROUNDED, border_style="blue", header_style="dim")
+    room = width - min(max(map(len, names)), max(_LEAST_NAME, width // 3)) - _FRAME - 1
     # Damage is never left out.
     kept = cells[-1:] if cells[-1][0] == "damaged" else []
     room -= sum(map(_column_width, kept))
     shown = [*_that_fit(cells[: len(cells) - len(kept)], room), *kept]
-    left = width - sum(map(_column_width, shown)) - _FRAME
+    left = width - sum(map(_column_width, shown)) - _FRAME - 1
     grid.add_column(by.value, no_wrap=True, overflow="ellipsis", max_width=max(left, 1))
     for column in shown:
         name, _, is_number = column
         own = _column_width(column) - _FRAME
-        grid.add_column(name, justify="right" if is_number else "left", no_wrap=True, width=own)
+        style = "cyan" if name == "share" else ""
+        grid.add_column(name, justify="right" if is_number else "left", no_wrap=True, width=own, style=style)
     for number, figures in enumerate(groups):
         style = "bold red" if figures.is_damaged else ""
         grid.add_row(_plain_text(names[number]), *(column[number] for _, column, _ in shown), style=style)
