@@ -48,10 +48,13 @@ class NewestOffsets:
         self._pending: list[tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]] = []
         self._pending_rows = 0
 
-    def add(self, high: NDArray[np.uint64], low: NDArray[np.uint64], offset: NDArray[np.int64]) -> None:
-        """The keys of the next records; shapes (rows,)."""
-        self._pending.append((high, low, offset))
-        self._pending_rows += offset.size
+    def see(self, groups: RecordGroups, is_aborted: NDArray[np.bool_]) -> None:
+        """The next entries that are cleaned. ``is_aborted``: of aborted transactions, shape (groups,)."""
+        table = groups.table
+        counts = np.repeat(~(is_aborted | _is_control(groups)), groups.rows) & (table.key_size >= 0)
+        found = digests(table.arena, table.key_start[counts], table.key_size[counts])
+        self._pending.append((found.high, found.low, table.offset[counts]))
+        self._pending_rows += found.high.size
         if self._pending_rows > max(_FEWEST_PENDING, self._offset.size):
             self._merge()
 
@@ -154,10 +157,11 @@ class Retained:
 
 
 class Cleaning:
-    """One run over the cleaned segments of a partition, in two passes in the same order: ``map`` all, ``filter`` all.
+    """One run over the cleaned segments of a partition.
 
     Args:
-        end: the offset up to which segments are cleaned (exclusive): the base offset of the first one that is not.
+        newest: of the keys in them.
+        end: the offset up to which they reach (exclusive), or where the first open transaction begins.
         now: ms since 1970.
         delete_retention_ms: how long tombstones and markers stay.
         producers: of the whole log, cleaned or not.
@@ -166,6 +170,7 @@ class Cleaning:
 
     def __init__(
         self,
+        newest: NewestOffsets,
         *,
         end: int,
         now: int,
@@ -173,11 +178,10 @@ class Cleaning:
         producers: ActiveProducers,
         open_producers: frozenset[int],
     ) -> None:
+        self._offsets = newest.offsets()
         self._end = end
         self._now = now
         self._delete_retention_ms = delete_retention_ms
-        self._newest = NewestOffsets()
-        self._offsets: NDArray[np.int64] | None = None
         self._last_data, self._last_epochs = producers.kept(now, open_producers)
         self._in_transaction: set[int] = set()
         self.without_key = 0
@@ -185,22 +189,8 @@ class Cleaning:
         self.tombstones = 0
         """Tombstones that stay until their delete horizon."""
 
-    @property
-    def distinct_keys(self) -> int:
-        """How many keys ``map`` has seen."""
-        return self._newest.distinct
-
-    def map(self, groups: RecordGroups, is_aborted: NDArray[np.bool_]) -> None:
-        """First pass. ``is_aborted``: batches of aborted transactions, shape (groups,)."""
-        counts = np.repeat(~(is_aborted | _is_control(groups)), groups.rows) & (groups.table.key_size >= 0)
-        table = groups.table
-        found = digests(table.arena, table.key_start[counts], table.key_size[counts])
-        self._newest.add(found.high, found.low, table.offset[counts])
-
     def filter(self, groups: RecordGroups, is_aborted: NDArray[np.bool_]) -> Retained:
-        """Second pass: what stays."""
-        if self._offsets is None:
-            self._offsets = self._newest.offsets()
+        """What stays of the next entries. ``is_aborted``: of aborted transactions, shape (groups,)."""
         table, rows = groups.table, groups.rows
         is_control, horizon = _is_control(groups), _horizons(groups)
         is_passed = (horizon != NO_TIMESTAMP) & (horizon <= self._now)
@@ -266,13 +256,12 @@ class Cleaning:
         if headers is None:
             return np.zeros(groups.count, np.bool_)
         last_offset = native_column(headers, "base_offset") + native_column(headers, "last_offset_delta")
-        keeps = last_offset + 1 == self._end
+        keeps: NDArray[np.bool_] = last_offset + 1 == self._end
         producer, epoch = native_column(headers, "producer_id"), native_column(headers, "producer_epoch")
         for number in np.flatnonzero(producer >= 0).tolist() if self._last_data or self._last_epochs else ():
             own = int(producer[number])
-            keeps[number] |= self._last_data.get(own) == last_offset[number] or bool(
-                is_control[number] and self._last_epochs.get(own) == epoch[number]
-            )
+            is_last = self._last_data.get(own) == last_offset[number]
+            keeps[number] |= is_last or (is_control[number] and self._last_epochs.get(own) == epoch[number])
         return keeps
 
 

@@ -169,7 +169,7 @@ class _Batcher:
         records = _Records(np.append(self._waiting.size, sizes), np.append(self._waiting.timestamp, timestamps))
         ends = np.cumsum(records.size)
         room = max(1, int(self._room / ratio))
-        first = 0
+        first, before_sampled = 0, self._sampled
         while True:
             done = int(ends[first - 1]) if first else 0
             # As many as would fit if offsets and timestamps took a byte each, and the one that shows that it is over.
@@ -183,7 +183,7 @@ class _Batcher:
                 self._try(first - before, first - before + count, compress)
             first += count
         self._waiting = records.between(first, records.size.size)
-        if compress is not None and not self._sampled and sizes.size:
+        if compress is not None and self._sampled == before_sampled and sizes.size:
             # No batch lies in here as a whole: what there is of one has to do.
             self._try(0, sizes.size, compress)
 
