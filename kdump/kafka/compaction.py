@@ -85,7 +85,8 @@ class NewestOffsets:
             order = order[np.lexsort((low, high))]
             high, low = high[np.lexsort((low, high))], low[np.lexsort((low, high))]
             is_same = high[1:] == high[:-1]
-        is_newest = np.append(~(is_same & (low[1:] == low[:-1])), True)
+        is_newest = np.ones(high.size, np.bool_)
+        is_newest[:-1] = ~(is_same & (low[1:] == low[:-1]))
         self._high, self._low = high[is_newest], low[is_newest]
         self._offset = offset[order][is_newest]
 
