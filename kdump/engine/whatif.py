@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.checks.table import read_columns
-from kdump.codes import Finding, KdumpError
-from kdump.convert.entries import EntryReader
+from kdump.codes import KdumpError
+from kdump.engine.partitionentries import Partition, PartitionEntries
 from kdump.engine.places import status
-from kdump.engine.splits import LogFile, find_logs
+from kdump.engine.splits import LogFile
 from kdump.fast.entries import Entries
 from kdump.fast.headers import native_column
 from kdump.format.batch import TRANSACTIONAL
@@ -26,17 +24,14 @@ from kdump.kafka.retention import RetainedSegment, Retention, deleted_segments, 
 from kdump.log import files
 from kdump.log.gaps import Gap
 from kdump.log.names import Kind, sibling
-from kdump.log.partition import segments_behind
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_time_index
-from kdump.log.source import STDIN, Source, open_source, read_whole
+from kdump.log.source import read_whole
 from kdump.scan.outcomes import ABORTED, STATES
 from kdump.scan.transactions import TransactionReader
 from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.compaction import CompactedPartition, CompactionSizes, compaction_answer
 from kdump.stats.whatif.retention import SegmentFate, retention_answer
-from kdump.wire.compression import DEFAULT_LIMIT
-from kdump.writers.context import FileContext
 
 _ABORTED: Final = STATES.index(ABORTED)
 _MILLION: Final = 1_000_000
@@ -52,53 +47,24 @@ class Question(Protocol):
         """Behind the last ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """The logs of one directory, in offset order; ``active``: the one that a broker writes to, where it is known."""
-
-    directory: str
-    logs: tuple[LogFile, ...]
-    active: LogFile | None
-
-    @property
-    def closed(self) -> tuple[LogFile, ...]:
-        """The others."""
-        return self.logs if self.active is None else self.logs[:-1]
-
-
 class Inquiry:
-    """Asks questions of some paths.
+    """Asks questions of some partitions.
 
     Args:
-        paths: files, directories, globs, or ``-``.
-        on_error: takes what cannot be read; the other paths are still asked.
-        on_damage: takes damage, with its path, once; damaged entries take no part in any answer.
-        opened: opens a log; to be replaced where reading is to be watched.
-        limit: most bytes that one entry may decompress to.
+        logs: their entries.
+        on_error: takes what cannot be read; the others are still asked.
     """
 
-    def __init__(
-        self,
-        paths: Sequence[str],
-        *,
-        on_error: Callable[[KdumpError], None],
-        on_damage: Callable[[str, Finding], None] = lambda path, finding: None,
-        opened: Callable[[str], Source] = open_source,
-        limit: int = DEFAULT_LIMIT,
-    ) -> None:
+    def __init__(self, logs: PartitionEntries, on_error: Callable[[KdumpError], None]) -> None:
+        self._logs = logs
         self._on_error = on_error
-        self._on_damage = on_damage
-        self._open = opened
-        self._limit = limit
-        self._told: set[str] = set()
-        self._partitions = list(_partitions(_logs(paths, on_error)))
 
     def fold(self, questions: Sequence[Question]) -> None:
         """Have questions that are folds look at all logs, in one pass."""
-        for partition in self._partitions:
+        for partition in self._logs.partitions:
             for log in partition.logs:
                 try:
-                    for entries in self._entries(log):
+                    for entries in self._logs.of(log):
                         for question in questions:
                             question.update(entries)
                 except KdumpError as error:
@@ -107,7 +73,7 @@ class Inquiry:
     def compaction(self, now: int, delete_retention_ms: int = DELETE_RETENTION_MS) -> Answer:
         """What one run of the log cleaner at ``now`` (ms) would leave of each partition."""
         found = []
-        for partition in self._partitions:
+        for partition in self._logs.partitions:
             try:
                 found.append(self._compact(partition, now, delete_retention_ms))
             except KdumpError as error:
@@ -117,7 +83,7 @@ class Inquiry:
     def retention(self, retention: Retention, now: int) -> Answer:
         """Which segments would be deleted at ``now`` (ms)."""
         fates = []
-        for partition in self._partitions:
+        for partition in self._logs.partitions:
             segments = []
             for log in partition.logs:
                 try:
@@ -136,15 +102,6 @@ class Inquiry:
                 fates.append(SegmentFate(log.path, context.topic, context.partition, segment, reason))
         return retention_answer(fates, retention, now)
 
-    def _entries(self, log: LogFile) -> Iterator[Entries]:
-        with self._open(log.given) as source:
-            reader = EntryReader(source, self._limit)
-            yield from reader.entries()
-        if log.path not in self._told:
-            self._told.add(log.path)
-            for finding in reader.findings:
-                self._on_damage(log.path, finding)
-
     def _compact(self, partition: Partition, now: int, delete_retention_ms: int) -> CompactedPartition:
         transactions = TransactionReader()
         newest_log = partition.logs[-1].given
@@ -160,7 +117,7 @@ class Inquiry:
         newest, producers = NewestOffsets(), ActiveProducers()
         next_offset = 0
         for log in partition.logs:
-            for entries in self._entries(log):
+            for entries in self._logs.of(log):
                 next_offset = max(next_offset, _next_offset(entries))
                 if entries.groups.headers is not None:
                     producers.see(entries.groups.headers)
@@ -176,7 +133,7 @@ class Inquiry:
         )
         sizes = CompactionSizes()
         for log in partition.logs:
-            for entries in self._entries(log):
+            for entries in self._logs.of(log):
                 if log in cleaned:
                     aborted = _is_aborted(transactions, log, entries)
                     sizes.clean(entries, cleaning.filter(entries.groups, aborted))
@@ -206,7 +163,7 @@ class Inquiry:
     def _newest_timestamp(self, log: LogFile) -> int | None:
         """Of the batches of a log (ms), by their headers; -1 where none has any."""
         newest = NO_TIMESTAMP
-        with self._open(log.given) as source:
+        with self._logs.open(log.given) as source:
             for item in ResyncWalk(source).items():
                 if not isinstance(item, Gap):
                     newest = max(newest, int(read_columns(item, is_behind_hole=False)["max_timestamp"].max()))
@@ -229,21 +186,6 @@ def _next_offset(entries: Entries) -> int:
         return int(offset.max(initial=-1)) + 1
     last = native_column(headers, "base_offset") + native_column(headers, "last_offset_delta")
     return int(last.max(initial=-1)) + 1
-
-
-def _logs(paths: Sequence[str], on_error: Callable[[KdumpError], None]) -> list[LogFile]:
-    found = find_logs([path for path in paths if path != STDIN], on_error)
-    if STDIN in paths:
-        found.append(LogFile(STDIN, FileContext.of(STDIN), None, 0, given=STDIN))
-    return found
-
-
-def _partitions(logs: Iterable[LogFile]) -> Iterator[Partition]:
-    """The logs by their directories. A log that is alone is asked about as if it were closed: it has no active one."""
-    for directory, group in groupby(logs, key=lambda log: os.path.dirname(log.path)):
-        own = tuple(group)
-        is_whole = len(own) > 1 and not segments_behind(own[-1].path)
-        yield Partition(directory, own, own[-1] if is_whole else None)
 
 
 def _log_start_offset(partition: Partition) -> int | None:

@@ -240,7 +240,7 @@ class Cleaning:
         if not is_control.any():
             self._in_transaction.update(np.unique(producer[is_transactional]).tolist())
             return is_spent
-        types = _control_types(groups)
+        types = control_types(groups)
         for number in np.flatnonzero(is_transactional | is_control).tolist():
             if not is_control[number]:
                 self._in_transaction.add(int(producer[number]))
@@ -282,7 +282,7 @@ def _horizons(groups: RecordGroups) -> NDArray[np.int64]:
     return horizon
 
 
-def _control_types(groups: RecordGroups) -> NDArray[np.int64]:
+def control_types(groups: RecordGroups) -> NDArray[np.int64]:
     """Of the first record of each batch, as a control record; -1 where it is none. Shape (groups,)."""
     types = np.full(groups.count, -1, np.int64)
     table, first = groups.table, groups.bounds[:-1]
