@@ -45,6 +45,20 @@ class TimeRange(click.ParamType[Range]):
             return self.fail(str(error), param, ctx)
 
 
+class Moment(click.ParamType[int]):
+    """A point in time as in ``T1..T2``, as ms since 1970."""
+
+    name = "TIME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Usage error for anything else."""
+        try:
+            moment = _milliseconds(str(value))
+        except ValueError as error:
+            return self.fail(str(error), param, ctx)
+        return self.fail("no time given", param, ctx) if moment is None else moment
+
+
 def _milliseconds(text: str) -> int | None:
     if not text:
         return None
