@@ -22,17 +22,23 @@ from kdump.log.resync import CheckedChunk
 _NO_TIMESTAMP = -1
 
 
-def entries_in_doubt(chunk: CheckedChunk, reader: BlockReader) -> Iterator[int]:
-    """Numbers of the entries of ``chunk`` with a right CRC that are to be read one by one, rising.
+class RecordChecks:
+    """Reads the records of chunks only to check them. ``limit``: most bytes that one batch may decompress to."""
 
-    ``reader`` decodes records (``with_records``).
-    """
-    damaged = set(chunk.damaged)
-    for part in reader.read(chunk.data, [*chunk.starts, chunk.end], chunk.position, damaged=chunk.damaged):
-        if isinstance(part, Stretch):
-            yield from (number for number in range(part.first, part.last) if number not in damaged)
-        elif part.records is not None:
-            yield from part.numbers[part.is_valid & ~are_right(part, part.records)].tolist()
+    def __init__(self, limit: int) -> None:
+        self._reader = BlockReader(limit, with_records=True)
+
+    def in_doubt(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[int]:
+        """Numbers of the entries of ``chunk`` with a right CRC that are to be read one by one, rising.
+
+        See ``checks.entries.Doubts``.
+        """
+        damaged = set(chunk.damaged)
+        for part in self._reader.read(chunk.data, [*chunk.starts, chunk.end], chunk.position, damaged=chunk.damaged):
+            if isinstance(part, Stretch):
+                yield from (number for number in range(part.first, part.last) if number not in damaged)
+            elif part.records is not None:
+                yield from part.numbers[part.is_valid & ~are_right(part, part.records)].tolist()
 
 
 def are_right(block: BatchBlock, records: RecordColumns) -> NDArray[np.bool_]:

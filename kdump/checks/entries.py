@@ -6,8 +6,8 @@ with one another: see :mod:`kdump.checks.ordered`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
 
 from kdump.checks.contents import check_batch
 from kdump.checks.headers import check_header
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kdump.fast.blocks import BlockReader
+Doubts: TypeAlias = "Callable[[CheckedChunk, NDArray[np.void]], Iterator[int]]"
+"""Reads the records of a chunk as columns: the numbers of the sound entries that are to be read one by one, rising.
+
+It may fill in what the rows of legacy entries do not say (see ``check_rows``).
+"""
 
 
 class EntryChecks:
@@ -32,12 +36,13 @@ class EntryChecks:
     Args:
         deep: decompress and decode every record; else headers and markers only.
         limit: most bytes that one batch may decompress to.
+        doubts: reads the records where these are checked by columns; None: they are of no other use.
     """
 
-    def __init__(self, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(self, *, deep: bool = True, limit: int = DEFAULT_LIMIT, doubts: Doubts | None = None) -> None:
         self._deep = deep
         self._limit = limit
-        self._reader: BlockReader | None = None
+        self._doubts = doubts
 
     def check_rows(self, chunk: CheckedChunk, rows: list[BatchRow]) -> Iterator[Finding]:
         """The findings of a chunk; ``rows`` are its entries.
@@ -68,12 +73,11 @@ class EntryChecks:
         for number in control_batches(rows):
             yield from self._marker(chunk, row_at(rows, number))
         if self._deep:
-            from kdump.checks.columns import entries_in_doubt
-            from kdump.fast.blocks import BlockReader
+            if self._doubts is None:
+                from kdump.checks.columns import RecordChecks
 
-            if self._reader is None:
-                self._reader = BlockReader(self._limit, with_records=True)
-            for number, found in self._contents(chunk, entries_in_doubt(chunk, self._reader)):
+                self._doubts = RecordChecks(self._limit).in_doubt
+            for number, found in self._contents(chunk, self._doubts(chunk, rows)):
                 if isinstance(found, Finding):
                     yield found
                 elif found.first_offset is not None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from kdump.checks.entries import EntryChecks
+from kdump.checks.entries import Doubts, EntryChecks
 from kdump.checks.holes import Behind, HoleChecks
 from kdump.checks.table import BatchRow, entry_of, row_at
 from kdump.codes import Finding
@@ -31,13 +31,20 @@ class LocalChecks:
         behind: what tells where a consumer goes on behind a hole.
         deep: decompress and decode every record; else headers and checksums only.
         limit: most bytes that one batch may decompress to.
+        doubts: see EntryChecks.
     """
 
     def __init__(
-        self, source: Source, behind: Behind | None = None, *, deep: bool = True, limit: int = DEFAULT_LIMIT
+        self,
+        source: Source,
+        behind: Behind | None = None,
+        *,
+        deep: bool = True,
+        limit: int = DEFAULT_LIMIT,
+        doubts: Doubts | None = None,
     ) -> None:
         self._holes = HoleChecks(source, behind or Behind())
-        self._entries = EntryChecks(deep=deep, limit=limit)
+        self._entries = EntryChecks(deep=deep, limit=limit, doubts=doubts)
 
     def check_gap(self, gap: Gap) -> Iterator[Finding]:
         """What a stretch without entries is."""

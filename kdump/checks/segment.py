@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from kdump.checks.entries import Doubts
 from kdump.checks.holes import Behind
 from kdump.checks.local import LocalChecks
 from kdump.checks.ordered import OrderedChecks
@@ -19,6 +20,7 @@ from kdump.log.extents import Extent
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
+from kdump.log.walk import DEFAULT_CHUNK_SIZE
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ class SegmentLook:
         behind: the segment's index and the next segment, for where consumers go on.
         options: see CheckOptions.
         extent: what is looked at; None: all of it.
+        doubts: see ``checks.entries.EntryChecks``.
+        chunk_size: bytes looked at together.
 
     ``ends_in_hole``, once the items are exhausted: damage lies behind the last row.
     """
@@ -67,11 +71,16 @@ class SegmentLook:
         behind: Behind | None = None,
         options: CheckOptions | None = None,
         extent: Extent | None = None,
+        *,
+        doubts: Doubts | None = None,
+        chunk_size: int = DEFAULT_CHUNK_SIZE,
     ) -> None:
         self._source = source
         self._options = options or CheckOptions()
         self._extent = extent
-        self._local = LocalChecks(source, behind, deep=self._options.deep, limit=self._options.limit)
+        self._chunk_size = chunk_size
+        options = self._options
+        self._local = LocalChecks(source, behind, deep=options.deep, limit=options.limit, doubts=doubts)
         self.ends_in_hole = False
 
     def items(self) -> Iterator[Finding | Rows]:
@@ -85,7 +94,9 @@ class SegmentLook:
         is_behind_hole = False
         held: list[NDArray[np.void]] = []
         held_count = 0
-        for item in ResyncWalk(source).items() if self._extent is None else self._extent.items(source):
+        size = self._chunk_size
+        walk = ResyncWalk(source, chunk_size=size).items() if self._extent is None else self._extent.items(source, size)
+        for item in walk:
             if isinstance(item, Gap):
                 yield from local.check_gap(item)
                 is_behind_hole = True

@@ -52,6 +52,7 @@ _COLUMN_TYPES: Final = (
     ("producer_id", "i8"),
     ("producer_epoch", "i2"),
     ("base_sequence", "i4"),
+    ("base_timestamp", "i8"),
     ("max_timestamp", "i8"),
     ("marker_type", "i4"),
     ("coordinator_epoch", "i4"),
@@ -63,7 +64,7 @@ _COLUMN_TYPES: Final = (
 class BatchRow(NamedTuple):
     """One entry.
 
-    ``position`` and ``size`` are in bytes, ``max_timestamp`` in ms (the entry's own for magic 1, -1 for magic 0). A
+    ``position`` and ``size`` are in bytes, the timestamps in ms (the entry's own for magic 1, -1 for magic 0). A
     legacy entry has count 1 (a wrapper that was looked into: that of its records) and -1 in the fields of its format's
     successor. ``marker_type`` and ``coordinator_epoch``
     are those of the first record of a control batch, NO_MARKER where there is none. ``is_valid``: the CRC is right.
@@ -82,6 +83,7 @@ class BatchRow(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
+    base_timestamp: int
     max_timestamp: int
     marker_type: int
     coordinator_epoch: int
@@ -126,9 +128,10 @@ def _read_row(chunk: CheckedChunk, start: int, end: int, is_valid: bool, is_behi
     if data[start + MAGIC_OFFSET] < 2:
         offset, _, crc, magic, attributes, timestamp = _LEGACY.unpack_from(data, start)
         base_offset = UNKNOWN_OFFSET if attributes & CODEC_MASK else offset
+        timestamp = timestamp if magic else -1
         return BatchRow(
             position, size, base_offset, offset, -1, magic, crc, attributes, 1, NO_PRODUCER, -1, -1,
-            timestamp if magic else -1, *NO_MARKER, is_valid, is_behind_hole,
+            timestamp, timestamp, *NO_MARKER, is_valid, is_behind_hole,
         )  # fmt: skip
     header = parse_header(data, start)
     marker = NO_MARKER
@@ -137,7 +140,7 @@ def _read_row(chunk: CheckedChunk, start: int, end: int, is_valid: bool, is_behi
     return BatchRow(
         position, size, header.base_offset, header.last_offset, header.partition_leader_epoch, header.magic, header.crc,
         header.attributes, header.record_count, header.producer_id, header.producer_epoch, header.base_sequence,
-        header.max_timestamp, *marker, is_valid, is_behind_hole,
+        header.base_timestamp, header.max_timestamp, *marker, is_valid, is_behind_hole,
     )  # fmt: skip
 
 
@@ -178,7 +181,8 @@ def read_columns(chunk: CheckedChunk, is_behind_hole: bool) -> NDArray[np.void]:
             rows[name][is_legacy] = old[name]
         rows["last_offset"][is_legacy] = old["offset"]
         rows["base_offset"][is_legacy] = np.where(old["attributes"] & CODEC_MASK, UNKNOWN_OFFSET, old["offset"])
-        rows["max_timestamp"][is_legacy] = np.where(old["magic"] == 0, -1, old["timestamp"])
+        timestamp = np.where(old["magic"] == 0, -1, old["timestamp"])
+        rows["base_timestamp"][is_legacy] = rows["max_timestamp"][is_legacy] = timestamp
         at = np.flatnonzero(~is_legacy)
         starts = starts[at]
     headers = read_headers(data, starts)
@@ -202,6 +206,7 @@ _HEADER_COLUMNS: Final = (
     ("producer_id", "producer_id"),
     ("producer_epoch", "producer_epoch"),
     ("base_sequence", "base_sequence"),
+    ("base_timestamp", "base_timestamp"),
     ("max_timestamp", "max_timestamp"),
 )
 

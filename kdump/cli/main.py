@@ -20,6 +20,7 @@ _COMPLETION = "_KDUMP_COMPLETE"
 _COMMANDS = {
     "dump": "Print Kafka segment files as DumpLogSegments does.",
     "verify": "Say what is wrong with them, what is lost, and where a consumer goes on.",
+    "stats": "Count what is in them: where the bytes go, and what stands out.",
     "repair": "Make sound logs of damaged ones, and say first what that costs.",
     "convert": "Write them in another message format or codec, in part, or for other tools.",
 }

@@ -150,7 +150,7 @@ class Transactions:
         """The outcome of a batch's transaction; None for batches outside of any, and for markers."""
         if not header.is_transactional or header.is_control:
             return None
-        return self._outcome(header.producer_id, header.base_offset)
+        return self.outcome(header.producer_id, header.base_offset)
 
     def column(self, headers: NDArray[np.void]) -> NDArray[np.int8]:
         """``state`` of every batch as an index of STATES; shape (batches,)."""
@@ -159,7 +159,7 @@ class Transactions:
         states = np.zeros(headers.size, np.int8)
         is_data = headers["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL
         for row in np.flatnonzero(is_data).tolist():
-            outcome = self._outcome(int(headers["producer_id"][row]), int(headers["base_offset"][row]))
+            outcome = self.outcome(int(headers["producer_id"][row]), int(headers["base_offset"][row]))
             states[row] = STATES.index(outcome)
         return states
 
@@ -176,7 +176,8 @@ class Transactions:
                 ends[row] = markers[following][0]
         return ends
 
-    def _outcome(self, producer_id: int, offset: int) -> str:
+    def outcome(self, producer_id: int, offset: int) -> str:
+        """What became of the transactional batch of a producer at an offset."""
         markers = self._markers.get(producer_id, [])
         following = bisect_right(markers, offset, key=lambda marker: marker[0])
         marker_offset, outcome = markers[following] if following < len(markers) else (None, OPEN)

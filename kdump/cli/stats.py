@@ -1,0 +1,99 @@
+"""``kdump stats``: what is in a log, where the bytes go, what stands out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdump.cli import engine_options, exit_status
+from kdump.cli.common import common_options
+from kdump.cli.console import Console
+from kdump.codes import Finding, KdumpError
+from kdump.log.files import enter
+from kdump.log.metered import MeteredSource
+from kdump.log.source import open_source
+from kdump.wire.compression import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    pass
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  kdump stats orders-0                          a page about a partition
+  kdump stats --by topic /var/lib/kafka         the topics of a log directory
+  kdump stats --quick --by hour orders-0        bytes and records by hour, headers only
+  kdump stats --output jsonl . | jq .tombstones a JSON line a segment""",
+)
+@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@click.option(
+    "--by",
+    type=click.Choice(["segment", "partition", "topic", "producer", "codec", "magic", "hour"]),
+    default="segment",
+    help="What the figures are told apart by.  [default: segment]",
+)
+@click.option("--quick", is_flag=True, help="Headers only: nothing is decompressed, no key or value is looked at.")
+@click.option(
+    "--output",
+    type=click.Choice(["table", "jsonl"]),
+    default="table",
+    help="A page for the eyes (default), or JSON lines: one a group.",
+)
+@click.option("--rate", type=click.IntRange(1), metavar="BYTES", help="Read at most so many bytes a second.")
+@click.option(
+    "--max-decompressed-size",
+    type=click.IntRange(1),
+    default=DEFAULT_LIMIT,
+    metavar="BYTES",
+    help="Take a batch that decompresses to more for damage.  [default: 1 GiB]",
+)
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colours of the page. [default: auto: on a terminal without NO_COLOR]",
+)
+@engine_options.engine_options
+@common_options
+def stats(paths: tuple[str, ...], by: str, output: str, **given: Any) -> int:
+    """Count what is in segments, partition directories, log directories, URIs of them and pipes, past all damage.
+
+    Exit status 1 when there is damage.
+    """
+    if not paths:
+        raise click.UsageError("no PATH given (kdump stats --help)")
+    from kdump.engine.stats import StatsOptions, StatsRun
+    from kdump.engine.verify import Verification
+    from kdump.stats.grouping import By
+
+    paths = tuple(map(enter, paths))
+    console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
+    reporter = console.reporter(verbose=given["verbose"])
+    options = StatsOptions(By(by), with_records=not given["quick"], limit=given["max_decompressed_size"])
+    unreadable = False
+
+    def fail(error: KdumpError) -> None:
+        nonlocal unreadable
+        unreadable = True
+        console.show_error(error)
+
+    run = StatsRun(options, opened=lambda path: MeteredSource(open_source(path), given["rate"], reporter.progress))
+    verification = Verification(run.judge(), on_error=fail)
+    for path in paths:
+        try:
+            for item in verification.path(path):
+                if isinstance(item, Finding):
+                    run.see_finding(item)
+        except KdumpError as error:
+            fail(error.located(path))
+    report = run.report()
+    if output == "jsonl":
+        from kdump.writers.stats import stats_json
+
+        for figures in report.groups:
+            console.out.write(stats_json(figures, options.by).encode("utf-8", "surrogateescape"))
+    console.close()
+    return exit_status.combined(damaged=run.total_damage.errors > 0, unreadable=unreadable)

@@ -1,0 +1,175 @@
+"""``kdump stats``: logs as figures, what ``verify`` finds in them counted, in one pass over each.
+
+A log is folded by whoever looks at it; looks from elsewhere come as folds of stretches (``fold_split``).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+
+from kdump.checks.holes import Behind
+from kdump.checks.segment import CheckOptions, Look, SegmentLook
+from kdump.codes import Finding, KdumpError, Severity
+from kdump.engine.partitioncheck import PartitionCheck, base_offset_of
+from kdump.engine.splits import Split
+from kdump.engine.verify import Judge
+from kdump.format.index import parse_offset_index, parse_time_index, used_entries
+from kdump.log import files
+from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.partition import segments_behind
+from kdump.log.source import STDIN, Source, is_stream, open_source, read_whole
+from kdump.scan.outcomes import OPEN
+from kdump.scan.transactions import TransactionReader
+from kdump.stats.figures import Damage, Report, report
+from kdump.stats.fold import Part, PartFold, StatsFold
+from kdump.stats.grouping import By
+from kdump.stats.look import StatsLook
+from kdump.stats.places import Place
+from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.writers.context import FileContext
+
+
+@dataclass(frozen=True, slots=True)
+class StatsOptions:
+    """What is counted and how deep.
+
+    ``with_records``: decode every record; else headers only. ``limit``: most bytes that one batch may decompress to.
+    """
+
+    by: By = By.SEGMENT
+    with_records: bool = True
+    limit: int = DEFAULT_LIMIT
+
+    @property
+    def checks(self) -> CheckOptions:
+        """For the checks of the same pass."""
+        return CheckOptions(deep=self.with_records, limit=self.limit)
+
+    def fold(self) -> StatsFold:
+        """An empty one."""
+        return StatsFold(self.by, with_records=self.with_records)
+
+
+class StatsRun:
+    """One run over any number of logs; a log that comes twice counts once.
+
+    Args:
+        options: what is counted.
+        opened: opens a log; to be replaced where reading is to be watched.
+    """
+
+    def __init__(self, options: StatsOptions, *, opened: Callable[[str], Source] = open_source) -> None:
+        self._options = options
+        self._opened = opened
+        self._fold = options.fold()
+        self._folded: set[str] = set()
+        self._damage: dict[Hashable, Damage] = {}
+        self._transactions = TransactionReader()
+        self.total_damage = Damage()
+
+    def judge(self) -> Judge:
+        """Checks partitions in this process, and folds their logs on the way."""
+        return PartitionCheck(self._options.checks, opened=self._opened, look=self._look).segments
+
+    def take(self, log: str, folds: Sequence[StatsFold]) -> None:
+        """The folds of a log that was looked at elsewhere, its stretches in order. ``log``: its absolute path."""
+        self._folded.add(log)
+        for fold in folds:
+            self._fold.merge(fold)
+
+    def see_finding(self, finding: Finding) -> None:
+        """Count what is wrong."""
+        more = Damage(int(finding.severity is Severity.ERROR), int(finding.severity is Severity.WARNING))
+        self.total_damage = _sum(self.total_damage, more)
+        if self._options.by.is_of_files and finding.path is not None:
+            log = _log_of(finding.path)
+            key = _part(FileContext.of(log), files.absolute(log), 0).key(self._options.by)
+            self._damage[key] = _sum(self._damage.get(key, Damage()), more)
+
+    def report(self) -> Report:
+        """All that was counted."""
+        self._fold.settle(self._outcome)
+        return report(self._fold, self._damage, self.total_damage)
+
+    def _look(self, source: Source, behind: Behind) -> Look:
+        path = source.path
+        whole = path if _is_pipe(path) else files.absolute(path)
+        if whole in self._folded:
+            return SegmentLook(source, behind, self._options.checks)
+        self._folded.add(whole)
+        part = self._fold.part(_part(FileContext.of(path), whole, 0))
+        _see_indexes(part, whole, source.size)
+        options = self._options
+        return StatsLook(source, behind, None, part, with_records=options.with_records, limit=options.limit)
+
+    def _outcome(self, file: str, producer_id: int, offset: int) -> str:
+        """Of a transaction that nothing ends which was looked at: the segments behind may."""
+        if _is_pipe(file) or not segments_behind(file):
+            return OPEN
+        return self._transactions.of(file).outcome(producer_id, offset)
+
+
+def fold_split(split: Split, options: StatsOptions) -> bytes:
+    """The fold of what a split owns, pickled; a KdumpError where the log cannot be read: the judge says it too."""
+    fold = options.fold()
+    log = split.log
+    try:
+        with split.open() as source:
+            part = fold.part(_part(log.context, log.path, split.first))
+            if split.first == 0:
+                _see_indexes(part, log.path, log.size)
+            extent = split.extent(source)
+            look = StatsLook(source, None, extent, part, with_records=options.with_records, limit=options.limit)
+            for _ in look.items():
+                pass
+    except KdumpError:
+        # The judge of the partition says it.
+        pass
+    return pickle.dumps(fold, pickle.HIGHEST_PROTOCOL)
+
+
+def _log_of(path: str) -> str:
+    """The log that a file of a segment belongs to; of other files the path itself."""
+    name = None if _is_pipe(path) else parse_file_name(path)
+    has_log = name is not None and name.kind not in (Kind.LOG, Kind.CHECKPOINT)
+    return sibling(path, Kind.LOG) if has_log else path
+
+
+def _part(context: FileContext, whole: str, position: int) -> Part:
+    base_offset = None if _is_pipe(whole) else base_offset_of(whole)
+    directory = "" if _is_pipe(whole) else files.directory_of(whole)
+    place = Place(directory, -1 if base_offset is None else base_offset, whole, position)
+    return Part(context.file, context.topic, context.partition, place)
+
+
+def _see_indexes(part: PartFold, path: str, size: int | None) -> None:
+    base_offset = None if _is_pipe(path) else base_offset_of(path)
+    if base_offset is None or not path.endswith(Kind.LOG.value):
+        return
+    part.see_indexes(size or 0, _index_entries(path, base_offset), _time_index_entries(path, base_offset))
+
+
+def _index_entries(log: str, base_offset: int) -> int | None:
+    try:
+        entries = parse_offset_index(read_whole(sibling(log, Kind.INDEX)), base_offset)
+    except KdumpError:
+        return None
+    return sum(1 for _ in used_entries(entries, base_offset))
+
+
+def _time_index_entries(log: str, base_offset: int) -> int | None:
+    try:
+        entries = parse_time_index(read_whole(sibling(log, Kind.TIME_INDEX)), base_offset)
+    except KdumpError:
+        return None
+    return sum(1 for _ in used_entries(entries, base_offset))
+
+
+def _sum(one: Damage, other: Damage) -> Damage:
+    return replace(one, errors=one.errors + other.errors, warnings=one.warnings + other.warnings)
+
+
+def _is_pipe(path: str) -> bool:
+    return path == STDIN or is_stream(path)

@@ -1,0 +1,1 @@
+"""Statistics of logs: mergeable folds over the columns of batches and records."""

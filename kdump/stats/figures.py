@@ -1,0 +1,204 @@
+"""The figures of one group, out of a settled fold."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Final
+
+from kdump.kafka.rows import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP_TYPE, codec_name
+from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN
+from kdump.stats.fold import StatsFold
+from kdump.stats.keys import DistinctKeys, HeavyKey
+from kdump.stats.producers import ProducerStats
+from kdump.stats.sizes import SizeSummary
+from kdump.stats.tally import LEAST, MOST
+from kdump.stats.timeline import Step
+
+_TIMESTAMP_TYPES: Final = (NO_TIMESTAMP_TYPE, CREATE_TIME, LOG_APPEND_TIME)
+HEAVY_KEYS: Final = 10
+MOST_PRODUCERS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Batches, records and bytes of one codec or magic."""
+
+    name: str
+    batches: int
+    records: int
+    size: int
+    stored: int = 0
+    """Bytes of the records as they are stored, of entries whose records were read."""
+    uncompressed: int = 0
+
+    @property
+    def ratio(self) -> float | None:
+        """Uncompressed bytes a stored one; None: no records were read."""
+        return self.uncompressed / self.stored if self.stored else None
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeShare:
+    """Transactions, and the batches in them."""
+
+    transactions: int
+    size: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One group; None where headers do not tell, or where there is nothing to tell of."""
+
+    group: str | None
+    """None: all of them."""
+    files: int
+    sums: dict[str, int]
+    """By the names of ``fold.SUMS``."""
+    min_offset: int | None
+    max_offset: int | None
+    min_timestamp: int | None
+    max_timestamp: int | None
+    step_back: int | None
+    """Milliseconds."""
+    sizes: dict[str, SizeSummary | None]
+    """By the names of ``fold.SIZES``."""
+    size_histograms: dict[str, list[tuple[int, int]]]
+    """(upper bound, count)."""
+    codecs: tuple[Share, ...]
+    magics: tuple[Share, ...]
+    timestamp_types: dict[str, int]
+    """Records."""
+    transactions: dict[str, OutcomeShare]
+    """By outcome."""
+    producers: tuple[ProducerStats, ...]
+    """Those with the most bytes first."""
+    distinct_keys: DistinctKeys | None
+    heaviest_keys: tuple[HeavyKey, ...]
+    timeline: tuple[Step, ...]
+    step: int
+    """Milliseconds of the timeline's steps."""
+    with_records: bool
+    errors: int | None
+    """Findings of ``verify``; None: they are not of one group."""
+    warnings: int | None
+
+    @property
+    def seconds(self) -> float | None:
+        """Between the first and the last timestamp; None where there are not two."""
+        if self.min_timestamp is None or self.max_timestamp is None or self.max_timestamp <= self.min_timestamp:
+            return None
+        return (self.max_timestamp - self.min_timestamp) / 1000
+
+    def rate(self, name: str) -> float | None:
+        """A sum by second."""
+        return None if self.seconds is None else self.sums[name] / self.seconds
+
+    @property
+    def bytes_per_index_entry(self) -> float | None:
+        """How dense the offset indexes are; None: there are none, or they are empty."""
+        entries = self.sums["index_entries"]
+        return self.sums["index_bytes"] / entries if entries else None
+
+    @property
+    def is_damaged(self) -> bool:
+        """There are errors, or batches with a wrong CRC."""
+        return bool(self.errors) or self.sums["damaged_batches"] > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What ``verify`` finds, by severity."""
+
+    errors: int = 0
+    warnings: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All groups in order, and all of them as one."""
+
+    groups: tuple[Figures, ...]
+    total: Figures
+
+
+def report(fold: StatsFold, damage: dict[Hashable, Damage], total_damage: Damage) -> Report:
+    """The figures of a settled fold.
+
+    Args:
+        fold: settled.
+        damage: by group key; nothing is said of groups that are not of files.
+        total_damage: of all.
+    """
+    total = StatsFold(fold.by, with_records=fold.with_records)
+    total.groups.id_of(None)
+    total.merge(fold, into_one=True)
+    order = range(len(fold.groups.keys))
+    if not fold.by.is_of_files:
+        order = sorted(order, key=lambda group: fold.by.order(fold.groups.keys[group]))  # type: ignore[assignment]
+    figures = _Figures(fold)
+    groups = []
+    for group in order:
+        key = fold.groups.keys[group]
+        own = damage.get(key, Damage()) if fold.by.is_of_files else None
+        groups.append(figures.of(group, fold.by.label(key), own))
+    return Report(tuple(groups), _Figures(total).of(0, None, total_damage))
+
+
+class _Figures:
+    def __init__(self, fold: StatsFold) -> None:
+        self._fold = fold
+        self._producers = fold.producers.by_group()
+        self._files: dict[int, int] = {}
+        for group, _ in fold.files:
+            self._files[group] = self._files.get(group, 0) + 1
+
+    def of(self, group: int, label: str | None, damage: Damage | None) -> Figures:
+        fold = self._fold
+        sums = fold.sums.of(group)
+        least, most = fold.least.of(group), fold.most.of(group)
+        types, counts = fold.timestamp_types.of(group)
+        return Figures(
+            group=label,
+            files=self._files.get(group, 0),
+            sums=sums,
+            min_offset=_there(least["offset"]),
+            max_offset=_there(most["offset"]),
+            min_timestamp=_there(least["timestamp"]),
+            max_timestamp=_there(most["timestamp"]),
+            step_back=max(0, most["step_back"]) if fold.with_records else None,
+            sizes={name: sizes.of(group) for name, sizes in fold.sizes.items()},
+            size_histograms={name: sizes.histogram(group) for name, sizes in fold.sizes.items()},
+            codecs=tuple(
+                Share(codec_name(codec), *figures)
+                for codec, figures in zip(*(column.tolist() for column in fold.codecs.of(group)), strict=True)
+            ),
+            magics=tuple(
+                Share(str(magic), *figures)
+                for magic, figures in zip(*(column.tolist() for column in fold.magics.of(group)), strict=True)
+            ),
+            timestamp_types={
+                _TIMESTAMP_TYPES[number]: count
+                for number, (count,) in zip(types.tolist(), counts.tolist(), strict=True)
+                if count
+            },
+            transactions={
+                outcome: OutcomeShare(
+                    sums[f"{outcome}_transactions"], sums[f"{outcome}_bytes"], sums[f"{outcome}_records"]
+                )
+                for outcome in (COMMITTED, ABORTED, OPEN)
+            },
+            producers=tuple(self._producers.get(group, ())),
+            distinct_keys=fold.keys.distinct(group) if fold.with_records else None,
+            heaviest_keys=tuple(fold.keys.heaviest(group, HEAVY_KEYS)),
+            timeline=tuple(fold.timeline.of(group)),
+            step=fold.timeline.step,
+            with_records=fold.with_records,
+            errors=None if damage is None else damage.errors,
+            warnings=None if damage is None else damage.warnings,
+        )
+
+
+def _there(number: int) -> int | None:
+    return None if number in (LEAST, MOST) else number

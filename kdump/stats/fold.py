@@ -1,0 +1,346 @@
+"""The figures of logs as one fold: rows of batches and records in, parts together in any order, figures a group out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.checks.table import NO_PRODUCER
+from kdump.format.batch import CODEC_MASK, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME
+from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN
+from kdump.stats.grouping import Assigned, By, Groups, hours
+from kdump.stats.keys import KeySketches
+from kdump.stats.order import Run, Runs, missing_offsets, steps_back
+from kdump.stats.places import Place
+from kdump.stats.producers import Producers
+from kdump.stats.records import EntryRecords
+from kdump.stats.sizes import Sizes
+from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
+from kdump.stats.timeline import Timeline
+from kdump.stats.transactions import Outcome, OutcomeBehind, TransactionRuns
+
+SUMS: Final = (
+    "bytes", "batches", "control_batches", "records", "control_records", "null_keys", "tombstones",
+    "key_bytes", "value_bytes", "headers", "header_bytes", "records_with_headers",
+    "damaged_batches", "damaged_bytes", "missing_offsets", "timestamps_back",
+    *(f"{outcome}_{what}" for outcome in (COMMITTED, ABORTED, OPEN) for what in ("transactions", "bytes", "records")),
+    "index_entries", "index_bytes", "time_index_entries",
+)  # fmt: skip
+LEASTS: Final = ("offset", "timestamp")
+MOSTS: Final = ("offset", "timestamp", "step_back")
+SIZES: Final = ("batch", "record", "key", "value")
+NO_TIMESTAMP_TYPE, CREATE_TIME_TYPE, LOG_APPEND_TIME_TYPE = range(3)
+_CODEC_BITS: Final = 3
+_MAGIC_BITS: Final = 8
+_TYPE_BITS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Where rows come from: a stretch of a log. ``topic`` and ``partition`` as in ``dump``."""
+
+    file: str
+    topic: str | None
+    partition: int | None
+    place: Place
+
+    def key(self, by: By) -> Hashable:
+        """The group of all its rows, where files tell."""
+        folder = os.path.basename(self.place.directory) or self.file
+        match by:
+            case By.SEGMENT:
+                return self.file
+            case By.PARTITION:
+                return folder if self.topic is None else f"{self.topic}-{self.partition}"
+            case By.TOPIC:
+                return self.topic or folder
+        raise ValueError(by)
+
+
+class StatsFold:
+    """Figures by group.
+
+    Args:
+        by: what a group is.
+        with_records: records are handed in too; else their figures are those of the batch headers.
+    """
+
+    def __init__(self, by: By, *, with_records: bool) -> None:
+        self.by = by
+        self.with_records = with_records
+        self.groups = Groups()
+        self.files: set[tuple[int, str]] = set()
+        self.sums = Columns(SUMS, 0, np.add)
+        self.least = Columns(LEASTS, MOST, np.minimum)
+        self.most = Columns(MOSTS, LEAST, np.maximum)
+        self.sizes = {name: Sizes() for name in SIZES}
+        self.codecs = Tally(_CODEC_BITS, 5)
+        """Batches, records, bytes, stored and uncompressed bytes of records."""
+        self.magics = Tally(_MAGIC_BITS, 3)
+        """Batches, records, bytes."""
+        self.timestamp_types = Tally(_TYPE_BITS)
+        """Records."""
+        self.timeline = Timeline()
+        self.producers = Producers()
+        self.keys = KeySketches()
+        self._runs = Runs()
+        self._transactions = TransactionRuns()
+
+    def part(self, part: Part) -> PartFold:
+        """Takes the rows of a stretch of a log, in file order."""
+        return PartFold(self, part)
+
+    def merge(self, other: StatsFold, *, into_one: bool = False) -> None:
+        """Take in another fold; ``into_one``: all of its groups become the one with the key None."""
+        if into_one:
+            ids = np.full(len(other.groups.keys), self.groups.id_of(None))
+        else:
+            ids = self.groups.taken_in(other.groups)
+        self.files |= {(int(ids[group]), path) for group, path in other.files}
+        for mine, theirs in ((self.sums, other.sums), (self.least, other.least), (self.most, other.most)):
+            mine.merge(theirs, ids)
+        for name, sizes in self.sizes.items():
+            sizes.merge(other.sizes[name], ids)
+        self.codecs.merge(other.codecs, ids)
+        self.magics.merge(other.magics, ids)
+        self.timestamp_types.merge(other.timestamp_types, ids)
+        self.timeline.merge(other.timeline, ids)
+        self.producers.merge(other.producers, ids)
+        self.keys.merge(other.keys, ids)
+        self._runs.merge(other._runs, ids)
+        self._transactions.merge(other._transactions, ids)
+
+    def run(self, place: Place) -> Run:
+        """What depends on order, from there on."""
+        return self._runs.at(place)
+
+    def settle(self, behind: OutcomeBehind = lambda file, producer, offset: OPEN) -> None:
+        """Add what lies between the parts; all are there now, and none may follow.
+
+        ``behind``: what became of transactions that no marker in the parts ends.
+        """
+        for between in self._runs.between():
+            group = np.array([between.group])
+            self.sums.add(
+                group,
+                missing_offsets=np.array([between.missing_offsets]),
+                timestamps_back=np.array([int(between.step_back > 0)]),
+            )
+            if between.step_back:
+                self.most.add(group, step_back=np.array([between.step_back]))
+        self._runs = Runs()
+        self.add_outcomes(self._transactions.outcomes(behind))
+        self._transactions = TransactionRuns()
+
+    def add_outcomes(self, outcomes: Iterator[Outcome]) -> None:
+        """What transactions have come to."""
+        for group, outcome, size, records, transactions in outcomes:
+            figures = {"bytes": size, "records": records, "transactions": transactions}
+            columns = {f"{outcome}_{what}": np.array([number]) for what, number in figures.items()}
+            self.sums.add(np.array([group]), **columns)
+
+
+class PartFold:
+    """The rows of one stretch of a log on their way into a fold."""
+
+    def __init__(self, fold: StatsFold, part: Part) -> None:
+        self._fold = fold
+        self._part = part
+        self._run = fold.run(part.place)
+        self._transactions = fold._transactions.at(part.place)
+        self._own: Assigned | None = None
+        if fold.by.is_of_files:
+            self._own = fold.groups.one(part.key(fold.by))
+            self._note_file(self._own)
+
+    def see_indexes(self, size: int, index_entries: int | None, time_index_entries: int | None) -> None:
+        """How dense the indexes beside the log of so many bytes are; None: there is none."""
+        if self._own is None:
+            return
+        if index_entries is not None:
+            self._add(self._own, index_entries=index_entries, index_bytes=size)
+        if time_index_entries is not None:
+            self._add(self._own, time_index_entries=time_index_entries)
+
+    def see_end(self, *, in_hole: bool) -> None:
+        """All rows of the part were seen; ``in_hole``: damage lies behind the last one."""
+        self._run.ends_in_hole = in_hole
+
+    def see_batches(self, rows: NDArray[np.void]) -> None:
+        """The next rows of the batch table (``checks.table``)."""
+        fold = self._fold
+        if not rows.size:
+            return
+        assigned = self._own or fold.groups.assign(fold.by.keys_of_batches(rows))
+        self._note_file(assigned)
+        size, count = rows["size"], np.maximum(rows["record_count"], 0).astype(np.int64)
+        is_control = (rows["attributes"] & CONTROL != 0) & (rows["magic"] >= 2)
+        is_valid = rows["is_valid"]
+        fold.sums.add(
+            assigned.ids,
+            bytes=assigned.sums(size),
+            batches=assigned.counts(np.ones(rows.size, np.bool_)),
+            control_batches=assigned.counts(is_control),
+            damaged_batches=assigned.counts(~is_valid),
+            damaged_bytes=assigned.sums(np.where(is_valid, 0, size)),
+        )
+        fold.sizes["batch"].add(assigned, size)
+        codec, magic = (rows["attributes"] & CODEC_MASK).astype(np.int64), rows["magic"].astype(np.int64)
+        nothing = np.zeros_like(size)
+        one = np.ones_like(size)
+        # Where records are handed in they are counted there.
+        counted = nothing if fold.with_records else count
+        group_counts(fold.codecs, assigned, codec, one, counted, size, nothing, nothing)
+        group_counts(fold.magics, assigned, magic, one, counted, size)
+        fold.timeline.add_bytes(assigned, rows["max_timestamp"], size)
+        if not fold.with_records:
+            self._see_headers(rows, assigned, count, is_control)
+        if not is_valid.all():
+            rows, assigned = rows[is_valid], assigned.rows(is_valid)
+        if rows.size:
+            self._see_sound(rows, assigned)
+
+    def _see_headers(
+        self, rows: NDArray[np.void], assigned: Assigned, count: NDArray[np.int64], is_control: NDArray[np.bool_]
+    ) -> None:
+        """What the headers of batches say of their records."""
+        fold = self._fold
+        fold.sums.add(
+            assigned.ids,
+            records=assigned.sums(count),
+            control_records=assigned.sums(np.where(is_control, count, 0)),
+        )
+        is_known = rows["base_offset"] > LEAST
+        first = np.where(is_known, rows["base_offset"], rows["last_offset"])
+        latest = rows["max_timestamp"]
+        # The cleaner keeps its delete horizon in the place of the first timestamp (KIP-534).
+        is_stored = rows["attributes"] & (DELETE_HORIZON | LOG_APPEND_TIME) == 0
+        earliest = np.where(is_stored | (rows["magic"] < 2), rows["base_timestamp"], latest)
+        fold.least.add(
+            assigned.ids,
+            offset=assigned.minima(first, MOST),
+            timestamp=assigned.minima(np.where(earliest < 0, MOST, earliest), MOST),
+        )
+        fold.most.add(
+            assigned.ids,
+            offset=assigned.maxima(rows["last_offset"], LEAST),
+            timestamp=assigned.maxima(np.where(latest < 0, LEAST, latest), LEAST),
+        )
+        fold.timeline.add_records(assigned, latest, count)
+        is_log_append_time = (rows["attributes"] & LOG_APPEND_TIME != 0) & (rows["magic"] > 0)
+        group_counts(fold.timestamp_types, assigned, _types(rows["magic"], is_log_append_time), count)
+
+    def _see_sound(self, rows: NDArray[np.void], assigned: Assigned) -> None:
+        fold = self._fold
+        missing = missing_offsets(self._run, rows, assigned)
+        fold.sums.add(assigned.ids, missing_offsets=assigned.sums(missing))
+        if (rows["producer_id"] != NO_PRODUCER).any():
+            fold.producers.add(rows, assigned)
+            fold.add_outcomes(self._transactions.see(rows, assigned))
+
+    def see_records(self, entries: EntryRecords) -> None:
+        """The next entries with their records."""
+        fold, groups, table = self._fold, entries.groups, entries.groups.table
+        of_entries = self._of_entries(entries)
+        counts = groups.rows
+        nothing = np.zeros_like(counts)
+        group_counts(
+            fold.codecs, of_entries, groups.codec, nothing, counts, nothing, entries.stored, entries.uncompressed
+        )
+        group_counts(fold.magics, of_entries, groups.magic, nothing, counts, nothing)
+        types = _types(groups.magic, groups.is_log_append_time)
+        group_counts(fold.timestamp_types, of_entries, types, counts)
+        if not table.rows:
+            return
+        entry = np.repeat(np.arange(groups.count), counts)
+        assigned = of_entries.rows(entry)
+        if fold.by is By.HOUR:
+            assigned = fold.groups.assign(hours(table.timestamp))
+        self._note_file(assigned)
+        key_size, value_size = table.key_size.astype(np.int64), table.value_size.astype(np.int64)
+        header_bytes = _header_bytes(table.header_count, table.headers.key_size, table.headers.value_size)
+        key_bytes, value_bytes = np.maximum(key_size, 0), np.maximum(value_size, 0)
+        size = key_bytes + value_bytes
+        figures = {
+            "records": assigned.counts(np.ones(table.rows, np.bool_)),
+            "null_keys": assigned.counts(key_size < 0),
+            "tombstones": assigned.counts((key_size >= 0) & (value_size < 0)),
+            "key_bytes": assigned.sums(key_bytes),
+            "value_bytes": assigned.sums(value_bytes),
+        }
+        is_control = entries.is_control
+        has_control = bool(is_control.any())
+        if has_control:
+            figures["control_records"] = assigned.counts(is_control[entry])
+        if header_bytes is not None:
+            size = size + header_bytes
+            figures["headers"] = assigned.sums(table.header_count)
+            figures["header_bytes"] = assigned.sums(header_bytes)
+            figures["records_with_headers"] = assigned.counts(table.header_count > 0)
+        fold.sums.add(assigned.ids, **figures)
+        fold.sizes["record"].add(assigned, size)
+        fold.sizes["key"].add(assigned, key_size)
+        fold.sizes["value"].add(assigned, value_size)
+        self._see_times(table.offset, table.timestamp, assigned)
+        if has_control:
+            key_size = np.where(is_control[entry], -1, key_size)
+        fold.keys.add(assigned, table.arena, table.key_start, key_size, size)
+
+    def _see_times(self, offset: NDArray[np.int64], timestamp: NDArray[np.int64], assigned: Assigned) -> None:
+        fold = self._fold
+        fold.least.add(assigned.ids, offset=assigned.minima(offset, MOST))
+        fold.most.add(assigned.ids, offset=assigned.maxima(offset, LEAST))
+        is_there = timestamp >= 0
+        if not is_there.all():
+            timestamp, assigned = timestamp[is_there], assigned.rows(is_there)
+            if not timestamp.size:
+                return
+        back = steps_back(self._run, timestamp, assigned)
+        fold.least.add(assigned.ids, timestamp=assigned.minima(timestamp, MOST))
+        fold.most.add(assigned.ids, timestamp=assigned.maxima(timestamp, LEAST), step_back=assigned.maxima(back, 0))
+        fold.sums.add(assigned.ids, timestamps_back=assigned.counts(back > 0))
+        fold.timeline.add_records(assigned, timestamp, np.ones_like(timestamp))
+
+    def _of_entries(self, entries: EntryRecords) -> Assigned:
+        """The groups of entries, as ``By.keys_of_batches`` tells them."""
+        fold, groups = self._fold, entries.groups
+        if self._own is not None:
+            return self._own
+        match fold.by:
+            case By.PRODUCER:
+                keys = entries.producer_id
+            case By.CODEC:
+                keys = groups.codec
+            case By.MAGIC:
+                keys = groups.magic
+            case _:
+                keys = hours(groups.timestamp)
+        return fold.groups.assign(keys)
+
+    def _note_file(self, assigned: Assigned) -> None:
+        path = self._part.file
+        self._fold.files.update((group, path) for group in assigned.ids.tolist())
+
+    def _add(self, assigned: Assigned, **figures: int) -> None:
+        self._fold.sums.add(assigned.ids, **{name: np.array([number]) for name, number in figures.items()})
+
+
+def _types(magic: NDArray[np.int64], is_log_append_time: NDArray[np.bool_]) -> NDArray[np.int64]:
+    return np.where(magic == 0, NO_TIMESTAMP_TYPE, np.where(is_log_append_time, LOG_APPEND_TIME_TYPE, CREATE_TIME_TYPE))
+
+
+def _header_bytes(
+    count: NDArray[np.int32], key_size: NDArray[np.int32], value_size: NDArray[np.int32]
+) -> NDArray[np.int64] | None:
+    """Bytes of each record's header keys and values; shape (rows,). None: no record has any."""
+    if not key_size.size:
+        return None
+    sizes = np.append(0, np.cumsum(np.maximum(key_size, 0).astype(np.int64) + np.maximum(value_size, 0)))
+    ends = np.cumsum(count, dtype=np.int64)
+    found: NDArray[np.int64] = sizes[ends] - sizes[ends - count]
+    return found

@@ -1,0 +1,160 @@
+"""What the figures are told apart by: one mechanism for files, producers, codecs, magics and hours.
+
+Every row of a chunk, a batch or a record, has a group key: a name where all rows of a file share it, else a number out
+of its columns. Keys get small ids in the order in which they come; folds keep their figures in arrays by id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.format.batch import CODEC_MASK
+from kdump.kafka.rows import codec_name
+
+HOUR: Final = 3_600_000
+"""Milliseconds."""
+NO_TIME: Final = -(2**63)
+"""The hour of what has no timestamp."""
+NONE: Final = "none"
+
+
+class By(Enum):
+    """What one line of figures is about."""
+
+    SEGMENT = "segment"
+    PARTITION = "partition"
+    TOPIC = "topic"
+    PRODUCER = "producer"
+    CODEC = "codec"
+    MAGIC = "magic"
+    HOUR = "hour"
+
+    @property
+    def is_of_files(self) -> bool:
+        """All rows of a file are in one group."""
+        return self in (By.SEGMENT, By.PARTITION, By.TOPIC)
+
+    def label(self, key: Hashable) -> str:
+        """The name of a group for people and JSON lines."""
+        if isinstance(key, int):
+            if self is By.CODEC:
+                return codec_name(key)
+            if self is By.HOUR:
+                return _hour_label(key)
+        return str(key)
+
+    def order(self, key: Any) -> tuple[Any, ...]:
+        """Sorts groups: numbers as numbers, names as names (partitions are in the order of the files)."""
+        return (isinstance(key, str), key)
+
+    def keys_of_batches(self, rows: NDArray[np.void]) -> NDArray[np.int64]:
+        """The keys of rows of the batch table (``checks.table``), where files do not tell; shape (batches,)."""
+        match self:
+            case By.PRODUCER:
+                return rows["producer_id"].astype(np.int64)
+            case By.CODEC:
+                return (rows["attributes"] & CODEC_MASK).astype(np.int64)
+            case By.MAGIC:
+                return rows["magic"].astype(np.int64)
+            case By.HOUR:
+                return hours(rows["max_timestamp"])
+        raise ValueError(self)
+
+
+def hours(timestamp: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Hours since 1970, NO_TIME for what has no timestamp."""
+    return np.where(timestamp < 0, NO_TIME, timestamp // HOUR)
+
+
+def _hour_label(key: int) -> str:
+    if key == NO_TIME:
+        return NONE
+    try:
+        return f"{datetime.fromtimestamp(key * 3600, UTC):%Y-%m-%dT%H:00Z}"
+    except (OverflowError, ValueError, OSError):
+        return f"{key * HOUR} ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """The groups of the rows of a chunk.
+
+    ``ids``: of the groups that occur, each once. ``index``: shape (rows,), the group of each row as an index of
+    ``ids``; None: all rows are of the only one.
+    """
+
+    ids: NDArray[np.int64]
+    index: NDArray[np.int64] | None
+
+    def rows(self, rows: NDArray[Any]) -> Self:
+        """Of some rows only, or of rows in another order: a mask, or numbers."""
+        return self if self.index is None else type(self)(self.ids, self.index[rows])
+
+    def sums(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """By group; shape (ids,). Sums of one chunk, below 2**53."""
+        if self.index is None:
+            return np.array([values.sum(dtype=np.int64)])
+        return np.bincount(self.index, values, self.ids.size).astype(np.int64)
+
+    def counts(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """How many rows of each group are marked; shape (ids,)."""
+        if self.index is None:
+            return np.array([np.count_nonzero(mask)])
+        return np.bincount(self.index[mask], minlength=self.ids.size)
+
+    def minima(self, values: NDArray[np.int64], initial: int) -> NDArray[np.int64]:
+        """By group, ``initial`` where a group has no row; shape (ids,)."""
+        if self.index is None:
+            return np.array([values.min(initial=initial)])
+        found = np.full(self.ids.size, initial, np.int64)
+        np.minimum.at(found, self.index, values)
+        return found
+
+    def maxima(self, values: NDArray[np.int64], initial: int) -> NDArray[np.int64]:
+        """The same for the largest ones."""
+        if self.index is None:
+            return np.array([values.max(initial=initial)])
+        found = np.full(self.ids.size, initial, np.int64)
+        np.maximum.at(found, self.index, values)
+        return found
+
+    def of_rows(self, count: int) -> NDArray[np.int64]:
+        """The group id of each of ``count`` rows."""
+        return np.full(count, self.ids[0]) if self.index is None else self.ids[self.index]
+
+
+@dataclass(slots=True)
+class Groups:
+    """The keys that have occurred, by id."""
+
+    keys: list[Hashable] = field(default_factory=list)
+    _ids: dict[Hashable, int] = field(default_factory=dict)
+
+    def id_of(self, key: Hashable) -> int:
+        """The id of a key, a new one where it has none."""
+        number = self._ids.setdefault(key, len(self.keys))
+        if number == len(self.keys):
+            self.keys.append(key)
+        return number
+
+    def one(self, key: Hashable) -> Assigned:
+        """All rows are of one group."""
+        return Assigned(np.array([self.id_of(key)]), None)
+
+    def assign(self, keys: NDArray[np.int64]) -> Assigned:
+        """The groups of rows by their keys; shape (rows,), one row or more."""
+        if (keys == keys[0]).all():
+            return self.one(int(keys[0]))
+        found, index = np.unique(keys, return_inverse=True)
+        return Assigned(np.array([self.id_of(key) for key in found.tolist()]), index.reshape(-1))
+
+    def taken_in(self, other: Groups) -> NDArray[np.int64]:
+        """The ids here of the other's ids."""
+        return np.array([self.id_of(key) for key in other.keys], np.int64)

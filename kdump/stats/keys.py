@@ -1,0 +1,228 @@
+"""How many different keys there are, and which take the most bytes: sketches of the Apache DataSketches library.
+
+Distinct keys are counted by a theta sketch, whose union is the same in any order. The heaviest keys come from a
+frequent-items sketch: keys that stand out in no chunk are left out before, which its error bound includes. The two
+depend on the chunks as little as the bound says; both engines read the same chunks and put them together in file order,
+so that they say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.fast.hashing import hash_ranges
+from kdump.stats.grouping import Assigned
+
+if TYPE_CHECKING:
+    from datasketches import frequent_strings_sketch, theta_sketch, update_theta_sketch
+
+_LG_DISTINCT: Final = 13
+"""8192 hashes are kept: a standard error of 1.1 %."""
+_LG_HEAVY: Final = 13
+_MOST_OF_A_CHUNK: Final = 1024
+"""A key with a smaller share of a chunk's bytes does not stand out in it."""
+_STANDARD_DEVIATIONS: Final = 3
+_SLOTS: Final = 1 << 13
+_LONGEST_NAME: Final = 128
+"""Bytes of a key that are kept; of longer ones the first, and a hash."""
+_HASH_MARK: Final = "\N{HORIZONTAL ELLIPSIS}#"
+
+
+class DistinctKeys(NamedTuple):
+    """An estimate, and the bounds between which the truth lies in 99.7 % of all logs."""
+
+    estimate: int
+    least: int
+    most: int
+
+
+class HeavyKey(NamedTuple):
+    """A key with the bytes of its records: at least and at most so many.
+
+    Of a long key ``key`` is the beginning, and ``is_cut`` true.
+    """
+
+    key: bytes
+    is_cut: bool
+    least: int
+    most: int
+
+
+@dataclass(slots=True)
+class _Sketches:
+    """Of one group.
+
+    ``merged``: the distinct keys of other folds. ``unseen``: bytes that a key may have and ``heavy`` does not know of.
+    """
+
+    distinct: update_theta_sketch
+    heavy: frequent_strings_sketch
+    merged: theta_sketch | None = None
+    unseen: int = 0
+
+    def all_distinct(self) -> theta_sketch:
+        """The distinct keys of all; the same whatever was merged when."""
+        return _union(self.distinct) if self.merged is None else _union(self.distinct, self.merged)
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """Keys in an arena, and the bytes of their records; shapes (rows,)."""
+
+    start: NDArray[np.int64]
+    size: NDArray[np.int64]
+    weight: NDArray[np.int64]
+    hashes: NDArray[np.int64]
+
+    def take(self, rows: NDArray[np.intp]) -> _Keys:
+        """Some of them."""
+        return _Keys(self.start[rows], self.size[rows], self.weight[rows], self.hashes[rows])
+
+
+class KeySketches:
+    """The keys of records by group."""
+
+    def __init__(self) -> None:
+        self._groups: dict[int, _Sketches] = {}
+
+    def add(
+        self,
+        assigned: Assigned,
+        arena: NDArray[np.uint8],
+        start: NDArray[np.int64],
+        size: NDArray[np.int64],
+        weight: NDArray[np.int64],
+    ) -> None:
+        """Take in the keys of a chunk's records.
+
+        Args:
+            assigned: the groups of the rows.
+            arena: holds the keys.
+            start: of each key in it; shape (rows,), as the others.
+            size: bytes; -1 for null, which is no key.
+            weight: bytes of the record.
+        """
+        rows = np.flatnonzero(size >= 0)
+        if not rows.size:
+            return
+        keys = _Keys(start, size, weight, weight).take(rows)
+        keys = replace(keys, hashes=hash_ranges(arena, keys.start, keys.size))
+        for group, part in _parts(assigned.rows(rows)):
+            sketches = self._groups.get(group)
+            if sketches is None:
+                sketches = self._groups[group] = _new()
+            own = keys if part is None else keys.take(part)
+            update = sketches.distinct.update
+            for value in own.hashes.tolist():
+                update(value)
+            _add_heavy(sketches, arena, own)
+
+    def merge(self, other: KeySketches, ids: NDArray[np.int64]) -> None:
+        """Take in those of other groups, whose ids here are ``ids``."""
+        for group, theirs in other._groups.items():
+            own = self._groups.get(int(ids[group]))
+            if own is None:
+                own = self._groups[int(ids[group])] = _new()
+            own.merged = _union(theirs.all_distinct(), *(() if own.merged is None else (own.merged,)))
+            own.heavy.merge(theirs.heavy)
+            own.unseen += theirs.unseen
+
+    def distinct(self, group: int) -> DistinctKeys:
+        """The number of different keys of a group."""
+        sketches = self._groups.get(group)
+        if sketches is None:
+            return DistinctKeys(0, 0, 0)
+        sketch = sketches.all_distinct()
+        bounds = (sketch.get_lower_bound(_STANDARD_DEVIATIONS), sketch.get_upper_bound(_STANDARD_DEVIATIONS))
+        least, most = (round(bound) for bound in bounds)
+        return DistinctKeys(round(sketch.get_estimate()), least, most)
+
+    def heaviest(self, group: int, most: int) -> list[HeavyKey]:
+        """Keys of a group whose bytes are known within a factor of two, the heaviest first."""
+        from datasketches import frequent_items_error_type
+
+        sketches = self._groups.get(group)
+        if sketches is None:
+            return []
+        found = sketches.heavy.get_frequent_items(frequent_items_error_type.NO_FALSE_NEGATIVES)
+        unseen = sketches.unseen
+        # Of others the bound says more about the sketch than about the key.
+        known = [(name, low, high + unseen) for name, _, low, high in found if 2 * low >= high + unseen]
+        known.sort(key=lambda item: (-item[1], item[0]))
+        return [_heavy_key(*item) for item in known[:most]]
+
+    def __getstate__(self) -> list[tuple[int, bytes, bytes, int]]:
+        return [
+            (group, sketches.all_distinct().serialize(), sketches.heavy.serialize(), sketches.unseen)
+            for group, sketches in self._groups.items()
+        ]
+
+    def __setstate__(self, state: list[tuple[int, bytes, bytes, int]]) -> None:
+        from datasketches import compact_theta_sketch, frequent_strings_sketch
+
+        self._groups = {}
+        for group, distinct, heavy, unseen in state:
+            own = self._groups[group] = _new()
+            own.merged, own.unseen = compact_theta_sketch.deserialize(distinct), unseen
+            own.heavy = frequent_strings_sketch.deserialize(heavy)
+
+
+def _new() -> _Sketches:
+    from datasketches import frequent_strings_sketch, update_theta_sketch
+
+    return _Sketches(update_theta_sketch(_LG_DISTINCT), frequent_strings_sketch(_LG_HEAVY))
+
+
+def _union(*sketches: Any) -> Any:
+    from datasketches import theta_union
+
+    union = theta_union(_LG_DISTINCT)
+    for sketch in sketches:
+        union.update(sketch)
+    return union.get_result()
+
+
+def _parts(assigned: Assigned) -> Iterator[tuple[int, NDArray[np.intp] | None]]:
+    """Each group and its rows; None: all."""
+    if assigned.index is None:
+        yield int(assigned.ids[0]), None
+        return
+    order = np.argsort(assigned.index, kind="stable")
+    ends = np.cumsum(np.bincount(assigned.index, minlength=assigned.ids.size)).tolist()
+    first = 0
+    for group, end in zip(assigned.ids.tolist(), ends, strict=True):
+        if end > first:
+            yield group, order[first:end]
+        first = end
+
+
+def _add_heavy(sketches: _Sketches, arena: NDArray[np.uint8], keys: _Keys) -> None:
+    """Keys that stand out in a chunk, with their bytes in it."""
+    hashes, weight = keys.hashes, keys.weight
+    least = int(weight.sum()) // _MOST_OF_A_CHUNK
+    # Most chunks have few such keys: a table of the hashes' low bits tells which rows can be of one.
+    slot = hashes & _SLOTS - 1
+    rows = np.flatnonzero(np.bincount(slot, weight, _SLOTS)[slot] > least)
+    order = rows[np.argsort(hashes[rows], kind="stable")]
+    first = np.flatnonzero(np.diff(hashes[order], prepend=~hashes[order[:1]]))
+    sums = np.add.reduceat(weight[order], first) if first.size else weight[order]
+    heavy = sums > least
+    if rows.size < hashes.size or not heavy.all():
+        sketches.unseen += least
+    update = sketches.heavy.update
+    for row, bytes_of_key in zip(order[first[heavy]].tolist(), sums[heavy].tolist(), strict=True):
+        begin, length = int(keys.start[row]), int(keys.size[row])
+        name = arena[begin : begin + min(length, _LONGEST_NAME)].tobytes().decode("latin-1")
+        if length > _LONGEST_NAME:
+            name += f"{_HASH_MARK}{int(hashes[row]):x}"
+        update(name, bytes_of_key)
+
+
+def _heavy_key(name: str, least: int, most: int) -> HeavyKey:
+    beginning, mark, _ = name.partition(_HASH_MARK)
+    return HeavyKey(beginning.encode("latin-1"), bool(mark), least, most)

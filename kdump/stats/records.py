@@ -1,0 +1,214 @@
+"""The records of a chunk for the figures and for the checks: decoded once.
+
+What is given is what ``kdump dump --resync`` shows: of a batch whose CRC is wrong too, and of one that breaks off the
+records before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.checks.columns import are_right
+from kdump.codes import DamageError
+from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
+from kdump.fast.headers import native_column
+from kdump.fast.legacymessages import read_messages
+from kdump.fast.recordtable import RecordGroups, RecordTable
+from kdump.format import legacy
+from kdump.format import record as v2
+from kdump.format.batch import (
+    CONTROL,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MAX_INT32,
+    BatchHeader,
+    header_dtype,
+    parse_header,
+)
+from kdump.format.legacy import Message
+from kdump.format.record import Record
+from kdump.log.resync import CheckedChunk
+
+_LEGACY_OVERHEAD = np.array([26, 34])
+"""Bytes of a message without key and value, by magic."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRecords:
+    """Entries of a chunk with their records; arrays have the shape (entries,)."""
+
+    groups: RecordGroups
+    """A group an entry; without records where they cannot be read."""
+    position: NDArray[np.int64]
+    """In the file."""
+    stored: NDArray[np.int64]
+    """Bytes of the records as they are stored: of a batch without its header; 0 where they were not read."""
+    uncompressed: NDArray[np.int64]
+    """The same without compression."""
+
+    @property
+    def is_control(self) -> NDArray[np.bool_]:
+        """Shape (entries,)."""
+        headers = self.groups.headers
+        if headers is None:
+            return np.zeros(self.groups.count, np.bool_)
+        is_control: NDArray[np.bool_] = native_column(headers, "attributes") & CONTROL != 0
+        return is_control
+
+    @property
+    def producer_id(self) -> NDArray[np.int64]:
+        """Shape (entries,); -1 for legacy entries."""
+        headers = self.groups.headers
+        return np.full(self.groups.count, -1) if headers is None else native_column(headers, "producer_id")
+
+
+class RecordReader:
+    """Reads chunk by chunk; ``in_doubt`` is what the checks ask (see ``checks.entries.Doubts``).
+
+    Args:
+        limit: most bytes that one batch may decompress to.
+        take: takes the records, in file order.
+    """
+
+    def __init__(self, limit: int, take: Callable[[EntryRecords], None]) -> None:
+        self._limit = limit
+        self._take = take
+        self._reader = BlockReader(limit, with_records=True, largest_count=MAX_INT32)
+
+    def in_doubt(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[int]:
+        """Read all records of a chunk; the numbers of the sound entries that are not proved right."""
+        bounds = [*chunk.starts, chunk.end]
+        for part in self._reader.read(chunk.data, bounds, chunk.position, damaged=chunk.damaged):
+            if isinstance(part, Stretch):
+                yield from self._stretch(chunk, part, bounds, rows)
+            elif part.records is not None:
+                yield from self._block(chunk, part, bounds)
+
+    def _block(self, chunk: CheckedChunk, block: BatchBlock, bounds: Sequence[int]) -> Iterator[int]:
+        assert block.records is not None
+        accepted = block.records.accepted
+        is_doubtful = block.is_valid & ~are_right(block, block.records)
+        stored = native_column(block.headers, "batch_length") + (LOG_OVERHEAD - HEADER_SIZE)
+        uncompressed = block.body_end - block.body_start
+        entries = EntryRecords(
+            RecordGroups.of_batches(block),
+            block.position,
+            np.where(accepted, stored, 0),
+            np.where(accepted, uncompressed, 0),
+        )
+        if accepted.all():
+            self._take(entries)
+        else:
+            self._in_order(chunk, entries, accepted, block.numbers.tolist(), bounds)
+        yield from block.numbers[is_doubtful].tolist()
+
+    def _stretch(
+        self, chunk: CheckedChunk, stretch: Stretch, bounds: list[int], rows: NDArray[np.void]
+    ) -> Iterator[int]:
+        numbers = list(range(stretch.first, stretch.last))
+        own = np.array(bounds[stretch.first : stretch.last + 1], np.int64)
+        accepted, groups = read_messages(chunk.data, own[:-1], own[1:], self._limit)
+        is_valid = rows["is_valid"][stretch.first : stretch.last]
+        accepted &= is_valid
+        groups = groups.select_rows(np.repeat(accepted, groups.rows))
+        counts = groups.rows
+        filled = np.flatnonzero(accepted & (counts > 0))
+        rows["record_count"][filled + stretch.first] = counts[filled]
+        rows["base_offset"][filled + stretch.first] = groups.table.offset[groups.bounds[:-1][filled]]
+        entries = EntryRecords(
+            groups, own[:-1] + chunk.position, np.where(accepted, np.diff(own), 0), _message_bytes(groups)
+        )
+        if accepted.all():
+            self._take(entries)
+        else:
+            self._in_order(chunk, entries, accepted, numbers, bounds)
+        yield from (np.flatnonzero(is_valid & ~accepted) + stretch.first).tolist()
+
+    def _in_order(
+        self,
+        chunk: CheckedChunk,
+        entries: EntryRecords,
+        accepted: NDArray[np.bool_],
+        numbers: Sequence[int],
+        bounds: Sequence[int],
+    ) -> None:
+        """Hand over runs of accepted entries, and the others one by one in their places."""
+        cuts = np.flatnonzero(np.diff(accepted, prepend=~accepted[:1], append=~accepted[-1:])).tolist()
+        for first, last in pairwise(cuts):
+            if accepted[first]:
+                part = slice(first, last)
+                groups = entries.groups.between(first, last)
+                self._take(
+                    EntryRecords(groups, entries.position[part], entries.stored[part], entries.uncompressed[part])
+                )
+                continue
+            for number in numbers[first:last]:
+                start, end = bounds[number], bounds[number + 1]
+                read = _read_alone(chunk.data[start:end], chunk.position + start, self._limit)
+                if read is not None:
+                    self._take(read)
+
+
+def _message_bytes(groups: RecordGroups) -> NDArray[np.int64]:
+    """Bytes of the messages of each legacy entry without its wrapper; shape (groups,)."""
+    table = groups.table
+    own = np.maximum(table.key_size, 0).astype(np.int64) + np.maximum(table.value_size, 0)
+    contents = np.diff(np.append(0, np.cumsum(own))[groups.bounds])
+    overhead: NDArray[np.int64] = groups.rows * _LEGACY_OVERHEAD[np.clip(groups.magic, 0, 1)]
+    return contents + overhead
+
+
+def _read_alone(data: memoryview, position: int, limit: int) -> EntryRecords | None:
+    """One entry by the scalar decoders, up to where it cannot be read; None: it is none at all."""
+    if data[MAGIC_OFFSET] >= 2:
+        return _read_batch(data, position, limit)
+    entry = legacy.parse_message(data)
+    records: list[Record] = []
+    try:
+        for record in legacy.read_records(entry, limit):
+            legacy.check_inner(record, entry)
+            message = record.message
+            records.append(Record(record.offset, record.timestamp, -1, message.key(), message.value(), ()))
+    except DamageError:
+        pass
+    groups = _single(records, entry)
+    uncompressed = _message_bytes(groups)
+    return EntryRecords(groups, np.array([position]), np.where(uncompressed > 0, len(data), 0), uncompressed)
+
+
+def _read_batch(data: memoryview, position: int, limit: int) -> EntryRecords | None:
+    if len(data) < HEADER_SIZE:
+        return None
+    header = parse_header(data)
+    records: list[Record] = []
+    stored = uncompressed = 0
+    try:
+        uncompressed = len(v2.batch_body(header, data, limit))
+        stored = len(data) - HEADER_SIZE
+        # Those before the damage stay.
+        records.extend(v2.read_records(header, data, limit))
+    except DamageError:
+        pass
+    groups = _single(records, header, np.frombuffer(data[:HEADER_SIZE], header_dtype()))
+    return EntryRecords(groups, np.array([position]), np.array([stored]), np.array([uncompressed]))
+
+
+def _single(
+    records: list[Record], entry: BatchHeader | Message, headers: NDArray[np.void] | None = None
+) -> RecordGroups:
+    """The records of one entry as columns."""
+    return RecordGroups(
+        RecordTable.of(records),
+        np.array([0, len(records)]),
+        np.array([entry.magic]),
+        np.array([entry.codec]),
+        np.array([entry.is_log_append_time]),
+        np.array([entry.max_timestamp if isinstance(entry, BatchHeader) else entry.timestamp]),
+        headers,
+    )

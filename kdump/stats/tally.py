@@ -1,0 +1,141 @@
+"""Figures by group in arrays that grow, and counts by group and bucket of which only those that occur take room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.stats.grouping import Assigned
+
+LEAST: Final = -(2**63)
+MOST: Final = 2**63 - 1
+_PENDING_ROWS: Final = 1 << 15
+
+
+class Columns:
+    """One number a group and field, with one way to put two of them together.
+
+    Args:
+        fields: their names.
+        initial: the number of a group that nothing was said of.
+        combine: ``np.add``, ``np.minimum`` or ``np.maximum``.
+    """
+
+    def __init__(self, fields: Sequence[str], initial: int, combine: Callable[..., Any]) -> None:
+        self._fields = tuple(fields)
+        self._number = {name: number for number, name in enumerate(fields)}
+        self._initial = initial
+        self._combine = combine
+        self._data = np.full((0, len(self._fields)), initial, np.int64)
+
+    def add(self, ids: NDArray[np.int64], **values: NDArray[np.int64]) -> None:
+        """Take in a number a group for some fields; ``ids`` are different ones, all shapes (ids,)."""
+        self._grow(int(ids.max(initial=-1)) + 1)
+        for name, column in values.items():
+            own = self._data[:, self._number[name]]
+            own[ids] = self._combine(own[ids], column)
+
+    def merge(self, other: Self, ids: NDArray[np.int64]) -> None:
+        """Take in those of other groups, whose ids here are ``ids``; several may have become one."""
+        count = min(len(other._data), ids.size)
+        self._grow(int(ids.max(initial=-1)) + 1)
+        self._combine.at(self._data, ids[:count], other._data[:count])  # type: ignore[attr-defined]
+
+    def of(self, group: int) -> dict[str, int]:
+        """The numbers of a group by field."""
+        row = self._data[group].tolist() if group < len(self._data) else [self._initial] * len(self._fields)
+        return dict(zip(self._fields, row, strict=True))
+
+    def _grow(self, count: int) -> None:
+        missing = count - len(self._data)
+        if missing > 0:
+            more = max(missing, len(self._data))
+            self._data = np.vstack((self._data, np.full((more, len(self._fields)), self._initial, np.int64)))
+
+
+class Tally:
+    """Sums by group and bucket.
+
+    Args:
+        bits: buckets are below ``2**bits``, groups below ``2**(63 - bits)``.
+        width: how many sums there are of each.
+    """
+
+    def __init__(self, bits: int, width: int = 1) -> None:
+        self._bits = bits
+        self._keys = np.empty(0, np.int64)
+        self._sums = np.empty((0, width), np.int64)
+        self._pending: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._pending_rows = 0
+
+    def add(self, group: NDArray[np.int64], bucket: NDArray[np.int64], *sums: NDArray[np.int64]) -> None:
+        """Take in rows, in any order, of which several may be about the same; all shapes (rows,)."""
+        self._take(group << self._bits | bucket, np.column_stack(sums))
+
+    def merge(self, other: Self, ids: NDArray[np.int64]) -> None:
+        """Take in those of other groups, whose ids here are ``ids``."""
+        group, bucket, sums = other.items()
+        if group.size:
+            self._take(ids[group] << self._bits | bucket, sums)
+
+    def items(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Group, bucket (both rising, shape (rows,)) and sums (shape (rows, width))."""
+        self._settle()
+        return self._keys >> self._bits, self._keys & (1 << self._bits) - 1, self._sums
+
+    def of(self, group: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The buckets of a group, rising, and their sums (shape (rows, width))."""
+        self._settle()
+        first, last = np.searchsorted(self._keys, (group << self._bits, group + 1 << self._bits)).tolist()
+        return self._keys[first:last] & (1 << self._bits) - 1, self._sums[first:last]
+
+    def coarsen(self, factor: int) -> None:
+        """Put ``factor`` buckets together into one."""
+        group, bucket, sums = self.items()
+        self._keys, self._sums = _summed(group << self._bits | bucket // factor, sums)
+
+    def distinct_buckets(self) -> int:
+        """How many buckets occur in any group."""
+        return np.unique(self.items()[1]).size
+
+    def _take(self, keys: NDArray[np.int64], sums: NDArray[np.int64]) -> None:
+        self._pending.append((keys, sums))
+        self._pending_rows += keys.size
+        if self._pending_rows > max(_PENDING_ROWS, self._keys.size):
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._pending:
+            keys, sums = zip((self._keys, self._sums), *self._pending, strict=True)
+            self._keys, self._sums = _summed(np.concatenate(keys), np.concatenate(sums))
+            self._pending, self._pending_rows = [], 0
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        self._settle()
+        return self._bits, self._keys, self._sums
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._bits, self._keys, self._sums = state
+        self._pending, self._pending_rows = [], 0
+
+
+def _summed(keys: NDArray[np.int64], sums: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each key once, rising, with the sums of its rows."""
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1))
+    return keys[first], np.add.reduceat(sums[order], first, axis=0) if first.size else sums
+
+
+def group_counts(tally: Tally, assigned: Assigned, bucket: NDArray[np.int64], *sums: NDArray[np.int64]) -> None:
+    """Add rows to a tally, put together by bucket first where all are of one group; buckets are few and small."""
+    if assigned.index is not None:
+        tally.add(assigned.ids[assigned.index], bucket, *sums)
+        return
+    count = np.bincount(bucket)
+    found = np.flatnonzero(count)
+    columns = [np.bincount(bucket, column)[found].astype(np.int64) for column in sums]
+    tally.add(np.full(found.size, assigned.ids[0]), found, *columns)
