@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
-from kdump.cli import exit_status
+from kdump.cli import engine_options, exit_status
 from kdump.cli.console import Console
 from kdump.cli.params import Moment
 from kdump.codes import Codes, Finding, KdumpError
@@ -102,7 +102,16 @@ def question_options(function: _Function) -> _Function:
 
 
 def answer(paths: Sequence[str], given: Mapping[str, Any], output: str, console: Console) -> int:
-    """Answer the questions in ``given``, and give the exit status."""
+    """Answer the questions in ``given``, and give the exit status.
+
+    Raises:
+        click.UsageError: options that say how figures are made.
+    """
+    option = "--what-if" if given["what_if"] else "--at"
+    engine_options.session(given, paths, console.note, cannot={option: True})
+    for other in ("--quick",):
+        if given[other.removeprefix("--")]:
+            raise click.UsageError(f"{other} does not go with {option}")
     run = _Run(paths, given, output, console)
     if given["what_if"]:
         run.what_if(given["what_if"], now=given["at"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli import engine_options, exit_status
+from kdump.cli import engine_options, exit_status, question_options
 from kdump.cli.common import common_options
 from kdump.cli.console import Console
 from kdump.codes import Finding, KdumpError
@@ -26,7 +26,9 @@ Examples:
   kdump stats orders-0                          a page about a partition
   kdump stats --by topic /var/lib/kafka         the topics of a log directory
   kdump stats --quick --by hour orders-0        bytes and records by hour, headers only
-  kdump stats --output jsonl . | jq .tombstones a JSON line a segment""",
+  kdump stats --output jsonl . | jq .tombstones a JSON line a segment
+  kdump stats --what-if retention=7d orders-0   which segments would be deleted
+  kdump stats --at -1h __consumer_offsets-*     what was committed an hour ago""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @click.option(
@@ -42,6 +44,7 @@ Examples:
     default="table",
     help="A page for the eyes (default), or JSON lines: one a group.",
 )
+@question_options.question_options
 @click.option("--rate", type=click.IntRange(1), metavar="BYTES", help="Read at most so many bytes a second.")
 @click.option(
     "--max-decompressed-size",
@@ -65,12 +68,14 @@ def stats(paths: tuple[str, ...], by: str, output: str, **given: Any) -> int:
     """
     if not paths:
         raise click.UsageError("no PATH given (kdump stats --help)")
+    paths = tuple(map(enter, paths))
+    console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
+    if given["what_if"] or given["at"] is not None:
+        return question_options.answer(paths, given, output, console)
     from kdump.engine.stats import StatsOptions, StatsRun
     from kdump.engine.verify import Verification
     from kdump.stats.grouping import By
 
-    paths = tuple(map(enter, paths))
-    console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
     reporter = console.reporter(verbose=given["verbose"])
     options = StatsOptions(By(by), with_records=not given["quick"], limit=given["max_decompressed_size"])
     unreadable = False

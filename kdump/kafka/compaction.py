@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.fast.digests import digests
+from kdump.fast.hashing import digest_ranges
 from kdump.fast.headers import native_column
 from kdump.fast.recordtable import RecordGroups
 from kdump.format import control
@@ -42,19 +42,19 @@ class NewestOffsets:
     """
 
     def __init__(self) -> None:
-        self._high = np.empty(0, np.uint64)
-        self._low = np.empty(0, np.uint64)
+        self._high = np.empty(0, np.int64)
+        self._low = np.empty(0, np.int64)
         self._offset = np.empty(0, np.int64)
-        self._pending: list[tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]] = []
+        self._pending: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
         self._pending_rows = 0
 
     def see(self, groups: RecordGroups, is_aborted: NDArray[np.bool_]) -> None:
         """The next entries that are cleaned. ``is_aborted``: of aborted transactions, shape (groups,)."""
         table = groups.table
         counts = np.repeat(~(is_aborted | _is_control(groups)), groups.rows) & (table.key_size >= 0)
-        found = digests(table.arena, table.key_start[counts], table.key_size[counts])
-        self._pending.append((found.high, found.low, table.offset[counts]))
-        self._pending_rows += found.high.size
+        high, low = digest_ranges(table.arena, table.key_start[counts], table.key_size[counts])
+        self._pending.append((high, low, table.offset[counts]))
+        self._pending_rows += high.size
         if self._pending_rows > max(_FEWEST_PENDING, self._offset.size):
             self._merge()
 

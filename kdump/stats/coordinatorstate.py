@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.fast.digests import digests
 from kdump.fast.entries import Entries
+from kdump.fast.hashing import digest_ranges
 from kdump.fast.headers import native_column
 from kdump.fast.ragged import windows
 from kdump.fast.recordtable import RecordGroups, RecordTable
@@ -153,10 +153,9 @@ class CoordinatorState:
         chosen = np.flatnonzero(rows)[::-1]
         if not chosen.size:
             return
-        found = digests(table.arena, table.key_start[chosen], table.key_size[chosen])
+        digest = np.stack(digest_ranges(table.arena, table.key_start[chosen], table.key_size[chosen]))
         # Of each key the first of the reversed rows is the newest.
-        pairs = np.stack((found.high, found.low))
-        chosen = chosen[np.unique(pairs, axis=1, return_index=True)[1]]
+        chosen = chosen[np.unique(digest, axis=1, return_index=True)[1]]
         view = table.arena.data
         columns = (table.offset, table.timestamp, table.key_start, table.key_size, table.value_start, table.value_size)
         for offset, timestamp, key_at, key_size, value_at, value_size in zip(
