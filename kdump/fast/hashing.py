@@ -49,7 +49,7 @@ def hash_ranges(
     last_word = arena.size - _WORD
     while True:
         is_open = left > done
-        if not is_open.any() or not is_open.all():
+        if not is_open.size or not is_open.all():
             hashes[lanes] = state
             open_rows = np.flatnonzero(is_open)
             if not open_rows.size:
