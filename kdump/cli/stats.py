@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +15,10 @@ from kdump.log.files import enter
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
 from kdump.wire.compression import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from kdump.engine.stats import StatsOptions, StatsRun
+    from kdump.engine.verify import Judge
 
 if TYPE_CHECKING:
     pass
@@ -86,7 +91,12 @@ def stats(paths: tuple[str, ...], by: str, output: str, **given: Any) -> int:
         console.show_error(error)
 
     run = StatsRun(options, opened=lambda path: MeteredSource(open_source(path), given["rate"], reporter.progress))
-    verification = Verification(run.judge(), on_error=fail)
+    try:
+        judge = _judge(paths, options, run, given, console)
+    except KdumpError as error:
+        console.show_error(error)
+        return exit_status.UNREADABLE
+    verification = Verification(judge, on_error=fail)
     for path in paths:
         try:
             for item in verification.path(path):
@@ -98,7 +108,28 @@ def stats(paths: tuple[str, ...], by: str, output: str, **given: Any) -> int:
     if output == "jsonl":
         from kdump.writers.stats import stats_json
 
-        for figures in report.groups:
-            console.out.write(stats_json(figures, options.by).encode("utf-8", "surrogateescape"))
+        text = "".join(stats_json(figures, options.by) for figures in report.groups)
+    else:
+        from kdump.writers.statspage import stats_page
+
+        text = stats_page(report, options.by, width=console.width, color=console.color)
+    console.out.write(text.encode("utf-8", "surrogateescape"))
     console.close()
     return exit_status.combined(damaged=run.total_damage.errors > 0, unreadable=unreadable)
+
+
+def _judge(
+    paths: tuple[str, ...], options: StatsOptions, run: StatsRun, given: Mapping[str, Any], console: Console
+) -> Judge:
+    """What checks the partitions, once the logs are folded where that is done elsewhere.
+
+    Raises as ``engine_options.session``.
+    """
+    spark = engine_options.session(given, paths, console.note, cannot={"--rate": given["rate"]})
+    if spark is None:
+        return run.judge()
+    from kdump.spark.stats import take_folds
+    from kdump.spark.verify import SparkJudge
+
+    take_folds(spark, paths, options, run)
+    return SparkJudge(spark, paths, options.checks, here=run.judge()).segments

@@ -15,6 +15,7 @@ from kdump.engine.findingread import groups_of
 from kdump.engine.looks import Group, Judgement, LookPiece, judge, look_at, plan_looks
 from kdump.engine.partitioncheck import Item, PartitionCheck
 from kdump.engine.splits import SPLIT_BYTES
+from kdump.engine.verify import Judge
 from kdump.log import files
 from kdump.log.source import STDIN
 from kdump.spark.sessions import spoken
@@ -71,15 +72,22 @@ class SparkJudge:
         spark: the session.
         paths: as they will be given to ``Verification.path``.
         options: how deep.
+        here: checks what the job did not find (an empty segment, a new one, a stream) in this process.
 
     Raises:
         KdumpError: the job fails.
     """
 
     def __init__(
-        self, spark: SparkSession, paths: Sequence[str], options: CheckOptions, *, split_bytes: int = SPLIT_BYTES
+        self,
+        spark: SparkSession,
+        paths: Sequence[str],
+        options: CheckOptions,
+        *,
+        here: Judge | None = None,
+        split_bytes: int = SPLIT_BYTES,
     ) -> None:
-        self._options = options
+        self._here = here or PartitionCheck(options).segments
         # A path that is given twice is judged once.
         found = list(dict.fromkeys(group for path in paths for group in groups_of(path)))
         self._judged: dict[Group, list[Judgement]] = {}
@@ -99,10 +107,10 @@ class SparkJudge:
     def segments(
         self, segments: list[str], folder: str | None
     ) -> Generator[Item | KdumpError, None, PartitionExtent | None]:
-        """See PartitionCheck; what the job did not find (an empty segment, a new one) is looked at here and now."""
+        """See PartitionCheck."""
         known = self._judged.get(Group(tuple(segments), folder))
         if known is None:
-            return (yield from PartitionCheck(self._options).segments(segments, folder))
+            return (yield from self._here(segments, folder))
         *items, extent = known
         for item in items:
             if item is not None and not isinstance(item, PartitionExtent):

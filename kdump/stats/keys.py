@@ -204,7 +204,7 @@ def _parts(assigned: Assigned) -> Iterator[tuple[int, NDArray[np.intp] | None]]:
 def _add_heavy(sketches: _Sketches, arena: NDArray[np.uint8], keys: _Keys) -> None:
     """Keys that stand out in a chunk, with their bytes in it."""
     hashes, weight = keys.hashes, keys.weight
-    least = int(weight.sum()) // _MOST_OF_A_CHUNK
+    least = int(weight.sum()) // _MOST_OF_A_CHUNK if hashes.size > _MOST_OF_A_CHUNK else 0
     # Most chunks have few such keys: a table of the hashes' low bits tells which rows can be of one.
     slot = hashes & _SLOTS - 1
     rows = np.flatnonzero(np.bincount(slot, weight, _SLOTS)[slot] > least)

@@ -37,8 +37,9 @@ class Run:
     first_offset_group: int = 0
     last_offset: int | None = None
     """The largest so far."""
-    is_behind_hole: bool = False
-    """Damage lies before the first batch: what is missing there was not taken by compaction."""
+    is_uncertain: bool = False
+    """Compaction need not have taken what is missing before the first batch: damage lies there, or nobody knows where
+    the batch begins."""
     ends_in_hole: bool = False
     first_timestamp: int | None = None
     first_timestamp_group: int = 0
@@ -79,7 +80,7 @@ class Runs:
                     last_offset = place.base_offset - 1
             if run.first_offset is not None and run.last_offset is not None:
                 missing = 0 if last_offset is None else run.first_offset - last_offset - 1
-                if missing > 0 and not run.is_behind_hole and not is_behind_hole:
+                if missing > 0 and not run.is_uncertain and not is_behind_hole:
                     yield Between(run.first_offset_group, missing_offsets=missing)
                 last_offset = run.last_offset if last_offset is None else max(last_offset, run.last_offset)
                 is_behind_hole = False
@@ -112,7 +113,7 @@ def missing_offsets(run: Run, rows: NDArray[np.void], assigned: Assigned) -> NDA
     missing = np.where(rows["is_behind_hole"], 0, np.maximum(base - before - 1, 0))
     if run.last_offset is None:
         run.first_offset, run.first_offset_group = int(base[0]) if is_known[0] else int(last[0]), _first(assigned)
-        run.is_behind_hole = bool(rows["is_behind_hole"][0])
+        run.is_uncertain = bool(rows["is_behind_hole"][0]) or not is_known[0]
         missing[0] = 0
         run.last_offset = int(highest[-1])
     else:

@@ -185,14 +185,14 @@ def _cell(name: str, value: Any) -> Text:
     if value is None:
         return Text("null" if name in ("key", "value") else "", style="dim")
     if name in _TIMES and isinstance(value, int):
-        return Text(_time(value))
+        return Text(time_text(value))
     value = plain(value)
     if isinstance(value, bool):
         return Text("yes" if value else "no", style="" if value else "dim")
-    return Text(escaped(_text(value)[:_MOST_CHARACTERS]))
+    return Text(escaped(value_text(value)[:_MOST_CHARACTERS]))
 
 
-def _text(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value of JSON's kinds in few characters."""
     match value:
         case None:
@@ -211,14 +211,15 @@ def _pair(item: Any) -> str:
     """A header, or an element of any other list."""
     match item:
         case [key, value] if not isinstance(key, list | dict) or "base64" in key:
-            return f"{_text(key)}={_text(value)}"
+            return f"{value_text(key)}={value_text(value)}"
         case dict():
-            return f"({_text(item)})"
+            return f"({value_text(item)})"
         case _:
-            return _text(item)
+            return value_text(item)
 
 
-def _time(milliseconds: int) -> str:
+def time_text(milliseconds: int) -> str:
+    """UTC to the millisecond; the number itself where that is no time."""
     try:
         moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (OverflowError, ValueError, OSError):
