@@ -27,17 +27,3 @@ def than_now(size: float, now: float) -> str:
     if abs(change) < 0.05:
         return "as much as now"
     return f"{abs(change):,.1f} % {'more' if change > 0 else 'less'} than now"
-
-
-def size_text(size: float) -> str:
-    """Bytes for people: ``1.5 MiB``."""
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
-        if abs(size) < 1024 or unit == "TiB":
-            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"
-        size /= 1024
-    raise AssertionError
-
-
-def plural(count: int, what: str, many: str | None = None) -> str:
-    """``1 batch``, ``1,234 batches``."""
-    return f"{count:,} {what if count == 1 else many or what + 's'}"

@@ -13,8 +13,9 @@ from kdump.fast.entries import Entries
 from kdump.fast.recordtable import RecordTable
 from kdump.fast.writerecords import write_records
 from kdump.format.batch import CODEC_NAMES, CONTROL, HEADER_SIZE, MAGIC
-from kdump.stats.whatif.answer import Answer, plural, size_text, than_now
+from kdump.stats.whatif.answer import Answer, than_now
 from kdump.wire import compression
+from kdump.writers.units import bytes_text, counted
 
 BATCH_SIZES: Final = (16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20)
 """From the default of producers up to 3.9's to the default of max.message.bytes."""
@@ -94,14 +95,14 @@ class BatchSizeQuestion:
     def _words(self, answer: Answer) -> list[str]:
         each = self._now / self._batches_now if self._batches_now else 0
         words = [
-            f"Now {plural(self._records, 'record')} are in {plural(self._batches_now, 'batch', 'batches')} of "
-            f"{size_text(each)} on average, {size_text(self._now)} in all."
+            f"Now {counted(self._records, 'record')} are in {counted(self._batches_now, 'batch', 'batches')} of "
+            f"{bytes_text(each)} on average, {bytes_text(self._now)} in all."
         ]
         for row in answer.rows:
             size, batch_size = int(row["bytes"] or 0), int(row["batchSize"] or 0)
             words.append(
-                f"With batch.size={batch_size} ({size_text(batch_size)}): "
-                f"{plural(int(row['batches'] or 0), 'batch', 'batches')}, {size_text(size)}, "
+                f"With batch.size={batch_size} ({bytes_text(batch_size)}): "
+                f"{counted(int(row['batches'] or 0), 'batch', 'batches')}, {bytes_text(size)}, "
                 f"{than_now(size, self._now)}."
             )
         compressed = [CODEC_NAMES[codec] for codec in self._codecs if codec]

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from kdump.fast.entries import Entries
 from kdump.format.batch import CODEC_NAMES, CONTROL, HEADER_SIZE, MAGIC
-from kdump.stats.whatif.answer import Answer, Cell, plural, size_text, than_now
+from kdump.stats.whatif.answer import Answer, Cell, than_now
 from kdump.stats.whatif.sample import Sample
 from kdump.stats.whatif.sizes import as_batches, batch_bodies, first_of_each
 from kdump.wire import compression
+from kdump.writers.units import bytes_text, counted
 
 SAMPLE_BYTES: Final = 1 << 20
 """Uncompressed; large enough for the ratios of a topic's batches, small enough for zstd's slowest levels."""
@@ -122,8 +123,8 @@ class CodecQuestion:
 
     def _words(self, rows: list[dict[str, Cell]], pieces: int, sampled: int) -> Iterator[str]:
         yield (
-            f"Of {plural(self._batches, 'batch', 'batches')} {pieces:,} were compressed anew, {size_text(sampled)} of "
-            f"records; the sizes are those of the whole, scaled up. It is {size_text(self._now)} now. "
+            f"Of {counted(self._batches, 'batch', 'batches')} {pieces:,} were compressed anew, {bytes_text(sampled)} of "
+            f"records; the sizes are those of the whole, scaled up. It is {bytes_text(self._now)} now. "
             "Speeds are of this machine, in MB of records a second of one core."
         )
         smallest = min(rows, key=lambda row: _number(row["bytes"]))
@@ -142,7 +143,7 @@ class CodecQuestion:
             level = "" if row["level"] is None else f" level {row['level']}"
             size = _number(row["bytes"])
             yield (
-                f"{title}: {row['codec']}{level}, {size_text(size)}, {than_now(size, self._now)}, written at "
+                f"{title}: {row['codec']}{level}, {bytes_text(size)}, {than_now(size, self._now)}, written at "
                 f"{_number(row['compressMBps']):,.0f} MB/s and read at {_number(row['decompressMBps']):,.0f} MB/s."
             )
 

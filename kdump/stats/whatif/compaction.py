@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from kdump.fast.entries import Entries
 from kdump.format.batch import CONTROL, HEADER_SIZE
 from kdump.kafka.compaction import Retained
-from kdump.stats.whatif.answer import Answer, plural, size_text, than_now
+from kdump.stats.whatif.answer import Answer, than_now
 from kdump.stats.whatif.sizes import batch_sizes, first_of_each, message_bytes
+from kdump.writers.units import bytes_text, counted
 
 
 class CompactionSizes:
@@ -141,9 +142,9 @@ def compaction_answer(partitions: Sequence[CompactedPartition]) -> Answer:
 def _words(each: CompactedPartition) -> list[str]:
     sizes = each.sizes
     words = [
-        f"{each.directory}: of {plural(sizes.records_now, 'record')} {sizes.records:,} would be left, of "
-        f"{size_text(sizes.bytes_now)} {size_text(sizes.bytes)}, {than_now(sizes.bytes, sizes.bytes_now)}; "
-        f"{plural(each.keys, 'distinct key')} in {plural(each.cleaned_segments, 'cleaned segment')} of {each.segments}."
+        f"{each.directory}: of {counted(sizes.records_now, 'record')} {sizes.records:,} would be left, of "
+        f"{bytes_text(sizes.bytes_now)} {bytes_text(sizes.bytes)}, {than_now(sizes.bytes, sizes.bytes_now)}; "
+        f"{counted(each.keys, 'distinct key')} in {counted(each.cleaned_segments, 'cleaned segment')} of {each.segments}."
     ]
     if each.cleaned_segments < each.segments:
         why = "the active segment is never cleaned"
@@ -152,16 +153,16 @@ def _words(each: CompactedPartition) -> list[str]:
         words.append(f"  The rest stays as it is: {why}.")
     if each.tombstones:
         words.append(
-            f"  {plural(each.tombstones, 'tombstone')} among them would go in a later run, delete.retention.ms after."
+            f"  {counted(each.tombstones, 'tombstone')} among them would go in a later run, delete.retention.ms after."
         )
     if each.without_key:
         words.append(
-            f"  Careful: {plural(each.without_key, 'record')} without key would be dropped; a compacted topic refuses "
+            f"  Careful: {counted(each.without_key, 'record')} without key would be dropped; a compacted topic refuses "
             "new ones."
         )
     if sizes.bytes_as_v2 != sizes.bytes:
         words.append(
             "  Kafka 4, whose cleaner turns messages of magic 0 and 1 into batches of magic 2, would leave "
-            f"{size_text(sizes.bytes_as_v2)}."
+            f"{bytes_text(sizes.bytes_as_v2)}."
         )
     return words

@@ -8,9 +8,10 @@ import numpy as np
 
 from kdump.fast.entries import Entries
 from kdump.format.batch import CONTROL, MAGIC
-from kdump.stats.whatif.answer import Answer, plural, size_text, than_now
+from kdump.stats.whatif.answer import Answer, than_now
 from kdump.stats.whatif.sizes import as_batches, batch_sizes, first_of_each, message_bytes
 from kdump.wire import compression
+from kdump.writers.units import bytes_text, counted
 
 _FORMATS: Final = {0: "brokers up to 0.9", 1: "brokers 0.10", 2: "brokers from 0.11 on"}
 
@@ -57,12 +58,12 @@ class MagicQuestion:
         for magic, size in self._bytes.items():
             answer.rows.append({"magic": magic, "bytes": size, "records": self._records[magic], "bytesNow": self._now})
             answer.words.append(
-                f"As magic {magic} ({_FORMATS[magic]}) {plural(self._records[magic], 'record')} take "
-                f"{size_text(size)}, {than_now(size, self._now)}."
+                f"As magic {magic} ({_FORMATS[magic]}) {counted(self._records[magic], 'record')} take "
+                f"{bytes_text(size)}, {than_now(size, self._now)}."
             )
         if self._zstd_batches:
             answer.words.append(
-                f"{plural(self._zstd_batches, 'batch', 'batches')} in zstd, which magic 0 and 1 do not have: "
+                f"{counted(self._zstd_batches, 'batch', 'batches')} in zstd, which magic 0 and 1 do not have: "
                 "gzip is counted in its place."
             )
         return answer

@@ -8,7 +8,8 @@ from itertools import groupby
 from os.path import dirname
 
 from kdump.kafka.retention import Reason, RetainedSegment, Retention
-from kdump.stats.whatif.answer import Answer, plural, size_text
+from kdump.stats.whatif.answer import Answer
+from kdump.writers.units import bytes_text, counted
 
 _DAY_MS = 86_400_000
 
@@ -51,11 +52,11 @@ def _words(directory: str, fates: list[SegmentFate], now: int) -> str:
     going = [fate for fate in fates if fate.reason is not None]
     size = sum(fate.segment.size for fate in fates)
     freed = sum(fate.segment.size for fate in going)
-    words = f"{directory}: {len(going)} of {plural(len(fates), 'segment')} would go"
+    words = f"{directory}: {len(going)} of {counted(len(fates), 'segment')} would go"
     if not going:
         oldest = fates[0].segment.largest_timestamp
         return f"{words}; the oldest one ends {(now - oldest) / _DAY_MS:,.1f} days before."
-    words += f", {size_text(freed)} of {size_text(size)}"
+    words += f", {bytes_text(freed)} of {bytes_text(size)}"
     if len(going) == len(fates):
         return words + "; the active one too, a new and empty one takes its place."
     return f"{words}; the log would begin with offset {fates[len(going)].segment.base_offset}."
