@@ -109,7 +109,7 @@ def answer(paths: Sequence[str], given: Mapping[str, Any], output: str, console:
     """
     option = "--what-if" if given["what_if"] else "--at"
     engine_options.session(given, paths, console.note, cannot={option: True})
-    for other in ("--quick",):
+    for other in ("--quick", "--html"):
         if given[other.removeprefix("--")]:
             raise click.UsageError(f"{other} does not go with {option}")
     run = _Run(paths, given, output, console)

@@ -123,8 +123,8 @@ class CodecQuestion:
 
     def _words(self, rows: list[dict[str, Cell]], pieces: int, sampled: int) -> Iterator[str]:
         yield (
-            f"Of {counted(self._batches, 'batch', 'batches')} {pieces:,} were compressed anew, {bytes_text(sampled)} of "
-            f"records; the sizes are those of the whole, scaled up. It is {bytes_text(self._now)} now. "
+            f"Of {counted(self._batches, 'batch', 'batches')} {pieces:,} were compressed anew, {bytes_text(sampled)} "
+            f"of records; the sizes are those of the whole, scaled up. It is {bytes_text(self._now)} now. "
             "Speeds are of this machine, in MB of records a second of one core."
         )
         smallest = min(rows, key=lambda row: _number(row["bytes"]))

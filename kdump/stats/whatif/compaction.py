@@ -144,7 +144,8 @@ def _words(each: CompactedPartition) -> list[str]:
     words = [
         f"{each.directory}: of {counted(sizes.records_now, 'record')} {sizes.records:,} would be left, of "
         f"{bytes_text(sizes.bytes_now)} {bytes_text(sizes.bytes)}, {than_now(sizes.bytes, sizes.bytes_now)}; "
-        f"{counted(each.keys, 'distinct key')} in {counted(each.cleaned_segments, 'cleaned segment')} of {each.segments}."
+        f"{counted(each.keys, 'distinct key')} in {counted(each.cleaned_segments, 'cleaned segment')} of "
+        f"{each.segments}."
     ]
     if each.cleaned_segments < each.segments:
         why = "the active segment is never cleaned"
