@@ -22,7 +22,7 @@ from kdump.writers.units import bytes_text, counted, percent
 
 _MOST_GROUPS: Final = 500
 _MOST_FINDINGS: Final = 100
-_CONFIG: Final = {"responsive": True, "displaylogo": False, "displayModeBar": False}
+_CONFIG: Final = {"displaylogo": False, "displayModeBar": False}
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --text: #1f2933; --dim: #5b6875; --back: #f4f6f8; --card: #ffffff; --line: #d9dfe5;
@@ -44,7 +44,7 @@ p { margin: 0 0 .5rem; color: var(--dim); font-size: .88rem; }
 .charts { display: grid; grid-template-columns: minmax(0, 1fr); gap: .8rem; }
 @media (min-width: 900px) { .charts { grid-template-columns: repeat(2, minmax(0, 1fr)); }
   .wide { grid-column: 1 / -1; } }
-section { padding: .8rem .9rem; min-width: 0; margin: 0 0 .8rem; }
+section { padding: .8rem .9rem; min-width: 0; margin: 0 0 .8rem; overflow: hidden; }
 .charts { margin: 0 0 .8rem; }
 .charts section { margin: 0; }
 .scroll { overflow-x: auto; }
@@ -73,6 +73,8 @@ function recolor() {
 }
 dark.addEventListener('change', recolor);
 recolor();
+const fit = new ResizeObserver(changes => changes.forEach(change => Plotly.Plots.resize(change.target)));
+document.querySelectorAll('.plotly-graph-div').forEach(chart => fit.observe(chart));
 """
 
 
