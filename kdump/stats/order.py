@@ -9,7 +9,7 @@ Source: shared/spec/formats.md section 3 for what compaction leaves of a batch.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ class Run:
     first_offset: int | None = None
     first_offset_group: int = 0
     last_offset: int | None = None
-    """The largest so far."""
+    """Of the last batch."""
     is_uncertain: bool = False
     """Compaction need not have taken what is missing before the first batch: damage lies there, or nobody knows where
     the batch begins."""
@@ -59,9 +59,11 @@ class Runs:
     def merge(self, other: Runs, ids: NDArray[np.int64]) -> None:
         """Take in other runs, the ids of whose groups here are ``ids``."""
         for place, run in other.found.items():
-            run.first_offset_group = int(ids[run.first_offset_group])
-            run.first_timestamp_group = int(ids[run.first_timestamp_group])
-            self.found[place] = run
+            mapped = self.found[place] = replace(run)
+            if run.first_offset is not None:
+                mapped.first_offset_group = int(ids[run.first_offset_group])
+            if run.first_timestamp is not None:
+                mapped.first_timestamp_group = int(ids[run.first_timestamp_group])
 
     def between(self) -> Iterator[Between]:
         """What lies between the runs of each partition."""
@@ -82,7 +84,7 @@ class Runs:
                 missing = 0 if last_offset is None else run.first_offset - last_offset - 1
                 if missing > 0 and not run.is_uncertain and not is_behind_hole:
                     yield Between(run.first_offset_group, missing_offsets=missing)
-                last_offset = run.last_offset if last_offset is None else max(last_offset, run.last_offset)
+                last_offset = run.last_offset
                 is_behind_hole = False
             is_behind_hole |= run.ends_in_hole
             if run.first_timestamp is not None:
@@ -103,21 +105,16 @@ def missing_offsets(run: Run, rows: NDArray[np.void], assigned: Assigned) -> NDA
     count = rows["record_count"].astype(np.int64)
     # Without its records the first offset of a compressed legacy entry is not known.
     is_known = rows["base_offset"] != UNKNOWN_OFFSET
-    highest = np.maximum.accumulate(last)
     before = np.empty_like(last)
-    before[1:] = highest[:-1]
+    before[1:] = last[:-1]
     before[0] = last[0] if run.last_offset is None else run.last_offset
-    if run.last_offset is not None:
-        before = np.maximum(before, run.last_offset)
     base = np.where(is_known, rows["base_offset"], before + 1)
     missing = np.where(rows["is_behind_hole"], 0, np.maximum(base - before - 1, 0))
-    if run.last_offset is None:
-        run.first_offset, run.first_offset_group = int(base[0]) if is_known[0] else int(last[0]), _first(assigned)
+    if run.first_offset is None:
+        run.first_offset, run.first_offset_group = int(base[0]), _first(assigned)
         run.is_uncertain = bool(rows["is_behind_hole"][0]) or not is_known[0]
         missing[0] = 0
-        run.last_offset = int(highest[-1])
-    else:
-        run.last_offset = max(run.last_offset, int(highest[-1]))
+    run.last_offset = int(last[-1])
     missing += np.where(is_known, np.maximum(last - base + 1 - np.maximum(count, 0), 0), 0)
     return missing
 

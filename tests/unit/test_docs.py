@@ -156,6 +156,12 @@ def test_columns(table: tables.Table) -> None:
     assert tuple(re.findall(r"\w+", listed)) == table.names[len(tables.FILE) :]
 
 
+def test_keys_of_statistics() -> None:
+    text = section("kdump-stats", "OUTPUT FORMATS").partition('.SS "JSON lines"')[2]
+    tags = re.findall(r"^\.TP\n\.BR? (.*)$", text, flags=re.MULTILINE)
+    assert tuple(re.findall(r"\w+", " ".join(tags))) == tables.STATS.names
+
+
 def test_verbs_and_escapes() -> None:
     def is_known(template: str) -> bool:
         try:
