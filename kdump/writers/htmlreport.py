@@ -48,6 +48,8 @@ section { padding: .8rem .9rem; min-width: 0; margin: 0 0 .8rem; overflow: hidde
 .charts { margin: 0 0 .8rem; }
 .charts section { margin: 0; }
 .scroll { overflow-x: auto; }
+.svg-container { width: 100% !important; }
+.main-svg { width: 100% !important; }
 table { border-collapse: collapse; width: 100%; font-size: .86rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
 td.text { white-space: normal; overflow-wrap: anywhere; min-width: 14rem; }
@@ -71,6 +73,10 @@ function recolor() {
     Plotly.relayout(chart, change);
   });
 }
+// A printer's page, and any other place without scripts, scales what was drawn for another width.
+document.querySelectorAll('.plotly-graph-div').forEach(chart => chart.on('plotly_afterplot', () =>
+  chart.querySelectorAll('.main-svg').forEach(svg => svg.setAttribute('viewBox',
+    `0 0 ${chart.clientWidth} ${chart.clientHeight}`))));
 dark.addEventListener('change', recolor);
 recolor();
 const fit = new ResizeObserver(changes => changes.forEach(change => Plotly.Plots.resize(change.target)));
