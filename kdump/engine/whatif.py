@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -106,14 +107,8 @@ class Inquiry:
         transactions = TransactionReader()
         newest_log = partition.logs[-1].given
         open_from = transactions.first_open(newest_log)
-        bounds = [] if open_from is None else [open_from[0]]
-        if partition.active is not None and partition.active.base_offset is not None:
-            bounds.append(partition.active.base_offset)
-        cleaned = [
-            log
-            for log in partition.closed
-            if log.base_offset is None or all(log.base_offset < bound for bound in bounds)
-        ]
+        cleaned = _cleaned_segments(partition, None if open_from is None else open_from[0])
+        rest = partition.logs[len(cleaned) :]
         newest, producers = NewestOffsets(), ActiveProducers()
         next_offset = 0
         for log in partition.logs:
@@ -125,7 +120,7 @@ class Inquiry:
                     newest.see(entries.groups, _is_aborted(transactions, log, entries))
         cleaning = Cleaning(
             newest,
-            end=min(bounds, default=next_offset),
+            end=rest[0].base_offset or 0 if rest else next_offset,
             now=now,
             delete_retention_ms=delete_retention_ms,
             producers=producers,
@@ -168,6 +163,14 @@ class Inquiry:
                 if not isinstance(item, Gap):
                     newest = max(newest, int(read_columns(item, is_behind_hole=False)["max_timestamp"].max()))
         return newest
+
+
+def _cleaned_segments(partition: Partition, open_from: int | None) -> tuple[LogFile, ...]:
+    """The closed ones in front of that in which the first open transaction begins (LogToClean)."""
+    if open_from is None:
+        return partition.closed
+    bases = [log.base_offset or 0 for log in partition.logs]
+    return partition.closed[: max(0, bisect_right(bases, open_from) - 1)]
 
 
 def _is_aborted(transactions: TransactionReader, log: LogFile, entries: Entries) -> NDArray[np.bool_]:

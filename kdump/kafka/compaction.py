@@ -3,7 +3,7 @@
 Source: KIP-58, KIP-98, KIP-534 (delete horizons); what these leave open was measured on the real code, against which
 tests/oracle/test_maintenance.py holds this. The rules:
 
-- The active segment and those from the first open transaction on are not cleaned.
+- The active segment and those from the one on in which the first open transaction begins are not cleaned.
 - Of each key the newest record stays, wherever in the cleaned segments it is; records of aborted transactions are none.
 - A batch with a tombstone gets a delete horizon (now + delete.retention.ms) where it has none; once that has passed the
   tombstones go. A transaction marker goes the same way once no batch of its transaction is left.
@@ -162,7 +162,7 @@ class Cleaning:
 
     Args:
         newest: of the keys in them.
-        end: the offset up to which they reach (exclusive), or where the first open transaction begins.
+        end: the base offset of the first segment behind them, or that of the next record.
         now: ms since 1970.
         delete_retention_ms: how long tombstones and markers stay.
         producers: of the whole log, cleaned or not.

@@ -150,7 +150,7 @@ def _words(each: CompactedPartition) -> list[str]:
     if each.cleaned_segments < each.segments:
         why = "the active segment is never cleaned"
         if each.open_from is not None:
-            why += f", nor what follows offset {each.open_from}, where an open transaction begins"
+            why += f", nor are segments from the one with offset {each.open_from} on: a transaction is open there"
         words.append(f"  The rest stays as it is: {why}.")
     if each.tombstones:
         words.append(
