@@ -52,8 +52,11 @@ class NewestOffsets:
         """The next entries that are cleaned. ``is_aborted``: of aborted transactions, shape (groups,)."""
         table = groups.table
         counts = np.repeat(~(is_aborted | _is_control(groups)), groups.rows) & (table.key_size >= 0)
-        high, low = digest_ranges(table.arena, table.key_start[counts], table.key_size[counts])
-        self._pending.append((high, low, table.offset[counts]))
+        self.add(*digest_ranges(table.arena, table.key_start[counts], table.key_size[counts]), table.offset[counts])
+
+    def add(self, high: NDArray[np.int64], low: NDArray[np.int64], offset: NDArray[np.int64]) -> None:
+        """The digests of the next keys, in two halves, and the offsets of their records; shapes (rows,)."""
+        self._pending.append((high, low, offset))
         self._pending_rows += high.size
         if self._pending_rows > max(_FEWEST_PENDING, self._offset.size):
             self._merge()
