@@ -164,7 +164,8 @@ def _rewrite_text(directory: Path, random: Random) -> str:
     lines = [
         "0\n0\n", "0\n", "", "1\n0\n", "0\n1\n0 0\n", "0\n2\n0 0\n1 40\n", "0\n2\n5 90\n2 20\n", "0\n1\n0  0 \n",
         "0\r\n1\r\n0 0\r\n", "+0\n+1\n+1 +5", "0\n1\n1\t5\n", "0\n1\n 1 5\n", "0\n1\nx 5\n", "0\n1\n1 -5\n", "0\nx\n",
-        "0\n1\n\n", "0\n1\n1 5\n\n", "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ", "version: 0\n", "version: 0\ntopic_id: x",
+        "0\n1\n\n", "0\n1\n1 5\n\n", "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ", "version: 0\n",
+        "version: 0\ntopic_id: x",
     ]  # fmt: skip
     name = random.choice(("leader-epoch-checkpoint", "partition.metadata", "leader-epoch-checkpoint.tmp"))
     text = random.choice(lines)
