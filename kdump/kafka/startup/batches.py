@@ -76,7 +76,10 @@ def _wrapper_base(message: legacy.Message, position: int) -> int:
         java_class = INVALID_RECORD
         return legacy.read_records(message)[0].offset
     except DamageError as error:
-        java_class = KAFKA if error.code is Codes.PAYLOAD else java_class
+        if error.code is Codes.PAYLOAD:
+            java_class = KAFKA
+        elif isinstance(error, legacy.InnerLengthError):
+            java_class = CORRUPT_RECORD
         raise StartFailureError(java_class, f"the wrapper at position {position}: {error.message}") from None
 
 
