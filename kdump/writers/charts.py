@@ -160,7 +160,7 @@ def _batch_sizes(data: ReportData) -> Chart | None:
 
 
 def _doubling_bars(histogram: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
-    """Counts between powers of two, or of the square root of two where that gives few bars."""
+    """Counts between powers of two, or of its fourth root where that would give few bars."""
     largest, least = histogram[-1][0], histogram[0][0]
     fine = largest < max(least, 1) * 2 ** (_SIZE_BARS // 4)
     ratio = 2**0.25 if fine else 2.0
