@@ -1,4 +1,4 @@
-"""Make pictures of the README, docs/dump.svg and docs/table.svg, out of real runs: ``python docs/picture.py``.
+"""Make pictures of the README, docs/dump.svg, table.svg and stats.svg, out of real runs: ``python docs/picture.py``.
 
 To be run in the root of the repository.
 """
@@ -13,10 +13,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-LOG = "fixtures/segments/v2-txn-0/00000000000000000000.log"
+PARTITION = "fixtures/segments/v2-txn-0"
+LOG = f"{PARTITION}/00000000000000000000.log"
 PICTURES = {
     "dump": (("dump", "--deep-iteration", LOG), 6),
     "table": (("dump", "--output", "table", "--records", "--offset", "27:36", LOG), 20),
+    "stats": (("stats", PARTITION), 50),
 }
 WIDTH = 118
 
@@ -48,7 +50,7 @@ def draw(name: str, command: tuple[str, ...], lines: int) -> None:
         console.print(Text(f"$ kdump {' '.join(command)}", style="bold"))
         for line in run.stdout.splitlines()[:lines]:
             console.print(Text.from_ansi(line, overflow="fold"))
-        svg = console.export_svg(title="kdump dump", code_format=SVG, unique_id=name)
+        svg = console.export_svg(title=f"kdump {command[0]}", code_format=SVG, unique_id=name)
     Path(f"docs/{name}.svg").write_text("\n".join(line.strip() for line in svg.splitlines() if line.strip()) + "\n")
 
 

@@ -46,7 +46,7 @@ class TimeRange(click.ParamType[Range]):
 
 
 class Moment(click.ParamType[int]):
-    """A point in time as in ``T1..T2``, as ms since 1970."""
+    """A point in time as in ``T1..T2``, given back in ms since 1970."""
 
     name = "TIME"
 
@@ -55,8 +55,10 @@ class Moment(click.ParamType[int]):
         try:
             moment = _milliseconds(str(value))
         except ValueError as error:
-            return self.fail(str(error), param, ctx)
-        return self.fail("no time given", param, ctx) if moment is None else moment
+            self.fail(str(error), param, ctx)
+        if moment is None:
+            self.fail("the time is empty", param, ctx)
+        return moment
 
 
 def _milliseconds(text: str) -> int | None:

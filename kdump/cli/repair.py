@@ -35,6 +35,7 @@ def repair_json(repaired: Repaired) -> str:
         "isDone": repaired.is_done,
         "written": repaired.written,
         "manifest": repaired.manifest,
+        "unfinished": list(repaired.unfinished),
         "losses": losses(plan),
         "logs": account(plan),
     }
@@ -45,6 +46,11 @@ def repair_text(repaired: Repaired, *, color: bool) -> str:
     """What would be or was done, and where it is."""
     target = escaped(repaired.plan.target)
     text = "".join(f"{target}: finished what {escaped(manifest)} began\n" for manifest in repaired.finished)
+    text += "".join(
+        f"{target}: {escaped(manifest)} was begun and not finished, what follows is the state in between: --in-place "
+        "finishes it, --undo takes it back\n"
+        for manifest in repaired.unfinished
+    )
     text += plan_text(repaired.plan, is_done=repaired.is_done, color=color)
     if repaired.written is not None:
         text += f"{target}: repaired copy in {escaped(repaired.written)}\n"
@@ -133,11 +139,6 @@ def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
         unreadable |= error.code not in REFUSALS
         console.show_error(error)
 
-    job = Repair(
-        options,
-        on_error=fail,
-        opened=lambda path: MeteredSource(open_source(path), None, reporter.progress),
-    )
     if manifest is not None:
         try:
             undone, is_all_back = undo_repair(manifest, force=given["force"])
@@ -147,17 +148,22 @@ def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
             console.out.write(text.encode())
         except KdumpError as error:
             fail(error.located(manifest))
-    for path in paths:
-        try:
-            for repaired in job.path(path):
-                left |= repaired.leaves_damage
-                for segment in repaired.plan.segments if reporter.verbose else ():
-                    reporter.note(f"{segment.path}: {segment.stamp.size:,} bytes, {repaired.plan.way.value}")
-                is_text = given["output_format"] == "text"
-                text = repair_text(repaired, color=console.color) if is_text else repair_json(repaired)
-                console.out.write(text.encode())
-        except KdumpError as error:
-            fail(error.located(path))
+    with Repair(
+        options,
+        on_error=fail,
+        opened=lambda path: MeteredSource(open_source(path), None, reporter.progress),
+    ) as job:
+        for path in paths:
+            try:
+                for repaired in job.path(path):
+                    left |= repaired.leaves_damage
+                    for segment in repaired.plan.segments if reporter.verbose else ():
+                        reporter.note(f"{segment.path}: {segment.stamp.size:,} bytes, {repaired.plan.way.value}")
+                    is_text = given["output_format"] == "text"
+                    text = repair_text(repaired, color=console.color) if is_text else repair_json(repaired)
+                    console.out.write(text.encode())
+            except KdumpError as error:
+                fail(error.located(path))
     console.close()
     return exit_status.combined(damaged=left, unreadable=unreadable)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -11,6 +11,7 @@ from kdump.checks.segment import CheckOptions
 from kdump.cli import engine_options, exit_status
 from kdump.cli.common import common_options
 from kdump.cli.console import Console
+from kdump.cli.startup_options import refuse_without_startup, startup_options
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.engine.partitioncheck import Item, PartitionCheck
 from kdump.engine.verify import Judge, Verification
@@ -30,6 +31,7 @@ Examples:
   kdump verify /var/lib/kafka                   every partition of a log directory
   kdump verify --quick orders-0                 framing and checksums only
   kdump verify --output junit . > report.xml    for a CI system
+  kdump verify --startup /var/lib/kafka         what will be gone if the broker is started now
   zstdcat X.log.zst | kdump verify -            a segment from a pipe""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
@@ -56,6 +58,7 @@ Examples:
     default="auto",
     help="Colours of the text. [default: auto: on a terminal without NO_COLOR]",
 )
+@startup_options
 @engine_options.engine_options
 @common_options
 def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int:
@@ -66,6 +69,16 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
     if not paths:
         raise click.UsageError("no PATH given (kdump verify --help)")
     paths = tuple(map(enter, paths))
+    if given["startup"]:
+        from kdump.cli.startup import run_startup
+
+        return run_startup(paths, output, {**given, "depth": depth})
+    refuse_without_startup(given)
+    return _verify(paths, depth, output, given)
+
+
+def _verify(paths: Sequence[str], depth: str, output: str, given: Mapping[str, Any]) -> int:
+    """The check of segments and what is beside them; gives the exit status."""
     console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
     failing = frozenset({Severity.ERROR, Severity.WARNING} if given["strict"] else {Severity.ERROR})
     report = JUnitReport(failing)
@@ -112,7 +125,7 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
 
 
 def _judge(
-    paths: tuple[str, ...], options: CheckOptions, given: Mapping[str, Any], console: Console, reporter: Reporter
+    paths: Sequence[str], options: CheckOptions, given: Mapping[str, Any], console: Console, reporter: Reporter
 ) -> Judge:
     """What checks the partitions: this process, or Spark. Raises as ``engine_options.session``."""
     spark = engine_options.session(given, paths, console.note, cannot={"--rate": given["rate"]})

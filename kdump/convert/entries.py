@@ -70,7 +70,7 @@ class EntryReader:
                 self.position = item.end
                 continue
             damaged = self._check(item)
-            for part in self._reader.read(item.data, [*item.starts, item.end], item.position):
+            for part in self._reader.read(item.data, [*item.starts, item.end], item.position, damaged=item.damaged):
                 if isinstance(part, Stretch):
                     yield from self._stretch(item, part, damaged)
                 else:

@@ -23,7 +23,7 @@ from kdump.log.source import STDIN, Source, open_source, read_whole
 from kdump.scan.selection import Range
 from kdump.scan.transactions import TransactionReader, Transactions
 from kdump.wire import compression
-from kdump.writers.files import Staged
+from kdump.writers.files import Staged, discard
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,17 @@ class SegmentResult:
     left_out: int = 0
     """Records of aborted transactions that were not wanted."""
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """It is a log without entries."""
+        return bool(self.segments) and not any(segment.entries is None or segment.entries for segment in self.segments)
+
+    def discard(self, why: str) -> None:
+        """What was written is not wanted after all."""
+        discard(self.staged)
+        self.staged, self.segments = [], []
+        self.notes.append(why)
 
     def check(self, findings: list[Finding], conversion: Conversion) -> None:
         """DamageError for damage that is not to be left out."""

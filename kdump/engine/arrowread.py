@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 import pyarrow as pa
 
@@ -18,6 +19,9 @@ from kdump.scan.view import DecodePath, LogView, ViewOptions
 from kdump.tables import RECORD, Table
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.writers.arrow import ArrowPrinter, ArrowRows, in_order, row_batch
+
+_ENOUGH_ROWS: Final = 8192
+_ENOUGH_BYTES: Final = 1 << 20
 
 
 class Mode(Enum):
@@ -80,7 +84,7 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
         if mode is Mode.FAILFAST:
             raise DamageError(finding.code, finding.message, path=log.path, position=finding.position)
 
-    parts: list[ArrowRows] = []
+    parts = _Parts(options.schema)
     with split.open() as source:
         view = LogView(
             source,
@@ -92,7 +96,7 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
                 decoder=options.decoding.decoder(log.context.topic),
                 on_malformed=on_malformed,
             ),
-            parts.append,
+            parts.add,
             ViewOptions(
                 with_records=options.table.type == RECORD.type,
                 selection=Selection(offsets=options.wanted.offsets_of(log.context), times=options.times),
@@ -104,5 +108,33 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
             on_finding=on_finding,
         )
         for _ in view.steps():
-            yield from in_order(parts, options.schema)
-            parts.clear()
+            if parts.are_enough:
+                yield from parts.take()
+        yield from parts.take()
+
+
+class _Parts:
+    """Rows on their way out; a record batch costs the one who takes it something, so small ones go together."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._parts: list[ArrowRows] = []
+        self._rows = 0
+        self._size = 0
+
+    def add(self, part: ArrowRows) -> None:
+        """The next rows. Those that are no columns have gone a slow way, and are not kept waiting."""
+        self._parts.append(part)
+        self._rows += _ENOUGH_ROWS if isinstance(part, list) else part.num_rows
+        self._size += 0 if isinstance(part, list) else part.nbytes
+
+    @property
+    def are_enough(self) -> bool:
+        """They are worth a record batch."""
+        return self._rows >= _ENOUGH_ROWS or self._size >= _ENOUGH_BYTES
+
+    def take(self) -> Iterator[pa.RecordBatch]:
+        """All there are."""
+        yield from in_order(self._parts, self._schema)
+        self._parts.clear()
+        self._rows = self._size = 0

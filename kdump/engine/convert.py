@@ -110,7 +110,12 @@ class Outputs:
         return self
 
     def add(self, result: SegmentResult) -> SegmentResult:
-        """Keep track of what a job has staged; gives the result back."""
+        """Keep track of what a job has staged; gives the result back.
+
+        Of several segments those that have nothing in the range are not written: they would be empty logs.
+        """
+        if len(self._jobs) > 1 and self._jobs[0].conversion.selects and result.is_empty:
+            result.discard("nothing of it is in the range, it is not written")
         self._staged += result.staged
         self._logs += (segment.path for segment in result.segments if segment.base_offset is not None)
         return result

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.lock import DirectoryLock, LockState
@@ -65,6 +66,8 @@ class Repaired:
     manifest: str | None = None
     finished: tuple[str, ...] = ()
     """Manifests of repairs that were begun before, and are finished now."""
+    unfinished: tuple[str, ...] = ()
+    """Manifests of repairs that were begun before: the plan, or the copy, is of the state in between."""
 
     @property
     def is_done(self) -> bool:
@@ -80,7 +83,7 @@ class Repaired:
 
 
 class Repair:
-    """One run over any number of paths.
+    """One run over any number of paths; a context, which gives back the locks that it took.
 
     Args:
         options: what is asked for.
@@ -101,6 +104,15 @@ class Repair:
         self._on_error = on_error
         self._finished: dict[str, list[str]] = {}
         """By partition directory: manifests of the repairs that were begun before and are finished now."""
+        self._locks = _Locks()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._locks.release()
 
     def path(self, path: str) -> Iterator[Repaired]:
         """Plan, or do, what one PATH stands for; it comes when its partition is done.
@@ -126,16 +138,16 @@ class Repair:
                 if any(True for _ in unfinished(folder)):
                     place = place_of(folder)
                     self._check_place(place)
-                    with _locked(place):
-                        self._resume(place)
+                    self._locks.take(place)
+                    self._resume(place)
             except KdumpError as error:
                 self._on_error(error.located(folder))
 
     def _resume(self, place: Place) -> None:
         """Finish what was begun in a partition; its lock is held."""
-        for home, manifest in unfinished(place.directory):
-            resume(home, manifest)
-            self._finished.setdefault(place.directory, []).append(os.path.join(manifest.backup, MANIFEST_NAME))
+        for begun in unfinished(place.directory):
+            resume(*begun)
+            self._finished.setdefault(place.directory, []).append(_manifest(begun))
 
     def _check_place(self, place: Place) -> None:
         """Raises KdumpError REPAIR_REFUSED or LOCK_HELD where nothing may be written."""
@@ -154,6 +166,15 @@ class Repair:
 
     def _partition(self, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
         place = place_of(os.path.dirname(segments[0]))
+        repaired = self._of_partition(target, segments, place, is_whole=is_whole)
+        try:
+            return replace(repaired, unfinished=tuple(map(_manifest, unfinished(place.directory))))
+        except KdumpError as error:
+            # A manifest that cannot be read is no reason to keep the plan back.
+            self._on_error(error.located(place.directory))
+            return repaired
+
+    def _of_partition(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
         if is_metadata(segments[0]) and (self._options.in_place or self._way is Way.SALVAGE):
             return self._leave_metadata(target, segments, place, is_whole=is_whole)
         if self._options.output is not None:
@@ -224,19 +245,19 @@ class Repair:
                 raise _refused(message, segment)
         self._check_place(place)
         _refuse_backup(place, self._options.backup)
-        with _locked(place):
-            self._resume(place)
-            finished = self._finished.pop(place.directory, [])
-            clear_unprepared(place.directory)
-            segments = [segment for segment in segments if os.path.lexists(segment)]
-            if not segments:
-                raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=target)
-            _refuse_pending(place.directory)
-            plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
-            self._refuse(plan)
-            if not plan.has_changes or plan.is_refused:
-                return Repaired(plan, finished=tuple(finished))
-            return Repaired(plan, manifest=self._repair(plan), finished=tuple(finished))
+        self._locks.take(place)
+        self._resume(place)
+        finished = self._finished.pop(place.directory, [])
+        clear_unprepared(place.directory)
+        segments = [segment for segment in segments if os.path.lexists(segment)]
+        if not segments:
+            raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=target)
+        _refuse_pending(place.directory)
+        plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
+        self._refuse(plan)
+        if not plan.has_changes or plan.is_refused:
+            return Repaired(plan, finished=tuple(finished))
+        return Repaired(plan, manifest=self._repair(plan), finished=tuple(finished))
 
     def _refuse(self, plan: PartitionPlan) -> None:
         """Raises KdumpError REPAIR_REFUSED for what nobody has decided."""
@@ -291,16 +312,30 @@ def undo_repair(path: str, *, force: bool = False) -> tuple[Manifest, bool]:
     manifest = read_journal(path)
     place = place_of(manifest.directory)
     _check_lock(place, is_forced=force)
-    with _locked(place):
+    with DirectoryLock(place.log_directory) if place.log_directory is not None else nullcontext():
         is_all_back = undo(path, manifest)
     return manifest, is_all_back
 
 
-@contextmanager
-def _locked(place: Place) -> Iterator[None]:
-    """The lock of the log directory, where there is one, is held. Raises KdumpError LOCK_HELD."""
-    with DirectoryLock(place.log_directory) if place.log_directory is not None else nullcontext():
-        yield
+def _manifest(begun: tuple[str, Manifest]) -> str:
+    return os.path.join(begun[1].backup, MANIFEST_NAME)
+
+
+class _Locks:
+    """The locks of the log directories that are written to: once taken, held until the run is done."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, DirectoryLock] = {}
+
+    def take(self, place: Place) -> None:
+        """The lock of the place's log directory, where there is one. Raises KdumpError LOCK_HELD."""
+        if place.log_directory is not None and (path := os.path.realpath(place.log_directory)) not in self._held:
+            self._held[path] = DirectoryLock(place.log_directory)
+
+    def release(self) -> None:
+        """All of them."""
+        while self._held:
+            self._held.popitem()[1].release()
 
 
 def _check_lock(place: Place, *, is_forced: bool) -> None:

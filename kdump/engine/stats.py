@@ -6,18 +6,20 @@ A log is folded by whoever looks at it; looks from elsewhere come as folds of st
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kdump.checks.holes import Behind
-from kdump.checks.segment import CheckOptions, Look, SegmentLook
+from kdump.checks.segment import CheckOptions, Look, Rows, SegmentLook
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.engine.partitioncheck import PartitionCheck, base_offset_of
-from kdump.engine.splits import Split
+from kdump.engine.splits import SPLIT_BYTES, Split
 from kdump.engine.verify import Judge
 from kdump.format.index import parse_offset_index, parse_time_index, used_entries
 from kdump.log import files
+from kdump.log.extents import Extent, extents_of
 from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import segments_behind
 from kdump.log.source import STDIN, Source, is_stream, open_source, read_whole
 from kdump.scan.outcomes import OPEN
@@ -107,10 +109,7 @@ class StatsRun:
         if whole in self._folded:
             return SegmentLook(source, behind, self._options.checks)
         self._folded.add(whole)
-        part = self._fold.part(_part(FileContext.of(path), whole, 0))
-        _see_indexes(part, whole, source.size)
-        options = self._options
-        return StatsLook(source, behind, None, part, with_records=options.with_records, limit=options.limit)
+        return _FoldingLook(source, behind, _part(FileContext.of(path), whole, 0), self._options, self._fold)
 
     def _outcome(self, file: str, producer_id: int, offset: int) -> str:
         """Of a transaction that nothing ends which was looked at: the segments behind may."""
@@ -119,8 +118,52 @@ class StatsRun:
         return self._transactions.of(file).outcome(producer_id, offset)
 
 
+class _FoldingLook:
+    """A look at a log, in the parts in which ``fold_split`` gets it.
+
+    Sketches of keys say the same on every engine as they are made of the same parts, merged in the same order.
+    """
+
+    def __init__(self, source: Source, behind: Behind, part: Part, options: StatsOptions, fold: StatsFold) -> None:
+        self._source = source
+        self._behind = behind
+        self._part = part
+        self._options = options
+        self._fold = fold
+        self.ends_in_hole = False
+
+    def items(self) -> Iterator[Finding | Rows]:
+        """See ``checks.segment.Look``."""
+        place, options = self._part.place, self._options
+        for position, extent in self._extents():
+            fold = options.fold()
+            part = fold.part(replace(self._part, place=place._replace(position=position)))
+            if position == 0:
+                _see_indexes(part, place.file, self._source.size)
+            look = StatsLook(
+                self._source, self._behind, extent, part, with_records=options.with_records, limit=options.limit
+            )
+            try:
+                yield from look.items()
+            finally:
+                # Written and read again: that changes the order in which a sketch of keys drops some.
+                self._fold.merge(unpickled(pickle.dumps(fold, pickle.HIGHEST_PROTOCOL)))
+            if extent is None or extent.start < extent.end:
+                self.ends_in_hole = look.ends_in_hole
+
+    def _extents(self) -> Iterator[tuple[int, Extent | None]]:
+        """Where each part begins to be its own, and what is read of it; None: all."""
+        place, size = self._part.place, self._source.size
+        # Exact figures are the same without parts.
+        if size is None or size <= SPLIT_BYTES or not self._options.with_records:
+            yield 0, None
+            return
+        extents = extents_of(self._source, SPLIT_BYTES, rising_entries(place.file, place.base_offset))
+        yield from zip(range(0, size, SPLIT_BYTES), extents, strict=True)
+
+
 def fold_split(split: Split, options: StatsOptions) -> bytes:
-    """The fold of what a split owns, pickled; a KdumpError where the log cannot be read: the judge says it too."""
+    """The fold of what a split owns, to be ``unpickled``."""
     fold = options.fold()
     log = split.log
     try:
@@ -143,6 +186,12 @@ def _log_of(path: str) -> str:
     name = None if _is_pipe(path) else parse_file_name(path)
     has_log = name is not None and name.kind not in (Kind.LOG, Kind.CHECKPOINT)
     return sibling(path, Kind.LOG) if has_log else path
+
+
+def unpickled(fold: bytes) -> StatsFold:
+    """What ``fold_split`` gave."""
+    made: StatsFold = pickle.loads(fold)
+    return made
 
 
 def _part(context: FileContext, whole: str, position: int) -> Part:

@@ -74,14 +74,18 @@ def used_entries(entries: list[_Entry], base_offset: int) -> Iterator[tuple[int,
 
 
 def parse_txn_index(data: bytes) -> list[AbortedTxn]:
-    """All whole 34-byte entries; a partial one at the end is left out.
+    """All whole 34-byte entries; a partial one at the end is left out. Raises as ``txn_entries``."""
+    return list(txn_entries(data))
+
+
+def txn_entries(data: bytes) -> Iterator[AbortedTxn]:
+    """The entries one by one, as far as they can be read.
 
     Raises:
         DamageError: TXN_INDEX_VERSION, with the entry's position. Only the first byte of the version is looked at
             and a negative one passes, as in Kafka (AbortedTxn, TransactionIndex).
     """
     whole = len(data) - len(data) % TXN_ENTRY_SIZE
-    entries = []
     for number, entry in enumerate(_TXN_ENTRY.iter_unpack(memoryview(data)[:whole])):
         version = entry[0] >> 8
         if version > 0:
@@ -90,5 +94,4 @@ def parse_txn_index(data: bytes) -> list[AbortedTxn]:
                 f"unexpected aborted transaction version {version}, 0 is the only one known",
                 position=number * TXN_ENTRY_SIZE,
             )
-        entries.append(AbortedTxn(version, *entry[1:]))
-    return entries
+        yield AbortedTxn(version, *entry[1:])

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from kdump.format.batch import HEADER_SIZE, LENGTH_OFFSET, MAGIC_OFFSET
@@ -86,6 +87,20 @@ def extent_of(source: Source, first: int, last: int, index: Sequence[OffsetEntry
     leads = _IndexLeads(source, index) if index else _HopLeads(source)
     start = _cut(source, first, leads)
     return Extent(start.position, max(start.position, _cut(source, last, leads).position), start.previous_offset)
+
+
+def extents_of(source: Source, size: int, index: Sequence[OffsetEntry]) -> list[Extent]:
+    """A whole log in ranges of ``size`` bytes: what ``extent_of`` says of each, a cut only looked for once.
+
+    Raises:
+        KdumpError: the file cannot be read.
+    """
+    leads = _IndexLeads(source, index) if index else _HopLeads(source)
+    end = source.size or 0
+    cuts = [_cut(source, position, leads) for position in (*range(0, end, size), end)]
+    return [
+        Extent(cut.position, max(cut.position, behind.position), cut.previous_offset) for cut, behind in pairwise(cuts)
+    ]
 
 
 def leads(source: Source, index: Sequence[OffsetEntry], position: int) -> Iterator[int]:

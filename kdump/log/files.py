@@ -92,6 +92,24 @@ def listing(directory: str) -> list[Entry]:
         raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
 
 
+def regular_files(directory: str) -> list[Entry]:
+    """The files among what lies in a directory, with their sizes; links to files too. Raises as ``listing``."""
+    if is_uri(directory):
+        return [
+            entry if entry.size is not None else entry._replace(size=size(entry.path))
+            for entry in listing(directory)
+            if not entry.is_directory
+        ]
+    try:
+        return [
+            Entry(entry.name, entry.path, False, entry.stat().st_size)
+            for entry in os.scandir(directory)
+            if entry.is_file()
+        ]
+    except OSError as error:
+        raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
+
+
 def expanded(path: str) -> list[str]:
     """The path itself, or if it is a pattern (``*``, ``?``, ``[...]`` within a name) and no name, what fits it, sorted.
 

@@ -20,6 +20,11 @@ from kdump.log.mounts import file_system, tells_locks
 from kdump.log.names import is_uri
 
 LOCK_FILE: Final = ".lock"
+_OWN: Final[set[str]] = set()
+"""Real paths of the log directories whose lock this process holds.
+
+Whoever closes the lock file loses the lock, through whichever descriptor: it must not be opened to ask.
+"""
 # struct flock of Linux: type, whence, start, length, process id.
 _FLOCK: Final = struct.Struct("hhqqi4x")
 _MODE: Final = 0o644
@@ -37,11 +42,11 @@ class LockState(Enum):
 
 
 def is_held(log_directory: str) -> bool:
-    """A process holds the lock of the log directory: a broker runs on it. Where nobody can tell, nobody does.
+    """Another process holds the lock of the log directory: a broker runs on it. Where nobody can tell, nobody does.
 
     False for a URI: stores have no locks.
     """
-    if is_uri(log_directory):
+    if is_uri(log_directory) or os.path.realpath(log_directory) in _OWN:
         return False
     try:
         descriptor = os.open(os.path.join(log_directory, LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC)
@@ -67,6 +72,8 @@ def lock_state(log_directory: str) -> LockState:
 class DirectoryLock:
     """The lock of a log directory, held until ``release``; a lock file that is missing is made, as a broker does.
 
+    A process takes it once at a time.
+
     Raises:
         KdumpError: LOCK_HELD, or UNWRITABLE.
     """
@@ -84,9 +91,12 @@ class DirectoryLock:
             if error.errno in (errno.EACCES, errno.EAGAIN):
                 raise KdumpError(Codes.LOCK_HELD, "a broker runs on this log directory", path=path) from error
             raise KdumpError(Codes.UNWRITABLE, f"cannot be locked: {error.strerror}", path=path) from error
+        self._directory = os.path.realpath(log_directory)
+        _OWN.add(self._directory)
 
     def release(self) -> None:
         """Give the lock back; the file stays, as a broker leaves it."""
+        _OWN.discard(self._directory)
         os.close(self._descriptor)
 
     def __enter__(self) -> Self:

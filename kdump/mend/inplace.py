@@ -17,13 +17,13 @@ from kdump.log.partition import segments_behind
 from kdump.log.source import open_source, read_whole
 from kdump.mend.indexes import INDEX_KINDS, has_txn_index
 from kdump.mend.journal import SWAP, pieces_of
-from kdump.mend.likebroker import Recovered, recover_log
+from kdump.mend.likebroker import recover_log
 from kdump.mend.mendedsource import MendedSource
 from kdump.mend.partitionfiles import PartitionFiles, epochs_up_to
 from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.preparation import Preparation
 
-_NO_END: Final = 2**63
+NO_END: Final = 2**63
 """Of a log that goes on behind the segments of a plan."""
 _MARKER: Final = os.path.join("..", CLEAN_SHUTDOWN)
 
@@ -63,7 +63,7 @@ def _prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Se
     if not changed:
         return
     _, sound_up_to = plan.ends()
-    if not _is_plain_cut(plan, changed):
+    if not is_plain_cut(plan):
         _swap(plan.segments[changed[0] : changed[-1] + 1], plan, preparation, settings, sound_up_to)
     else:
         _take_marker(plan, preparation)
@@ -71,10 +71,10 @@ def _prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Se
     _trim_others(plan, preparation)
 
 
-def _is_plain_cut(plan: PartitionPlan, changed: Sequence[int]) -> bool:
-    """Only the last segment changes, and all that happens to it is what a broker's recovery does too."""
-    last = plan.segments[-1]
-    if list(changed) != [len(plan.segments) - 1] or not last.is_cut or segments_behind(last.path):
+def is_plain_cut(plan: PartitionPlan) -> bool:
+    """Salvage changes only the last segment, and all that happens to it is what a broker's recovery does too."""
+    *others, last = plan.segments
+    if any(segment.is_salvaged for segment in others) or not last.is_cut or segments_behind(last.path):
         return False
     log = last.salvaged
     return log is not None and log.is_copy_of(last.path, last.recovered.recovery.end, last.base_offset)
@@ -162,21 +162,21 @@ def _kept_snapshots(
 
 def _rebuild(segment: SegmentPlan, preparation: Preparation, settings: Settings) -> None:
     """Each new index takes the place of the old one at once: the log is the same for both."""
-    recovered = _recovered(segment, settings)
-    contents = recovered.index_files(has_txn_index=has_txn_index(segment.path))
     status = os.stat(segment.path)
-    for kind in INDEX_KINDS:
-        if kind in segment.rebuilt:
-            name = _name(segment, kind)
-            preparation.write(name, contents[kind], status)
-            preparation.place(name)
+    for kind, data in rebuilt_indexes(segment, settings).items():
+        name = _name(segment, kind)
+        preparation.write(name, data, status)
+        preparation.place(name)
     preparation.sync()
 
 
-def _recovered(segment: SegmentPlan, settings: Settings) -> Recovered:
+def rebuilt_indexes(segment: SegmentPlan, settings: Settings) -> dict[Kind, bytes]:
+    """The contents of the index files that are written anew beside a log that stays. Raises KdumpError."""
     producers, interval = segment.producers.copy(), settings.index_interval
     with open_source(segment.path) as source:
-        return recover_log(source, segment.base_offset, producers, index_interval=interval)
+        recovered = recover_log(source, segment.base_offset, producers, index_interval=interval)
+    contents = recovered.index_files(has_txn_index=has_txn_index(segment.path))
+    return {kind: contents[kind] for kind in INDEX_KINDS if kind in segment.rebuilt}
 
 
 def _take_marker(plan: PartitionPlan, preparation: Preparation) -> None:
@@ -236,7 +236,7 @@ def _trim_others(plan: PartitionPlan, preparation: Preparation) -> None:
     """Snapshots that include what is gone, and leader epochs that begin behind the end, go."""
     end_offset, sound_up_to = plan.ends()
     if segments_behind(plan.segments[-1].path):
-        end_offset = _NO_END
+        end_offset = NO_END
     files = PartitionFiles.of(plan.place.directory)
     for path in files.dropped_snapshots(end_offset=end_offset, sound_up_to=sound_up_to):
         name = os.path.basename(path)

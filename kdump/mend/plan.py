@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from enum import Enum
 
+from kdump.checks.sound import SoundData
 from kdump.kafka.recover import Outcome
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.names import Kind, parse_file_name
@@ -14,7 +15,6 @@ from kdump.mend.likebroker import Recovered
 from kdump.mend.pieces import MendedLog, Origin, TouchedTransaction
 from kdump.mend.place import Place, is_metadata
 from kdump.mend.producersat import ProducersAt
-from kdump.mend.sound import SoundData
 from kdump.mend.stamp import Stamp
 
 

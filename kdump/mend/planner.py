@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, parse_header
+from kdump.checks.sound import SoundData, sound_data, torn_end
 from kdump.format.index import AbortedTxn, parse_txn_index
-from kdump.kafka.recover import Outcome, Recovery
+from kdump.kafka.recover import Outcome
 from kdump.log.names import Kind
 from kdump.log.partition import segments_behind
 from kdump.log.source import Source, open_source
@@ -20,7 +20,6 @@ from kdump.mend.place import Place, is_metadata
 from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.producersat import ProducersAt, WatchedProducers, base_offset_of, producers_at
 from kdump.mend.salvageoptions import SalvageOptions
-from kdump.mend.sound import SoundData, sound_data
 from kdump.mend.stamp import Stamp
 
 
@@ -110,7 +109,7 @@ class Planner:
             if is_behind_cut or not is_good:
                 behind = sound_data(source, 0 if is_behind_cut else recovery.end)
             last = recovery.next_offset - 1 if behind.last_offset is None else behind.last_offset
-            ends = (recovery.next_offset, torn_end(source, recovery), last + 1)
+            ends = (recovery.next_offset, torn_end(source, recovery.end, recovery.next_offset), last + 1)
             salvaged = self._salvage(source, before)
             mended = self._mended(path, stamp, base_offset, salvaged, before)
             history.hand_on(mended or recovered, is_known=producers.is_known and is_good and mended is None)
@@ -168,13 +167,3 @@ class Planner:
 def _aborted(recovered: Recovered) -> list[AbortedTxn]:
     built = recovered.recovery.indexes
     return parse_txn_index(built.txn_index or b"") if built is not None else []
-
-
-def torn_end(source: Source, recovery: Recovery) -> int:
-    """Behind the last offset of the batch that begins where recovery ends, as far as its header can be believed."""
-    data = source.read(recovery.end, HEADER_SIZE)
-    if len(data) == HEADER_SIZE and data[MAGIC_OFFSET] == 2:
-        header = parse_header(data)
-        if header.base_offset == recovery.next_offset and header.record_count == header.last_offset_delta + 1:
-            return header.last_offset + 1
-    return recovery.next_offset

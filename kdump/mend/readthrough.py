@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -77,34 +78,35 @@ def start_sha256(source: Source, size: int) -> str:
 
 
 class _Consumer:
-    """Digests and copies a chunk; ``alongside`` in a thread: both let other threads run meanwhile."""
+    """Digests and copies a chunk; ``alongside`` in a thread each: both let other threads run meanwhile."""
 
     def __init__(self, copy: NewFile | None, *, alongside: bool) -> None:
         self._copy = copy
-        self._executor = ThreadPoolExecutor(1, "digest") if alongside else None
-        self._started: Future[None] | None = None
+        self._executor = ThreadPoolExecutor(1 if copy is None else 2, "digest") if alongside else None
+        self._started: list[Future[None]] = []
 
     def start(self, digest: _Hash, entries: memoryview) -> None:
         """Take ``entries``, which must not change before ``wait``."""
-        if self._executor is None:
-            self._consume(digest, entries)
-        else:
-            self._started = self._executor.submit(self._consume, digest, entries)
+        self._run(digest.update, entries)
+        if self._copy is not None:
+            self._run(self._copy.write, entries)
 
     def wait(self) -> None:
         """Raises what went wrong."""
-        if self._started is not None:
-            self._started.result()
+        started, self._started = self._started, []
+        for future in started:
+            future.result()
 
     def close(self) -> None:
-        """Let the thread end."""
+        """Let the threads end."""
         if self._executor is not None:
             self._executor.shutdown()
 
-    def _consume(self, digest: _Hash, entries: memoryview) -> None:
-        digest.update(entries)
-        if self._copy is not None:
-            self._copy.write(entries)
+    def _run(self, consume: Callable[[memoryview], None], entries: memoryview) -> None:
+        if self._executor is None:
+            consume(entries)
+        else:
+            self._started.append(self._executor.submit(consume, entries))
 
 
 def _digest_rest(source: Source, size: int, position: int, digest: _Hash) -> None:

@@ -14,7 +14,7 @@ from kdump.convert.segment import SegmentResult
 from kdump.engine.convert import Job, run_job
 from kdump.log import files
 from kdump.spark.sessions import spoken
-from kdump.spark.tasks import distributed, tasks_of
+from kdump.spark.tasks import collected, tasks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,8 +31,6 @@ def converted(spark: SparkSession, jobs: Sequence[Job], *, stores: Sequence[str]
     Raises:
         KdumpError: the job fails.
     """
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     directory = os.getcwd()
 
     def convert(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -45,7 +43,6 @@ def converted(spark: SparkSession, jobs: Sequence[Job], *, stores: Sequence[str]
                 yield pa.RecordBatch.from_pydict({"number": [number], "result": [result]}, schema=_RESULTS)
 
     with spoken("Spark"):
-        tasks = distributed(spark, list(enumerate(jobs)))
-        made = tasks.mapInArrow(convert, from_arrow_schema(_RESULTS)).toArrow()
+        made = collected(spark, list(enumerate(jobs)), convert, _RESULTS)
     results = dict(zip(made["number"].to_pylist(), made["result"].to_pylist(), strict=True))
     return [pickle.loads(results[number]) for number in range(len(jobs))]

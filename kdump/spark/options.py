@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -149,12 +150,18 @@ def _decoding(options: Mapping[str, str]) -> DecoderChoice:
 
 
 def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
+    paths: object = None
     if "path" in options:
-        return (options["path"],)
-    paths = tuple(json.loads(options.get("paths", "[]")))
-    if not paths:
+        paths = [options["path"]]
+    else:
+        given = options.get("paths", "[]")
+        with suppress(ValueError):
+            paths = json.loads(given)
+        if not (isinstance(paths, list) and all(isinstance(path, str) for path in paths)):
+            raise ValueError(f"option paths: a JSON array of paths is expected, not '{given}'; load() takes a list")
+    if not all(paths) or not paths:
         raise ValueError("no path given: load() takes files, directories or globs")
-    return paths
+    return tuple(paths)
 
 
 def _offsets(options: Mapping[str, str], name: str, words: Mapping[str, int]) -> tuple[int, dict[tuple[str, int], int]]:

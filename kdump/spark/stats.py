@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -10,10 +9,9 @@ import pyarrow as pa
 
 from kdump.engine.findingread import groups_of
 from kdump.engine.splits import SPLIT_BYTES, LogFile, Split, find_logs, plan
-from kdump.engine.stats import StatsOptions, StatsRun, fold_split
+from kdump.engine.stats import StatsOptions, StatsRun, fold_split, unpickled
 from kdump.spark.sessions import spoken
 from kdump.spark.tasks import distributed, tasks_of
-from kdump.stats.fold import StatsFold
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +46,7 @@ def take_folds(
     for log in logs:
         # An empty one was in no task.
         own = sorted(found.get(log.path, ())) or [(0, fold_split(Split(log, 0, log.size), options))]
-        run.take(log.path, [_unpickled(fold) for _, fold in own])
+        run.take(log.path, [unpickled(fold) for _, fold in own])
 
 
 def _logs_of(paths: Sequence[str]) -> list[LogFile]:
@@ -65,8 +63,3 @@ def _folder(options: StatsOptions):  # type: ignore[no-untyped-def]
                 yield pa.RecordBatch.from_pydict(row, schema=_FOLDS)
 
     return fold
-
-
-def _unpickled(fold: bytes) -> StatsFold:
-    made: StatsFold = pickle.loads(fold)
-    return made

@@ -12,14 +12,14 @@ from kdump.checks.logdir import PartitionExtent
 from kdump.checks.segment import CheckOptions
 from kdump.codes import KdumpError
 from kdump.engine.findingread import groups_of
-from kdump.engine.looks import Group, Judgement, LookPiece, judge, look_at, plan_looks
+from kdump.engine.looks import Group, Judgement, LookPiece, LookTask, judge, look_at, plan_looks
 from kdump.engine.partitioncheck import Item, PartitionCheck
 from kdump.engine.splits import SPLIT_BYTES
 from kdump.engine.verify import Judge
 from kdump.log import files
 from kdump.log.source import STDIN
 from kdump.spark.sessions import spoken
-from kdump.spark.tasks import distributed, tasks_of
+from kdump.spark.tasks import Worker, collected, distributed, tasks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +35,12 @@ _PIECES: Final = pa.schema(
 )
 _JUDGEMENTS: Final = pa.schema([("group", pa.int32()), ("number", pa.int64()), ("item", pa.binary())])
 _ROWS_AT_A_TIME: Final = 64
+_FEW_TASKS: Final = 64
+"""What so many see is judged by the driver, which saves the shuffle and a stage."""
+_MOST_SEEN: Final = 4 << 20
+"""Bytes from one of few tasks: 50,000 batches. Of partitions that come to more the driver does not want to know."""
+_TOO_MUCH: Final = -1
+"""In the place of a piece's number: its task saw more than that."""
 
 
 def judgements(
@@ -44,21 +50,47 @@ def judgements(
     *,
     split_bytes: int = SPLIT_BYTES,
     stores: Sequence[str] = (),
-) -> DataFrame | None:
-    """What is to be said of groups of segments: ``group``, ``number`` and the pickled ``item``; None: nothing is there.
+) -> Iterator[tuple[int, Judgement]]:
+    """What is to be said of groups of segments: (group, item), the items of a group together and in order.
 
     Args:
         spark: the session.
-        groups: their paths must mean the same on every worker.
+        groups: their paths must mean the same here and on every worker.
         options: how deep.
         split_bytes: of a task.
         stores: paths that a worker enters first, with their credentials.
+
+    Raises:
+        KdumpError: a job fails.
     """
+    tasks = plan_looks(groups, split_bytes=split_bytes)
+    if 0 < len(tasks) <= _FEW_TASKS:
+        with spoken("Spark"):
+            pieces = list(_pieces(collected(spark, tasks, _looker(options, _MOST_SEEN), _PIECES).to_batches()))
+        left = {piece.group for piece in pieces if piece.number == _TOO_MUCH}
+        known = sorted((piece for piece in pieces if piece.group not in left), key=lambda piece: piece[:-1])
+        for group, _, item in judge(groups, known, options):
+            yield group, item
+        tasks = [own for task in tasks if (own := [look for look in task if look.group in left])]
+    if not tasks:
+        return
+    with spoken("Spark"):
+        rows = _judged_there(spark, groups, tasks, options, stores).toArrow()
+    rows = rows.sort_by([("group", "ascending"), ("number", "ascending")])
+    for group, pickled in zip(rows["group"].to_pylist(), rows["item"].to_pylist(), strict=True):
+        yield group, pickle.loads(pickled)
+
+
+def _judged_there(
+    spark: SparkSession,
+    groups: Sequence[Group],
+    tasks: Sequence[Sequence[LookTask]],
+    options: CheckOptions,
+    stores: Sequence[str],
+) -> DataFrame:
+    """The same by the workers: a group's pieces are gathered by one of them."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    tasks = plan_looks(groups, split_bytes=split_bytes)
-    if not tasks:
-        return None
     seen = distributed(spark, tasks).mapInArrow(_looker(options), from_arrow_schema(_PIECES))
     judges = min(len(groups), len(tasks))
     gathered = seen.repartition(judges, "group").sortWithinPartitions("group", "segment", "place", "number")
@@ -66,7 +98,7 @@ def judgements(
 
 
 class SparkJudge:
-    """Stands for ``PartitionCheck`` in a ``Verification``: one Spark job judges the partitions of all paths before.
+    """Stands for ``PartitionCheck`` in a ``Verification``: the partitions of all paths are judged before, on Spark.
 
     Args:
         spark: the session.
@@ -94,15 +126,12 @@ class SparkJudge:
         # A worker has another working directory.
         groups = [group.absolute() for group in found]
         stores = [files.handed_over(path) for path in paths if path != STDIN]
-        frame = judgements(spark, groups, options, split_bytes=split_bytes, stores=stores)
-        if frame is not None:
-            with spoken("Spark"):
-                rows = frame.toArrow().sort_by([("group", "ascending"), ("number", "ascending")])
-            for number, pickled in zip(rows["group"].to_pylist(), rows["item"].to_pylist(), strict=True):
-                item: Judgement = pickle.loads(pickled)
-                if item is not None and not isinstance(item, PartitionExtent):
-                    item = found[number].as_given(item)
-                self._judged.setdefault(found[number], []).append(item)
+        for number, item in judgements(spark, groups, options, split_bytes=split_bytes, stores=stores):
+            if item is None or isinstance(item, PartitionExtent):
+                said: Judgement = item
+            else:
+                said = found[number].as_given(item)
+            self._judged.setdefault(found[number], []).append(said)
 
     def segments(
         self, segments: list[str], folder: str | None
@@ -118,26 +147,43 @@ class SparkJudge:
         return extent if isinstance(extent, PartitionExtent) else None
 
 
-def _looker(options: CheckOptions):  # type: ignore[no-untyped-def]
+def _looker(options: CheckOptions, most: int | None = None) -> Worker:
+    """``most``: bytes that a task may see."""
+
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pieces = (piece for tasks in tasks_of(batches) for task in tasks for piece in look_at(task, options))
-        yield from _batches(pieces, _PIECES)
+        for tasks in tasks_of(batches):
+            yield from _batches(_seen(tasks, options, most), _PIECES)
 
     return look
 
 
-def _judge(groups: Sequence[Group], options: CheckOptions, stores: Sequence[str]):  # type: ignore[no-untyped-def]
+def _seen(tasks: Sequence[LookTask], options: CheckOptions, most: int | None) -> Iterator[LookPiece]:
+    seen = 0
+    for task in tasks:
+        for piece in look_at(task, options):
+            seen += len(piece.seen)
+            if most is not None and seen > most:
+                # Their groups are looked at again, by those who send it elsewhere.
+                yield from (LookPiece(each.group, each.segment, 0, _TOO_MUCH, b"") for each in tasks)
+                return
+            yield piece
+
+
+def _judge(groups: Sequence[Group], options: CheckOptions, stores: Sequence[str]) -> Worker:
     def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for store in stores:
             files.enter(store)
-        pieces = (LookPiece(*row) for batch in batches for row in zip(*batch.to_pydict().values(), strict=True))
         rows = (
             (group, number, pickle.dumps(item, pickle.HIGHEST_PROTOCOL))
-            for group, number, item in judge(groups, pieces, options)
+            for group, number, item in judge(groups, _pieces(batches), options)
         )
         yield from _batches(rows, _JUDGEMENTS)
 
     return judged
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[LookPiece]:
+    return (LookPiece(*row) for batch in batches for row in zip(*batch.to_pydict().values(), strict=True))
 
 
 def _batches(rows: Iterable[Sequence[object]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

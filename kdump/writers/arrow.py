@@ -154,9 +154,10 @@ class ArrowPrinter:
 def in_order(parts: Sequence[ArrowRows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of all parts, in their order; those made one by one become columns together."""
     alone = [row for part in parts if isinstance(part, list) for row in part]
-    batches = [part for part in parts if not isinstance(part, list)]
+    batches = [part for part in parts if not isinstance(part, list) and part.num_rows]
     if not alone:
-        yield from (batch for batch in batches if batch.num_rows)
+        if batches:
+            yield pa.concat_batches(batches)
         return
     made = row_batch(alone, schema)
     if not batches:

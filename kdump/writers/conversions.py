@@ -35,7 +35,7 @@ def converted_lines(result: SegmentResult) -> Iterator[str]:
 
 def converted_row(result: SegmentResult) -> str:
     """The same as a row of CONVERTED."""
-    target = FileContext.of(result.segments[0].path).file
+    target = FileContext.of(result.segments[0].path).file if result.segments else None
     size = sum(segment.size for segment in result.segments)
     return _row(CONVERTED, result.source, target, len(result.segments), size, result.records)
 

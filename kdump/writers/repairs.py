@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kdump.codes import Codes, Finding
 from kdump.kafka.failures import FailureKind
@@ -25,6 +25,13 @@ def plan_text(plan: PartitionPlan, *, is_done: bool, color: bool = False) -> str
         color: colour the severities of findings.
     """
     return "".join(f"{line}\n" for line in _Text(plan, is_done, color).lines())
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a small table, its columns aligned."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "    " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 class _Text:
@@ -116,10 +123,8 @@ class _Text:
         ways = (("like-broker", plan.broker_loss()), ("salvage", plan.salvage_loss()))
         rows = [("", *(name for name, _ in ways))]
         rows += [(title, *("-" if loss is None else text(loss) for _, loss in ways)) for title, text in _ROWS]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         yield f"{self._target}: what each way costs"
-        for row in rows:
-            yield "    " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        yield from aligned(rows)
         if plan.failed is not None:
             yield "    like-broker leads nowhere: Kafka's recovery fails; use --salvage"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.figures import Figures, Report
@@ -29,6 +29,11 @@ _PANEL_WIDTH: Final = 40
 """Characters that a panel needs at least."""
 _MOST_COLUMNS: Final = 4
 _BAR_WIDTH: Final = 10
+_LEAST_NAME: Final = 20
+_FRAME: Final = 3
+"""Characters of a column's border and padding."""
+_Column: TypeAlias = tuple[str, list[str], bool]
+"""A heading, cells, and whether they are numbers."""
 _OUTCOME_STYLES: Final = {COMMITTED: "green", ABORTED: "yellow", OPEN: "magenta"}
 _AROUND_LINE: Final = 17
 """Characters of a box, a label and padding."""
@@ -48,7 +53,9 @@ class _Panel(NamedTuple):
 
 
 def stats_page(report: Report, by: By, *, width: int, color: bool) -> str:
-    """The page: all groups together, then a line a group where there are several."""
+    """The page: all groups together, then a line a group where there are several. Nothing where there is none."""
+    if not report.groups:
+        return ""
     from rich.console import Console
 
     text = io.StringIO()
@@ -228,16 +235,15 @@ def _producers(total: Figures) -> _Panel | None:
 
 
 def _group_table(report: Report, by: By, width: int) -> RenderableType:
+    from rich.box import ROUNDED
     from rich.table import Table
 
     groups = report.groups[:_MOST_GROUPS]
     most = max(figures.sums["bytes"] for figures in groups)
-    whole = report.total.sums["bytes"]
     names = _names([figures.group or "" for figures in groups])
     columns: list[tuple[str, Callable[[Figures], str], bool]] = [
         ("bytes", lambda figures: bytes_text(figures.sums["bytes"]), True),
         ("share", lambda figures: bar(figures.sums["bytes"] / most if most else 0, _BAR_WIDTH), False),
-        ("", lambda figures: percent(figures.sums["bytes"], whole), True),
         ("records", lambda figures: f"{figures.sums['records']:,}", True),
         ("batches", lambda figures: f"{figures.sums['batches']:,}", True),
         ("offsets", _offsets, False),
@@ -248,31 +254,42 @@ def _group_table(report: Report, by: By, width: int) -> RenderableType:
     ]
     cells = [(name, [make(figures) for figures in groups], is_number) for name, make, is_number in columns]
     cells = [column for column in cells if any(column[1])]
-    grid = Table(pad_edge=False, title_justify="left", expand=False)
-    longest = max(map(len, names))
-    room = width - min(longest, max(20, width // 3)) - 1
-    grid.add_column(by.value, no_wrap=True, overflow="ellipsis")
+    grid = Table(box=ROUNDED, border_style="blue", header_style="dim")
+    room = width - min(max(map(len, names)), max(_LEAST_NAME, width // 3)) - _FRAME - 1
     # Damage is never left out.
-    shown = _that_fit(cells[:-1], room) + cells[-1:] if cells[-1][0] == "damaged" else _that_fit(cells, room)
-    for name, _, is_number in shown:
-        grid.add_column(name, justify="right" if is_number else "left", no_wrap=True)
+    kept = cells[-1:] if cells[-1][0] == "damaged" else []
+    room -= sum(map(_column_width, kept))
+    shown = [*_that_fit(cells[: len(cells) - len(kept)], room), *kept]
+    left = width - sum(map(_column_width, shown)) - _FRAME - 1
+    grid.add_column(by.value, no_wrap=True, overflow="ellipsis", max_width=max(left, 1))
+    for column in shown:
+        name, _, is_number = column
+        own = _column_width(column) - _FRAME
+        style = "cyan" if name == "share" else ""
+        grid.add_column(name, justify="right" if is_number else "left", no_wrap=True, width=own, style=style)
     for number, figures in enumerate(groups):
         style = "bold red" if figures.is_damaged else ""
         grid.add_row(_plain_text(names[number]), *(column[number] for _, column, _ in shown), style=style)
-    left = len(report.groups) - len(groups)
-    if left:
-        grid.caption = f"{left:,} more: --output jsonl has all"
+    more = len(report.groups) - len(groups)
+    if more:
+        grid.caption = f"{more:,} more: --output jsonl has all"
     return grid
 
 
-def _that_fit(cells: Sequence[tuple[str, list[str], bool]], room: int) -> list[tuple[str, list[str], bool]]:
+def _that_fit(cells: Sequence[_Column], room: int) -> list[_Column]:
     shown = []
     for column in cells:
-        room -= max(len(column[0]), *map(len, column[1])) + 3
+        room -= _column_width(column)
         if room < 0:
             break
         shown.append(column)
     return shown
+
+
+def _column_width(column: _Column) -> int:
+    """With its border and padding."""
+    name, cells, _ = column
+    return max(len(name), *map(len, cells)) + _FRAME
 
 
 def _names(groups: Sequence[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from tests.bench.conversions import conversion_lines
+from tests.bench.stats import stats_lines
 from tests.bench.tables import decoder_lines, memory_lines, speed_lines, split_lines
 from tests.oracle.toolchain import ToolchainMissingError
 
@@ -17,6 +18,7 @@ def main(rounds: int) -> None:
         memory_lines(),
         split_lines(),
         conversion_lines(rounds=rounds),
+        stats_lines(rounds=rounds),
     ):
         for line in lines:
             print(line, flush=True)

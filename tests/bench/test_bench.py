@@ -10,6 +10,8 @@ from kdump.spark.sessions import session, why_not
 from tests.bench.cases import BIG, CASES, COMMITS
 from tests.bench.conversions import COMPARISONS, conversion_lines
 from tests.bench.sparkjobs import job_lines
+from tests.bench.stats import CASES as STATS_CASES
+from tests.bench.stats import stats_lines
 from tests.bench.tables import decoder_lines, speed_lines, split_lines
 from tests.oracle.toolchain import ToolchainMissingError
 
@@ -38,6 +40,16 @@ def test_conversions() -> None:
     quick = tuple(comparison for comparison in COMPARISONS if comparison.segment is not BIG)
     try:
         table = list(conversion_lines(quick, rounds=1))
+    except ToolchainMissingError as error:
+        pytest.skip(str(error))
+    print("", *table, sep="\n")
+    assert len(table) == 1 + len(quick)
+
+
+def test_stats() -> None:
+    quick = tuple(case for case in STATS_CASES if case.segment is not BIG)
+    try:
+        table = list(stats_lines(quick, rounds=1))
     except ToolchainMissingError as error:
         pytest.skip(str(error))
     print("", *table, sep="\n")

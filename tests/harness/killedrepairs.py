@@ -61,7 +61,8 @@ def repair(partition: Path, way: Way) -> None:
     """In place. Raises KdumpError."""
     errors: list[KdumpError] = []
     options = RepairOptions(way, in_place=True, decides_transactions=True)
-    list(Repair(options, on_error=errors.append).path(str(partition)))
+    with Repair(options, on_error=errors.append) as job:
+        list(job.path(str(partition)))
     if errors:
         raise errors[0]
 

@@ -40,7 +40,8 @@ def differences(root: Path, case: dict[str, Any], output: Path) -> list[str]:
     log = root / "mutants" / case["id"] / f"{case['name']}.log"
     errors: list[KdumpError] = []
     options = RepairOptions(settings=Settings(first_segment=True), output=str(output))
-    plans = [repaired.plan for repaired in Repair(options, on_error=errors.append).path(str(log))]
+    with Repair(options, on_error=errors.append) as job:
+        plans = [repaired.plan for repaired in job.path(str(log))]
     assert not errors
     if case["outcome"] == "exception":
         return list(_unlike_failure(plans[0], case, output))

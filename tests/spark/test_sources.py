@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kdump.spark.options import parse_options
 from kdump.spark.sources import PUSHDOWN, register
 from kdump.tables import BATCH, RECORD, RECORD_DECODED
 from tests.harness.arrowrows import Row, collected, dumped, mapped
@@ -84,6 +85,22 @@ def test_a_schema_that_is_asked_for(spark: SparkSession) -> None:
 def test_wrong_options(spark: SparkSession, options: dict[str, str], what: str) -> None:
     with pytest.raises(Exception, match=what):
         spark.read.format("kafka-segment").options(**options).load(str(SEGMENTS)).count()
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({}, "no path given"),
+        ({"path": ""}, "no path given"),
+        ({"paths": "[]"}, "no path given"),
+        ({"paths": "a,b"}, "option paths: a JSON array of paths is expected, not 'a,b'"),
+        ({"paths": '"a"'}, "option paths"),
+        ({"paths": "[1]"}, "option paths"),
+    ],
+)
+def test_wrong_paths(options: dict[str, str], what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        parse_options(options)
 
 
 def test_a_path_that_is_not_there(spark: SparkSession) -> None:

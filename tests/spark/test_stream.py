@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -21,16 +21,16 @@ from tests.harness.growing import append, batch, batches, write_slowly
 if (_missing := why_not()) is not None:
     pytest.skip(_missing, allow_module_level=True)
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
-from kdump.spark.limitedstream import LimitedStreamReader
 from kdump.spark.options import parse_stream_options
 from kdump.spark.stream import LogStreamReader, StretchPartition, UnlimitedStreamReader, stream_reader_class
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from kdump.spark.limitedstream import LimitedStreamReader
 
 SEGMENTS = FIXTURES / "segments"
 SCHEMA = StructType().add("topic", StringType()).add("offset", LongType()).add("partition", IntegerType())
@@ -50,10 +50,15 @@ class ByHand:
         self.reader = self.kind(RECORD, parse_stream_options(self.given), SCHEMA)
 
     def latest(self) -> str:
-        if isinstance(self.reader, LimitedStreamReader):
-            return text(self.reader.latestOffset(json.loads(self.place), self.reader.getDefaultReadLimit()))
-        assert isinstance(self.reader, UnlimitedStreamReader)
-        return text(self.reader.latestOffset())
+        if isinstance(self.reader, UnlimitedStreamReader):
+            return text(self.reader.latestOffset())
+        limit = self.limited.getDefaultReadLimit()
+        return text(self.limited.latestOffset(json.loads(self.place), limit))
+
+    @property
+    def limited(self) -> LimitedStreamReader:
+        """The reader, of the kind that has limits."""
+        return cast("LimitedStreamReader", self.reader)
 
     def read(self, end: str) -> list[tuple[str, int]]:
         rows = []
@@ -82,7 +87,9 @@ def of(topic: str, offsets: Iterable[int]) -> list[tuple[str, int]]:
     return [(topic, offset) for offset in offsets]
 
 
-KINDS = [LimitedStreamReader, UnlimitedStreamReader]
+OWN = stream_reader_class()
+"""With limits, where PySpark has them (4.2 and later)."""
+KINDS = list(dict.fromkeys([OWN, UnlimitedStreamReader]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -144,7 +151,7 @@ def test_losses(kind: type[LogStreamReader], tmp_path: Path, capsys: pytest.Capt
 def test_a_partition_that_comes_back(tmp_path: Path) -> None:
     """A disk that was not mounted for a while."""
     append(tmp_path / "a-0", 0, batches(0, 4))
-    stream = ByHand(LimitedStreamReader, tmp_path, failOnDataLoss="false")
+    stream = ByHand(OWN, tmp_path, failOnDataLoss="false")
     stream.take()
     (tmp_path / "a-0").rename(tmp_path / "away")
     assert stream.take() == []
@@ -158,8 +165,8 @@ def test_a_file_that_goes_between_plan_and_read(tmp_path: Path, capsys: pytest.C
     for base in (0, 4):
         append(directory, base, batches(base, base + 4))
     strict, tolerant = (
-        ByHand(LimitedStreamReader, tmp_path),
-        ByHand(LimitedStreamReader, tmp_path, failOnDataLoss="false"),
+        ByHand(OWN, tmp_path),
+        ByHand(OWN, tmp_path, failOnDataLoss="false"),
     )
     for stream in (strict, tolerant):
         tasks = stream.reader.partitions({}, json.loads(stream.latest()))
@@ -180,7 +187,7 @@ def test_where_it_starts(tmp_path: Path) -> None:
     append(tmp_path / "b-0", 0, batches(0, 4))
 
     def started(**options: str) -> list[tuple[str, int]]:
-        stream = ByHand(stream_reader_class(), tmp_path, **options)
+        stream = ByHand(OWN, tmp_path, **options)
         append(tmp_path / "a-0", 8, b"")
         return stream.take()
 
@@ -193,7 +200,7 @@ def test_where_it_starts(tmp_path: Path) -> None:
     assert started(startingOffsets='{"a":{"0":-1}, "b":{"0":-2}}') == b
     with pytest.raises(Exception, match="a-0: begins at offset 4, startingOffsets asks for 2"):
         started(startingOffsets='{"a":{"0":2}}')
-    stream = ByHand(LimitedStreamReader, tmp_path, startingOffsets="14", subscribe="a")
+    stream = ByHand(OWN, tmp_path, startingOffsets="14", subscribe="a")
     assert stream.take() == []
     append(tmp_path / "a-0", 8, batches(12, 14))
     stream.restart()
@@ -203,6 +210,7 @@ def test_where_it_starts(tmp_path: Path) -> None:
 
 
 def test_limits(tmp_path: Path) -> None:
+    datasource = pytest.importorskip("pyspark.sql.streaming.datasource", reason="PySpark has no limits before 4.2")
     for number in range(2):
         append(tmp_path / f"a-{number}", 0, batches(0, 40))
     size = str(8 * len(batch(0)))
@@ -212,25 +220,23 @@ def test_limits(tmp_path: Path) -> None:
         ({"maxBytesPerTrigger": size, "maxOffsetsPerTrigger": "12"}, 12),
         ({}, 80),
     ]:
-        stream = ByHand(LimitedStreamReader, tmp_path, **options)
+        stream = ByHand(OWN, tmp_path, **options)
         assert len(stream.take()) == taken
         while stream.take():
             pass
         assert sorted(stream.rows) == of("a-0", range(40)) + of("a-1", range(40))
-        reader = stream.reader
-        assert isinstance(reader, LimitedStreamReader)
-        limit = reader.getDefaultReadLimit()
-        expected = ReadMaxBytes(int(size)) if "maxBytesPerTrigger" in options else ReadMaxRows(8)
-        assert limit == (expected if options else ReadAllAvailable())
-        every = reader.latestOffset(json.loads(text({})), ReadAllAvailable())
+        limit = stream.limited.getDefaultReadLimit()
+        expected = datasource.ReadMaxBytes(int(size)) if "maxBytesPerTrigger" in options else datasource.ReadMaxRows(8)
+        assert limit == (expected if options else datasource.ReadAllAvailable())
+        every = stream.limited.latestOffset(json.loads(text({})), datasource.ReadAllAvailable())
         assert text(every) == stream.place
 
 
 def test_available_now_ends_where_the_log_did(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark.sql.streaming.datasource", reason="PySpark has no Trigger.AvailableNow before 4.2")
     append(tmp_path / "a-0", 0, batches(0, 10))
-    stream = ByHand(LimitedStreamReader, tmp_path, maxOffsetsPerTrigger="4")
-    assert isinstance(stream.reader, LimitedStreamReader)
-    stream.reader.prepareForTriggerAvailableNow()
+    stream = ByHand(OWN, tmp_path, maxOffsetsPerTrigger="4")
+    stream.limited.prepareForTriggerAvailableNow()
     append(tmp_path / "a-0", 0, batches(10, 14))
     append(tmp_path / "a-0", 14, batches(14, 16))
     append(tmp_path / "b-0", 0, batches(0, 2))
@@ -245,13 +251,13 @@ def test_available_now_ends_where_the_log_did(tmp_path: Path) -> None:
 
 def test_large_stretches_are_cut_into_tasks(tmp_path: Path) -> None:
     append(tmp_path / "a-0", 0, batches(0, 4000))
-    stream = ByHand(LimitedStreamReader, tmp_path, splitBytes="40k")
+    stream = ByHand(OWN, tmp_path, splitBytes="40k")
     end = json.loads(stream.latest())
     tasks = stream.reader.partitions({}, end)
     assert all(isinstance(task, StretchPartition) for task in tasks)
     assert len(stream.reader.partitions(end, end)) == 0
     assert sorted(stream.take()) == of("a-0", range(4000))
-    few = ByHand(LimitedStreamReader, tmp_path, minPartitions="3")
+    few = ByHand(OWN, tmp_path, minPartitions="3")
     assert len(few.reader.partitions({}, end)) >= 1
 
 

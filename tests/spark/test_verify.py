@@ -67,6 +67,16 @@ def test_damaged_segments(spark: SparkSession, damaged: Path, deep: bool) -> Non
         assert said(SparkJudge(spark, [str(damaged)], options, split_bytes=size).segments, damaged) == expected
 
 
+@pytest.mark.parametrize(("name", "most"), [("_FEW_TASKS", 0), ("_MOST_SEEN", 0), ("_MOST_SEEN", 3000)])
+def test_judged_by_workers(
+    spark: SparkSession, damaged: Path, name: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there are many tasks, or the driver would get more than it wants of some partitions."""
+    monkeypatch.setattr(f"kdump.spark.verify.{name}", most)
+    expected = said(PartitionCheck().segments, damaged)
+    assert said(SparkJudge(spark, [str(damaged)], CheckOptions(), split_bytes=1 << 15).segments, damaged) == expected
+
+
 def test_captures_and_single_files(spark: SparkSession, captures: Captures, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(captures.root)
     paths = [

@@ -248,6 +248,19 @@ def test_damage_in_exports(home: Path, form: str) -> None:
     assert (home / "new").stat().st_size
 
 
+@pytest.mark.parametrize("renumber", [(), ("--renumber", "0")])
+def test_segments_outside_the_range_are_not_written(home: Path, renumber: tuple[str, ...]) -> None:
+    words = ("data", "-o", "out", "--to-magic", "2", "--offset", "51:53", *renumber)
+    status, output, said = convert(home, *words, "--output", "jsonl")
+    assert status == CLEAN
+    assert files(home / "out") == trio(f"t-0/{0 if renumber else 51 - 1:020}")
+    assert said.count("nothing of it is in the range, it is not written") == 2
+    assert [json.loads(line)["files"] for line in output.splitlines()] == [0, 1, 0]
+    # Of a single file that is named the result is a log all the same.
+    assert convert(home, f"data/t-1/{7:020}.log", "-o", "one.log", *words[3:])[0] == CLEAN
+    assert (home / "one.log").read_bytes() == b""
+
+
 def test_one_damaged_segment_of_a_directory(home: Path) -> None:
     (home / "data" / "t-1" / f"{7:020}.log").write_bytes(DAMAGED)
     before = files(home)

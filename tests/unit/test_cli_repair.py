@@ -88,6 +88,17 @@ def test_plan_as_json(holed: Path, tmp_path: Path) -> None:
     assert log["failure"]["class"].endswith("LogSegmentOffsetOverflowException")
 
 
+def test_plan_beside_an_unfinished_repair(torn: Path, tmp_path: Path) -> None:
+    assert repair("t-0", "--in-place", cwd=tmp_path)[0] == CLEAN
+    assert "was begun" not in repair("t-0", cwd=tmp_path)[1]
+    (manifest,) = manifests(torn.parent)
+    manifest.write_bytes(manifest.read_bytes().replace(b'"state": "done"', b'"state": "begun"'))
+    assert f"{manifest} was begun and not finished" in repair("t-0", cwd=tmp_path)[1]
+    assert json.loads(repair("t-0", "--output", "jsonl", cwd=tmp_path)[1])["unfinished"] == [str(manifest)]
+    assert f"finished what {manifest} began" in repair("t-0", "--in-place", cwd=tmp_path)[1]
+    assert json.loads(repair("t-0", "--output", "jsonl", cwd=tmp_path)[1])["unfinished"] == []
+
+
 def test_plan_of_a_sound_partition(tmp_path: Path) -> None:
     assert repair(SEGMENTS / "v2-txn-0", cwd=tmp_path) == (CLEAN, f"{SEGMENTS / 'v2-txn-0'}: nothing to repair\n", "")
 

@@ -36,7 +36,7 @@ def command_of(name: str) -> click.Command:
 
 NAMES = ["kdump", *(f"kdump-{name}" for name in cli.list_commands(click.Context(cli)))]
 SPARK = "kdump-spark"
-PAGES = {**dict.fromkeys(NAMES, 1), SPARK: 7}
+PAGES = {**dict.fromkeys(NAMES, 1), SPARK: 7, "kdump-startup": 7}
 """Names and sections of the manual."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,7 +32,8 @@ from tests.harness.killedrepairs import build, contents, manifests, repair, tree
 def run(options: RepairOptions, path: Path, opened: Callable[[str], Source] = open_source) -> list[Repaired]:
     """All partitions of ``path``; the first error is raised."""
     errors: list[KdumpError] = []
-    done = list(Repair(options, on_error=errors.append, opened=opened).path(str(path)))
+    with Repair(options, on_error=errors.append, opened=opened) as job:
+        done = list(job.path(str(path)))
     if errors:
         raise errors[0]
     return done
@@ -208,14 +210,19 @@ def test_a_running_broker(running: Path, tmp_path: Path) -> None:
     assert kdump("repair", "-o", "out", str(running), cwd=tmp_path).returncode == CLEAN
 
 
+def others_see_lock(directory: Path) -> bool:
+    """Another process finds the lock held."""
+    ask = "import sys; from kdump.log.lock import is_held; sys.exit(is_held(sys.argv[1]))"
+    return bool(subprocess.run([sys.executable, "-c", ask, str(directory)], check=False).returncode)
+
+
 def test_the_lock_is_held_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     partition = build(tmp_path)
     states = []
-    ask = "import sys; from kdump.log.lock import is_held; sys.exit(is_held(sys.argv[1]))"
     remove = disk.remove
 
     def watched(path: str) -> None:
-        states.append(subprocess.run([sys.executable, "-c", ask, str(partition.parent)], check=False).returncode)
+        states.append(others_see_lock(partition.parent))
         monkeypatch.setattr(disk, "remove", remove)
         remove(path)
 
@@ -223,6 +230,18 @@ def test_the_lock_is_held_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     repair(partition, Way.LIKE_BROKER)
     assert states == [True]
     assert lock_state(str(partition.parent)) is LockState.FREE
+
+
+def test_the_lock_is_held_between_partitions(tmp_path: Path) -> None:
+    """A broker that starts while the second one is looked at would serve the first; asking must not give it up."""
+    partition = build(tmp_path)
+    shutil.copytree(partition, partition.with_name("t-1"))
+    directory = partition.parent
+    with Repair(RepairOptions(Way.LIKE_BROKER, in_place=True), on_error=pytest.fail) as job:
+        for _ in job.path(str(directory)):
+            assert not lock.is_held(str(directory))
+            assert others_see_lock(directory)
+    assert not others_see_lock(directory)
 
 
 def test_a_lock_file_is_made_for_the_owner(tmp_path: Path) -> None:

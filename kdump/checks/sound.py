@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kdump.checks.table import UNKNOWN_OFFSET, read_columns, read_rows
-from kdump.format.batch import CONTROL
+from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC_OFFSET, parse_header
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
@@ -49,6 +49,22 @@ def sound_data(source: Source, position: int = 0) -> SoundData:
         if not isinstance(item, Gap):
             found += _of_columns(item) if len(item.starts) >= _COLUMNAR else _of_rows(item)
     return found
+
+
+def torn_end(source: Source, position: int, next_offset: int) -> int:
+    """Behind the last offset of the damaged batch at ``position``, as far as its header can be believed.
+
+    Args:
+        source: a log.
+        position: where its good part ends.
+        next_offset: that the batch must begin with; given back where it does not.
+    """
+    data = source.read(position, HEADER_SIZE)
+    if len(data) == HEADER_SIZE and data[MAGIC_OFFSET] == 2:
+        header = parse_header(data)
+        if header.base_offset == next_offset and header.record_count == header.last_offset_delta + 1:
+            return header.last_offset + 1
+    return next_offset
 
 
 def _of_rows(chunk: CheckedChunk) -> SoundData:

@@ -1,0 +1,260 @@
+"""What a broker's start would cost a partition: the model's answer, and what of the data is gone by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from kdump.checks.sound import SoundData, sound_data, torn_end
+from kdump.kafka.startup.batches import batches
+from kdump.kafka.startup.content import Content, ContentSource, sha256
+from kdump.kafka.startup.directory import Action, Directory
+from kdump.kafka.startup.errors import StartFailureError
+from kdump.kafka.startup.loading import Settings
+from kdump.kafka.startup.names import LOG, file_name, offset_of
+from kdump.kafka.startup.outcome import OpenTransaction, Outcome, RecoveredSegment, RemovalReason, Start
+from kdump.kafka.startup.start import open_transactions, start
+
+
+class LossReason(Enum):
+    """Why offsets cannot be read after a start."""
+
+    CUT = "cut"
+    """Behind the first damage in a segment that is recovered."""
+    BEHIND_CUT = "behind-cut"
+    """In a segment behind one that is cut."""
+    EMPTIED = "emptied"
+    """In a segment whose index would go backwards."""
+    LOG_START = "log-start"
+    """The log ends before the offset at which it is said to start: all of it goes."""
+    REPLACED = "replaced"
+    """In the range of segments that a .swap file replaces."""
+    HIDDEN = "hidden"
+    """Still in the last segment, but no end offset leads there; new batches get the same offsets."""
+
+
+class LostRange(NamedTuple):
+    """Offsets (inclusive) that a start loses; ``records``: what the headers of their good batches count.
+
+    A damaged batch at the place of a cut counts too, as far as its header can be believed.
+    """
+
+    first_offset: int
+    last_offset: int
+    records: int
+    reason: LossReason
+
+
+class FileState(NamedTuple):
+    """A file right after the start.
+
+    ``size`` and ``sha256`` are None when it is gone, ``sha256`` also if it was not asked for; ``size_before`` is of
+    the file that had this name before, None without one.
+    """
+
+    name: str
+    action: Action
+    size: int | None
+    sha256: str | None
+    size_before: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StartCheck:
+    """One start of one partition directory.
+
+    Attributes:
+        path: of the directory.
+        settings: what the broker knows of it.
+        start: how it ends.
+        files: every file there is or was.
+        lost: what it loses, in offset order.
+        end_before: behind the last offset of the log before the start, as far as it was read.
+        forgotten: open transactions that the broker does not know any more.
+        bytes_read: of the files, by the broker.
+    """
+
+    path: str
+    settings: Settings
+    start: Start
+    files: tuple[FileState, ...]
+    lost: tuple[LostRange, ...]
+    end_before: int | None
+    forgotten: tuple[OpenTransaction, ...]
+    bytes_read: int
+
+    @property
+    def is_harmless(self) -> bool:
+        """The partition starts, and everything that was there is there afterwards."""
+        return self.start.outcome is Outcome.STARTS and not (self.lost or self.forgotten)
+
+
+class Obstacle(NamedTuple):
+    """A directory over which the whole broker stops, whatever is in it."""
+
+    path: str
+    java_class: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectoryCheck:
+    """A log directory as a whole: its partitions, and those that do not start."""
+
+    path: str
+    is_clean: bool
+    partitions: int
+    failed: tuple[StartCheck, ...]
+    obstacles: tuple[Obstacle, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of the directory, and where it stops of its broker."""
+        outcomes = {check.start.outcome for check in self.failed}
+        if self.obstacles or Outcome.BROKER_STOPS in outcomes:
+            return Outcome.BROKER_STOPS
+        return Outcome.DIR_OFFLINE if outcomes else Outcome.STARTS
+
+
+def check_start(directory: Directory, settings: Settings, *, checksums: bool = False) -> StartCheck:
+    """What a broker would make of a partition directory.
+
+    Args:
+        directory: as it lies there; it is brought to what a start leaves of it.
+        settings: what the broker knows of it.
+        checksums: digest the files too: all of them are read.
+
+    Raises:
+        KdumpError: a file cannot be opened.
+    """
+    result = start(directory, settings)
+    bytes_read = directory.bytes_read
+    lost = tuple(_merged(_losses(directory, result)))
+    served = result.served
+    end_before = None
+    forgotten: tuple[OpenTransaction, ...] = ()
+    if served is not None:
+        end_before = max((served.end_offset, *(loss.last_offset + 1 for loss in lost)))
+        if served.is_forgotten:
+            before = Directory(directory.path, directory.before)
+            forgotten = open_transactions(before, settings, served.log_start_offset, served.end_offset)
+    files = tuple(
+        FileState(
+            name,
+            action,
+            None if content is None else content.size,
+            sha256(content) if checksums and content is not None else None,
+            directory.before[name].size if name in directory.before else None,
+        )
+        for name, action, content in directory.changes()
+    )
+    return StartCheck(directory.path, settings, result, files, lost, end_before, forgotten, bytes_read)
+
+
+def _losses(directory: Directory, result: Start) -> Iterator[LostRange]:
+    """What each log that was there before has lost; not in order."""
+    covered: list[tuple[int, int]] | None = None
+    cuts = {one.base_offset: one for one in result.recovered if one.bytes_cut}
+    for base_offset, name, before in _logs(directory):
+        after = directory.get(name)
+        if after == before:
+            continue
+        if after is not None and after.starts_as(before) and base_offset in cuts:
+            with ContentSource(name, before) as source:
+                yield from _cut(source, cuts[base_offset])
+        elif base_offset in result.removed:
+            with ContentSource(name, before) as source:
+                yield from _range(sound_data(source), _REMOVED[result.removed[base_offset]])
+        else:
+            covered = _covered(directory) if covered is None else covered
+            yield from _uncovered(before, covered)
+    yield from _hidden(directory, result)
+
+
+_REMOVED: Final = {RemovalReason.BEHIND_CUT: LossReason.BEHIND_CUT, RemovalReason.LOG_START: LossReason.LOG_START}
+
+
+def _logs(directory: Directory) -> Iterator[tuple[int, str, Content]]:
+    """(base offset, name, content) of the logs that were there, leftovers and misnamed ones left out."""
+    for name, content in directory.before.items():
+        if name.endswith(LOG):
+            try:
+                base_offset = offset_of(name)
+            except StartFailureError:
+                continue
+            if name == file_name(base_offset, LOG):
+                yield base_offset, name, content
+
+
+def _cut(source: ContentSource, cut: RecoveredSegment) -> Iterator[LostRange]:
+    """What lay behind the end of a log."""
+    size = (source.size or 0) - cut.bytes_cut
+    found = sound_data(source, size)
+    if cut.is_emptied:
+        yield from _range(found, LossReason.EMPTIED)
+        return
+    torn = torn_end(source, size, cut.end_offset)
+    if torn > cut.end_offset:
+        found += SoundData(1, torn - cut.end_offset, cut.end_offset, torn - 1)
+    yield from _range(found, LossReason.CUT)
+
+
+def _uncovered(before: Content, covered: list[tuple[int, int]]) -> Iterator[LostRange]:
+    """What a log that others took the place of had beyond their offsets."""
+    start = end = 0
+    with ContentSource("", before) as source:
+        try:
+            for batch in batches(source, 0):
+                base_offset = batch.base_offset
+                if any(first <= base_offset < behind for first, behind in covered):
+                    yield from _replaced(before.part(start, end))
+                    start = batch.position + batch.size
+                end = batch.position + batch.size
+        except StartFailureError:
+            end = before.size
+    yield from _replaced(before.part(start, end))
+
+
+def _replaced(lost: Content) -> Iterator[LostRange]:
+    with ContentSource("", lost) as source:
+        yield from _range(sound_data(source), LossReason.REPLACED)
+
+
+def _covered(directory: Directory) -> list[tuple[int, int]]:
+    """The offsets (first, and behind the last) of each log that is not as it was."""
+    found = []
+    for name in directory.names():
+        if name.endswith(LOG) and directory[name] != directory.before.get(name):
+            with directory.open(name) as source:
+                last_offset = sound_data(source).last_offset
+            if last_offset is not None:
+                found.append((offset_of(name), last_offset + 1))
+    return found
+
+
+def _hidden(directory: Directory, result: Start) -> Iterator[LostRange]:
+    served = result.served
+    if served is not None:
+        base_offset, size = served.segments[-1]
+        if served.visible_size < size:
+            with directory.open(file_name(base_offset, LOG)) as source:
+                yield from _range(sound_data(source, served.visible_size), LossReason.HIDDEN)
+
+
+def _range(found: SoundData, reason: LossReason) -> Iterator[LostRange]:
+    if found.first_offset is not None and found.last_offset is not None:
+        yield LostRange(found.first_offset, found.last_offset, found.records, reason)
+
+
+def _merged(losses: Iterable[LostRange]) -> list[LostRange]:
+    """In offset order; ranges of one kind that lie side by side are one."""
+    merged: list[LostRange] = []
+    for loss in sorted(losses, key=lambda loss: (loss.first_offset, loss.last_offset)):
+        last = merged[-1] if merged else None
+        if last is not None and last.reason is loss.reason and last.last_offset + 1 == loss.first_offset:
+            merged[-1] = last._replace(last_offset=loss.last_offset, records=last.records + loss.records)
+        else:
+            merged.append(loss)
+    return merged

@@ -1,0 +1,105 @@
+"""``kdump verify --startup``: what a broker will do to the directories when it is started."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from kdump.checks.startup import Obstacle, StartCheck
+from kdump.cli import engine_options, exit_status
+from kdump.cli.console import Console
+from kdump.codes import KdumpError
+from kdump.engine.startup import Item, Runner, StartOptions, in_process, start_all
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
+from kdump.kafka.startup.outcome import Outcome
+from kdump.writers.startups import (
+    log_directory_text,
+    obstacle_json,
+    obstacle_text,
+    startup_json,
+    startup_text,
+    ways_text,
+)
+
+
+def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> int:
+    """The command; gives its exit status. Raises click.UsageError for options that do not go with it."""
+    for name, value in (
+        ("--output junit", output == "junit"),
+        ("--quick", given["depth"] == "quick"),
+        ("--strict", given["strict"]),
+        ("--rate", given["rate"]),
+    ):
+        if value:
+            raise click.UsageError(f"{name} does not go with --startup")
+    console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
+    is_harmful = unreadable = False
+
+    def fail(error: KdumpError) -> None:
+        nonlocal unreadable
+        unreadable = True
+        console.show_error(error)
+
+    options = StartOptions(
+        int(time.time() * 1000) if given["now"] is None else given["now"],
+        given["is_clean"],
+        given["recovery_point"],
+        given["log_start_offset"],
+        given["segment_index_bytes"] or DEFAULT_INDEX_SIZE,
+        checksums=output == "jsonl",
+    )
+    try:
+        run = _runner(paths, given, console)
+    except KdumpError as error:
+        console.show_error(error)
+        return exit_status.UNREADABLE
+    for item in start_all(paths, options, fail, run):
+        is_harmful |= _is_harmful(item)
+        text = _json(item) if output == "jsonl" else _text(item, is_brief=not given["verbose"])
+        console.out.write(text.encode("utf-8", "surrogateescape"))
+    console.close()
+    return exit_status.combined(damaged=is_harmful, unreadable=unreadable)
+
+
+def _runner(paths: Sequence[str], given: Mapping[str, Any], console: Console) -> Runner:
+    """What does the work: this process, or Spark. Raises as ``engine_options.session``."""
+    spark = engine_options.session(given, paths, console.note, cannot={})
+    if spark is None:
+        return in_process
+    from kdump.spark.startup import SparkRunner
+
+    return SparkRunner(spark, paths).run
+
+
+def _is_harmful(item: Item) -> bool:
+    if isinstance(item, StartCheck):
+        return not item.is_harmless
+    return isinstance(item, Obstacle) or item.outcome is not Outcome.STARTS
+
+
+def _json(item: Item) -> str:
+    if isinstance(item, StartCheck):
+        return startup_json(item)
+    return obstacle_json(item) if isinstance(item, Obstacle) else ""
+
+
+def _text(item: Item, *, is_brief: bool) -> str:
+    if isinstance(item, Obstacle):
+        return obstacle_text(item)
+    if not isinstance(item, StartCheck):
+        return log_directory_text(item)
+    text = startup_text(item, is_brief=is_brief)
+    return text if item.is_harmless else text + _ways(item)
+
+
+def _ways(check: StartCheck) -> str:
+    """What repairs would change. Nothing where a log cannot be read: the start says why."""
+    from kdump.mend.startways import start_ways
+
+    try:
+        return ways_text(start_ways(check))
+    except KdumpError:
+        return ""

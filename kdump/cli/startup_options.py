@@ -1,0 +1,56 @@
+"""``verify --startup`` and what goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import click
+
+from kdump.cli.params import Moment
+from kdump.format.batch import MAX_INT32
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_OWN: Final = ("is_clean", "recovery_point", "log_start_offset", "segment_index_bytes", "now")
+_NAMES: Final = ("--clean and --unclean", "--recovery-point", "--log-start-offset", "--segment-index-bytes", "--now")
+_OFFSET: Final = click.IntRange(0, 2**63 - 1)
+
+
+def startup_options(function: _Function) -> _Function:
+    """``--startup`` and what goes with it."""
+    for option in (
+        click.option("--now", type=Moment(), help="With --startup: the clock of that start.  [default: now]"),
+        click.option(
+            "--segment-index-bytes",
+            type=click.IntRange(12, MAX_INT32),
+            metavar="BYTES",
+            help="With --startup: the broker's segment.index.bytes.  [default: 10485760]",
+        ),
+        click.option(
+            "--log-start-offset", type=_OFFSET, metavar="N", help="With --startup: instead of the checkpoint's."
+        ),
+        click.option(
+            "--recovery-point", type=_OFFSET, metavar="N", help="With --startup: instead of the checkpoint's."
+        ),
+        click.option(
+            "--clean/--unclean",
+            "is_clean",
+            default=None,
+            help="With --startup: the broker was stopped, or killed.  [default: as .kafka_cleanshutdown says]",
+        ),
+        click.option(
+            "--startup",
+            is_flag=True,
+            help="Say what a broker's start will do to partition and log directories, and what is lost by it.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def refuse_without_startup(given: Mapping[str, Any]) -> None:
+    """Raises click.UsageError for options that go with --startup only."""
+    for name, text in zip(_OWN, _NAMES, strict=True):
+        if given[name] is not None:
+            raise click.UsageError(f"{text}: with --startup only")

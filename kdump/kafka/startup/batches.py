@@ -1,0 +1,89 @@
+"""The entries of a log as a broker steps over them: no checksum is looked at.
+
+Source: shared/spec/startup.md rules 9 and 20 (FileLogInputStream, FileRecords.searchForOffsetWithSize).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kdump.codes import Codes, DamageError
+from kdump.format import legacy
+from kdump.format.batch import HEADER_SIZE, MAGIC, MAGIC_OFFSET, BatchHeader, parse_header
+from kdump.kafka.startup.errors import CORRUPT_RECORD, INVALID_RECORD, KAFKA, StartFailureError
+from kdump.log.source import Source
+from kdump.log.walk import Chunk, Stop, Walk
+
+
+class StoredBatch(NamedTuple):
+    """One entry at a file position; ``data`` goes on behind its ``size`` bytes, and is valid until the next one."""
+
+    position: int
+    size: int
+    data: memoryview
+
+    @property
+    def is_v2(self) -> bool:
+        """Magic 2 to 127, all read as 2."""
+        return MAGIC <= self.data[MAGIC_OFFSET] <= 127
+
+    @property
+    def header(self) -> BatchHeader:
+        """Of a v2 batch, be it shorter than a header. Raises StartFailureError where the file ends within it."""
+        if len(self.data) < HEADER_SIZE:
+            raise StartFailureError(KAFKA, f"the log ends inside the batch header at position {self.position}")
+        return parse_header(self.data)
+
+    @property
+    def base_offset(self) -> int:
+        """Of a compressed wrapper that of its first inner message. Raises StartFailureError when it does not open."""
+        if self.is_v2:
+            return int.from_bytes(self.data[:8], "big", signed=True)
+        message = legacy.parse_message(self.data[: self.size])
+        try:
+            return legacy.read_records(message)[0].offset
+        except DamageError as error:
+            java_class = KAFKA if error.code is Codes.PAYLOAD else INVALID_RECORD
+            raise StartFailureError(java_class, f"the wrapper at position {self.position}: {error.message}") from None
+
+    @property
+    def last_offset(self) -> int:
+        """Raises StartFailureError where the file ends within the header."""
+        return self.header.last_offset if self.is_v2 else int.from_bytes(self.data[:8], "big", signed=True)
+
+    def detached(self) -> StoredBatch:
+        """Itself with its header only, which stays good when the next chunk is read."""
+        return self._replace(data=memoryview(bytes(self.data[:HEADER_SIZE])))
+
+
+def chunks(source: Source, start: int, end: int | None = None) -> Iterator[Chunk]:
+    """The whole entries from a position on, up to ``end`` or that of the file.
+
+    Raises:
+        StartFailureError: a length field below the least, behind the last chunk.
+        KdumpError: the log cannot be read.
+    """
+    size = source.size or 0
+    if start >= size:
+        return
+    walk = Walk(source, start=start, limit=None if end is None or end >= size else end)
+    yield from walk.chunks()
+    if walk.stop is Stop.LENGTH_TOO_SMALL:
+        raise StartFailureError(
+            CORRUPT_RECORD,
+            f"{os.path.basename(source.path)}: the length field at position {walk.position} is {walk.bad_length}",
+        )
+
+
+def batches_of(chunk: Chunk) -> Iterator[StoredBatch]:
+    """The entries of a chunk."""
+    for start, end in chunk.entries():
+        yield StoredBatch(chunk.position + start, end - start, chunk.data[start:])
+
+
+def batches(source: Source, start: int, end: int | None = None) -> Iterator[StoredBatch]:
+    """One by one; see ``chunks``."""
+    for chunk in chunks(source, start, end):
+        yield from batches_of(chunk)

@@ -1,0 +1,162 @@
+"""What a file holds, without holding it: bytes of files on disk, a few bytes that were made, and zeros behind them."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
+
+from kdump.codes import Codes, KdumpError
+from kdump.log.source import Source, open_source
+
+_BLOCK: Final = 1 << 20
+_ZEROS: Final = bytes(_BLOCK)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """``length`` bytes of the file ``path`` from ``position`` on; without a path of ``data``, and zeros behind them."""
+
+    path: str | None
+    position: int
+    length: int
+    data: bytes = b""
+
+    def part(self, start: int, end: int) -> Piece:
+        """Its bytes from ``start`` to ``end`` (exclusive)."""
+        if self.path is None:
+            return Piece(None, 0, end - start, self.data[start:end])
+        return Piece(self.path, self.position + start, end - start)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Pieces in file order, ``size`` bytes in all."""
+
+    pieces: tuple[Piece, ...]
+    size: int
+
+    @classmethod
+    def of_file(cls, path: str, size: int) -> Content:
+        """A file on disk."""
+        return cls((Piece(path, 0, size),), size)
+
+    @classmethod
+    def of_bytes(cls, data: bytes) -> Content:
+        """A small file that was made."""
+        return cls((Piece(None, 0, len(data), data),), len(data))
+
+    @classmethod
+    def zeros(cls, size: int) -> Content:
+        """Nothing but zeros."""
+        return cls((Piece(None, 0, size),), size)
+
+    def part(self, start: int, end: int) -> Content:
+        """Its bytes from ``start`` to ``end`` (exclusive, at most the size)."""
+        pieces = []
+        at = 0
+        for piece in self.pieces:
+            first, last = max(start - at, 0), min(end - at, piece.length)
+            if first < last:
+                pieces.append(piece.part(first, last))
+            at += piece.length
+        return Content(tuple(pieces), max(min(end, self.size) - start, 0))
+
+    def resized(self, size: int) -> Content:
+        """Cut, or zeros added."""
+        if size <= self.size:
+            return self if size == self.size else self.part(0, size)
+        return self + Content.zeros(size - self.size)
+
+    def overwritten(self, data: bytes) -> Content:
+        """``data`` in place of its first bytes; what lies behind stays."""
+        return Content.of_bytes(data) + self.part(len(data), self.size)
+
+    def starts_as(self, other: Content) -> bool:
+        """It is the beginning of ``other``, and comes from the same place."""
+        return self == other.resized(self.size) if self.size <= other.size else False
+
+    def __add__(self, other: Content) -> Content:
+        return Content(self.pieces + other.pieces, self.size + other.size)
+
+
+class ContentSource(Source):
+    """Reads a content; files are opened when they are needed and stay open until ``close``.
+
+    Args:
+        path: what errors name.
+        content: what to read.
+        on_read: takes the bytes of every read of a file.
+        opened: opens a file.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        content: Content,
+        on_read: Callable[[int], None] = lambda count: None,
+        opened: Callable[[str], Source] = open_source,
+    ) -> None:
+        super().__init__(path, content.size)
+        self._pieces = content.pieces
+        self._starts = [0, *accumulate(piece.length for piece in content.pieces)]
+        self._on_read = on_read
+        self._open = opened
+        self._sources: dict[str, Source] = {}
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        """See Source."""
+        filled = 0
+        number = bisect_right(self._starts, position) - 1
+        while filled < len(view) and number < len(self._pieces):
+            start = position + filled - self._starts[number]
+            length = min(len(view) - filled, self._pieces[number].length - start)
+            self._read_piece(view[filled : filled + length], self._pieces[number], start)
+            filled += length
+            number += 1
+        return filled
+
+    def close(self) -> None:
+        """See Source."""
+        for source in self._sources.values():
+            source.close()
+        self._sources.clear()
+
+    def _read_piece(self, view: memoryview, piece: Piece, start: int) -> None:
+        if piece.path is None:
+            data = piece.data[start : start + len(view)]
+            view[: len(data)] = data
+            for at in range(len(data), len(view), _BLOCK):
+                end = min(at + _BLOCK, len(view))
+                view[at:end] = _ZEROS[: end - at]
+            return
+        source = self._sources.get(piece.path)
+        if source is None:
+            source = self._sources[piece.path] = self._open(piece.path)
+        if source.read_into(view, piece.position + start) < len(view):
+            raise KdumpError(Codes.UNREADABLE, "has become shorter", path=piece.path, position=piece.position + start)
+        self._on_read(len(view))
+
+
+def sha256(content: Content) -> str:
+    """The checksum of a content, in hexadecimal. Raises KdumpError when a file cannot be read."""
+    digest = hashlib.sha256()
+    buffer = memoryview(bytearray(min(_BLOCK, content.size)))
+    with ContentSource("", content) as source:
+        start = 0
+        for piece in content.pieces:
+            end = start + piece.length
+            if piece.path is None:
+                digest.update(piece.data)
+                for at in range(len(piece.data), piece.length, _BLOCK):
+                    digest.update(memoryview(_ZEROS)[: piece.length - at])
+            else:
+                for position in range(start, end, _BLOCK):
+                    view = buffer[: end - position]
+                    source.read_into(view, position)
+                    digest.update(view)
+            start = end
+    return digest.hexdigest()

@@ -1,0 +1,131 @@
+"""A partition directory in memory: what lies on disk, and what a broker would make of it. Nothing is ever written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from kdump.kafka.startup.content import Content, ContentSource
+from kdump.log import files
+
+
+class Action(Enum):
+    """What becomes of a file."""
+
+    KEPT = "kept"
+    CUT = "cut"
+    """It keeps its first bytes."""
+    REBUILT = "rebuilt"
+    """It is written anew, or grown with zeros."""
+    CREATED = "created"
+    DELETED = "deleted"
+    RENAMED = "renamed"
+    """It had another name before; a file that had this one is gone."""
+
+
+class FileChange(NamedTuple):
+    """A file as a start leaves it; ``content`` is None when it is deleted."""
+
+    name: str
+    action: Action
+    content: Content | None
+
+
+class Directory:
+    """The files of a partition directory by name.
+
+    Args:
+        path: of the directory.
+        contents: its files.
+
+    ``bytes_read`` counts what was read of files on disk.
+    """
+
+    def __init__(self, path: str, contents: Mapping[str, Content]) -> None:
+        self.path = path
+        self.bytes_read = 0
+        self._before = dict(contents)
+        self._files = dict(contents)
+        self._former_names = {name: name for name in contents}
+
+    @classmethod
+    def on_disk(cls, path: str) -> Directory:
+        """The regular files of a directory. Raises KdumpError when it cannot be listed or a file not be looked at."""
+        found = files.regular_files(path)
+        return cls(path, {entry.name: Content.of_file(entry.path, entry.size or 0) for entry in found})
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._files
+
+    def __getitem__(self, name: str) -> Content:
+        return self._files[name]
+
+    def get(self, name: str) -> Content | None:
+        """What a file holds, None where it is not there."""
+        return self._files.get(name)
+
+    def __setitem__(self, name: str, content: Content) -> None:
+        self._files[name] = content
+        self._former_names.setdefault(name, name)
+
+    @property
+    def before(self) -> Mapping[str, Content]:
+        """The files as they lay there at first."""
+        return self._before
+
+    def names(self) -> list[str]:
+        """Of all files, in byte order: that in which a broker loads them."""
+        return sorted(self._files, key=os.fsencode)
+
+    def remove(self, name: str) -> None:
+        """Delete a file if it is there."""
+        self._files.pop(name, None)
+        self._former_names.pop(name, None)
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Rename a file if it is there, over another one of that name."""
+        if name in self._files:
+            self._files[new_name] = self._files.pop(name)
+            self._former_names[new_name] = self._former_names.pop(name)
+
+    def resize(self, name: str, size: int) -> None:
+        """Cut a file, or add zeros."""
+        self._files[name] = self._files[name].resized(size)
+
+    def open(self, name: str) -> ContentSource:
+        """The bytes of a file."""
+        return ContentSource(os.path.join(self.path, name), self._files[name], self._count)
+
+    def read(self, name: str) -> bytes:
+        """All bytes of a small file. Raises KdumpError when it cannot be read."""
+        with self.open(name) as source:
+            return source.read(0, self._files[name].size)
+
+    def changes(self) -> Iterator[FileChange]:
+        """What became of each file, in order of the names; one with another name now is not under its old one."""
+        moved = set()
+        for name, former in self._former_names.items():
+            if former != name and former in self._before:
+                moved.add(former)
+        for name in sorted(self._before.keys() | self._files.keys(), key=os.fsencode):
+            content = self._files.get(name)
+            if content is not None:
+                yield FileChange(name, self._action(name, content), content)
+            elif name not in moved:
+                yield FileChange(name, Action.DELETED, None)
+
+    def _action(self, name: str, content: Content) -> Action:
+        former = self._former_names[name]
+        if former != name and former in self._before:
+            return Action.RENAMED
+        before = self._before.get(name)
+        if before is None:
+            return Action.CREATED
+        if content == before:
+            return Action.KEPT
+        return Action.CUT if content.starts_as(before) else Action.REBUILT
+
+    def _count(self, count: int) -> None:
+        self.bytes_read += count

@@ -1,0 +1,123 @@
+"""The leader epochs of a partition: leader-epoch-checkpoint as a broker reads and rewrites it.
+
+Source: shared/spec/startup.md rules 1, 11, 16 and 23 (LeaderEpochFileCache, CheckpointFile).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
+from kdump.kafka.java import parse_int, parse_long
+from kdump.kafka.startup.content import Content
+from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.errors import ILLEGAL_ARGUMENT, KAFKA_STORAGE, NUMBER_FORMAT, StartFailureError
+
+_VERSION: Final = 0
+_JAVA_WHITE_SPACE: Final = re.compile(r"[ \t\n\x0b\f\r]+")
+_TEMPORARY: Final = LEADER_EPOCH_CHECKPOINT + ".tmp"
+
+
+class LeaderEpochs:
+    """The epochs with the offset at which each begins, rising.
+
+    Raises:
+        StartFailureError: the file is refused.
+    """
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._entries: list[tuple[int, int]] = []
+        self._is_changed = False
+        if LEADER_EPOCH_CHECKPOINT not in directory:
+            directory[LEADER_EPOCH_CHECKPOINT] = Content.of_bytes(b"")
+        for epoch, start_offset in _parse(directory.read(LEADER_EPOCH_CHECKPOINT)):
+            self._insert(epoch, start_offset)
+
+    @property
+    def entries(self) -> list[tuple[int, int]]:
+        """(epoch, first offset) of each."""
+        return list(self._entries)
+
+    @property
+    def latest(self) -> int:
+        """The latest epoch, -1 without one."""
+        return self._entries[-1][0] if self._entries else -1
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """A batch begins a new epoch; the file is rewritten at once."""
+        if self._insert(epoch, start_offset):
+            self._write()
+
+    def clear(self) -> None:
+        """Forget all, in the file too."""
+        self._entries.clear()
+        self._write()
+
+    def cut_end(self, end_offset: int) -> None:
+        """Epochs that begin at the end of the log or behind are forgotten."""
+        while end_offset >= 0 and self._entries and self._entries[-1][1] >= end_offset:
+            self._entries.pop()
+            self._is_changed = True
+
+    def cut_start(self, start_offset: int) -> None:
+        """Of the epochs that begin at the log start or before only the last stays, from there on."""
+        behind = next((n for n, entry in enumerate(self._entries) if entry[1] > start_offset), len(self._entries))
+        if behind:
+            self._entries[:behind] = [(self._entries[behind - 1][0], start_offset)]
+            self._is_changed = True
+
+    def flush(self) -> None:
+        """What ``cut_end`` and ``cut_start`` changed is written soon after."""
+        if self._is_changed:
+            self._write()
+
+    def _insert(self, epoch: int, start_offset: int) -> bool:
+        if epoch < 0 or start_offset < 0:
+            raise StartFailureError(ILLEGAL_ARGUMENT, f"leader epoch {epoch} begins at offset {start_offset}")
+        if self._entries and epoch == self._entries[-1][0] and start_offset >= self._entries[-1][1]:
+            return False
+        while self._entries and (self._entries[-1][0] >= epoch or self._entries[-1][1] >= start_offset):
+            self._entries.pop()
+        self._entries.append((epoch, start_offset))
+        return True
+
+    def _write(self) -> None:
+        lines = [str(_VERSION), str(len(self._entries)), *(f"{epoch} {offset}" for epoch, offset in self._entries)]
+        self._directory.remove(_TEMPORARY)
+        self._directory[LEADER_EPOCH_CHECKPOINT] = Content.of_bytes("".join(f"{line}\n" for line in lines).encode())
+        self._is_changed = False
+
+
+def _parse(data: bytes) -> list[tuple[int, int]]:
+    """The entries in file order."""
+    try:
+        lines = [line.decode() for line in data.splitlines()]
+    except UnicodeDecodeError:
+        raise _refused("it is not UTF-8") from None
+    if lines and parse_int(lines[0]) != _VERSION:
+        raise _refused(f"its version is {lines[0]!r}")
+    if len(lines) < 2:
+        return []
+    count = parse_int(lines[1])
+    if count is None:
+        raise _refused(f"its count of entries is {lines[1]!r}")
+    entries = []
+    for line in lines[2:]:
+        words = _JAVA_WHITE_SPACE.split(line)
+        while words and not words[-1]:
+            words.pop()
+        if len(words) != 2:
+            raise _refused(f"the line {line!r} is no epoch and offset")
+        epoch, offset = parse_int(words[0]), parse_long(words[1])
+        if epoch is None or offset is None:
+            raise StartFailureError(NUMBER_FORMAT, f"{LEADER_EPOCH_CHECKPOINT}: the line {line!r} holds no two numbers")
+        entries.append((epoch, offset))
+    if len(entries) != count:
+        raise _refused(f"it has {len(entries)} entries and counts {count}")
+    return entries
+
+
+def _refused(message: str) -> StartFailureError:
+    return StartFailureError(KAFKA_STORAGE, f"{LEADER_EPOCH_CHECKPOINT} is refused: {message}", is_io=True)

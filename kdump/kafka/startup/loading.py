@@ -1,0 +1,89 @@
+"""What the steps of a start share: the directory, the segments loaded so far, producers, epochs.
+
+Source: shared/spec/startup.md rules 7, 8, 10 to 17 (LogLoader).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
+from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.epochs import LeaderEpochs
+from kdump.kafka.startup.names import DELETED
+from kdump.kafka.startup.outcome import RecoveredSegment, RemovalReason
+from kdump.kafka.startup.producers import ProducerManager
+from kdump.kafka.startup.segment import Segment
+
+
+class Settings(NamedTuple):
+    """What a broker knows of a partition before it opens its directory.
+
+    ``is_clean``: .kafka_cleanshutdown was there; the offsets are the partition's lines in the two checkpoints, 0
+    without one; ``max_index_size``: segment.index.bytes; ``now``: the clock, ms.
+    """
+
+    is_clean: bool
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    max_index_size: int = DEFAULT_INDEX_SIZE
+    now: int = 0
+
+
+class Loading:
+    """The state of one start.
+
+    Raises:
+        StartFailureError: leader-epoch-checkpoint or the name of a snapshot is refused.
+    """
+
+    def __init__(self, directory: Directory, settings: Settings) -> None:
+        self.directory = directory
+        self.settings = settings
+        self.segments: dict[int, Segment] = {}
+        self.deleted_later: list[str] = []
+        self.recovered: list[RecoveredSegment] = []
+        self.removed: dict[int, RemovalReason] = {}
+        self.epochs = LeaderEpochs(directory)
+        self.producers = ProducerManager(directory, settings.now)
+
+    @property
+    def last_segment(self) -> Segment:
+        """The one with the highest base offset."""
+        return self.segments[max(self.segments)]
+
+    def open_segment(self, base_offset: int, suffix: str = "") -> Segment:
+        """See Segment."""
+        return Segment(self.directory, base_offset, self.settings.max_index_size, suffix)
+
+    def recover_segment(self, segment: Segment) -> int:
+        """Recover one segment behind those loaded so far; gives the bytes cut.
+
+        Raises:
+            OffsetOverflowError: it would be split.
+            KafkaFailureError: its recovery fails.
+            StartFailureError: a segment before it cannot be applied.
+        """
+        producers = ProducerManager(self.directory, self.settings.now)
+        producers.rebuild(self.segments, self.settings.log_start_offset, segment.base_offset, is_clean=False)
+        result = segment.recover(producers.states, self.epochs)
+        producers.take_snapshot()
+        self.recovered.append(RecoveredSegment(segment.base_offset, result.bytes_cut, result.next_offset))
+        return result.bytes_cut
+
+    def remove_segments(self, bases: Iterable[int], reason: RemovalReason) -> None:
+        """Take segments out; their files are renamed, and deleted later."""
+        for base in bases:
+            self.removed[base] = reason
+            self.delete_later(self.segments.pop(base).rename("", DELETED))
+
+    def remove_snapshot(self, base: int) -> None:
+        """Likewise a snapshot that was known at the start."""
+        name = self.producers.rename_snapshot(base, DELETED)
+        if name is not None:
+            self.deleted_later.append(name)
+
+    def delete_later(self, names: Iterable[str]) -> None:
+        """Those of the files that are there."""
+        self.deleted_later += [name for name in names if name in self.directory]

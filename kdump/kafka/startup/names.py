@@ -1,0 +1,41 @@
+"""Names of files as a broker makes and reads them (LogFileUtils; shared/spec/startup.md, "Names")."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kdump.kafka.java import parse_long
+from kdump.kafka.startup.errors import NUMBER_FORMAT, STRING_INDEX, StartFailureError
+
+LOG: Final = ".log"
+INDEX: Final = ".index"
+TIME_INDEX: Final = ".timeindex"
+TXN_INDEX: Final = ".txnindex"
+SNAPSHOT: Final = ".snapshot"
+DELETED: Final = ".deleted"
+CLEANED: Final = ".cleaned"
+SWAP: Final = ".swap"
+KRAFT_DELETED: Final = ".checkpoint.deleted"
+
+INDEX_SUFFIXES: Final = (INDEX, TIME_INDEX, TXN_INDEX)
+SEGMENT_SUFFIXES: Final = (LOG, *INDEX_SUFFIXES)
+
+
+def file_name(offset: int, suffix: str) -> str:
+    """An offset as ``%020d``, and the suffix."""
+    return f"{offset:020d}{suffix}"
+
+
+def offset_of(name: str) -> int:
+    """The number before the first dot.
+
+    Raises:
+        StartFailureError: there is none.
+    """
+    stem, dot, _ = name.partition(".")
+    if not dot:
+        raise StartFailureError(STRING_INDEX, f"the file name {name} has no dot")
+    offset = parse_long(stem)
+    if offset is None:
+        raise StartFailureError(NUMBER_FORMAT, f"the file name {name} does not begin with an offset")
+    return offset

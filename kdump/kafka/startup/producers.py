@@ -1,0 +1,201 @@
+"""The producer state of a partition and its snapshots, as a start brings them to an offset.
+
+Source: shared/spec/startup.md rules 2, 19, 20, 21 and 25 (ProducerStateManager, UnifiedLog.rebuildProducerState).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from kdump.codes import DamageError
+from kdump.format.batch import HEADER_SIZE
+from kdump.format.snapshot import parse_snapshot
+from kdump.kafka.failures import KafkaFailureError
+from kdump.kafka.markers import InvalidRecordError
+from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates
+from kdump.kafka.startup.batches import StoredBatch, batches
+from kdump.kafka.startup.content import Content
+from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.errors import INDEX_OUT_OF_BOUNDS, INVALID_RECORD, StartFailureError
+from kdump.kafka.startup.names import SNAPSHOT, file_name, offset_of
+from kdump.kafka.startup.segment import Segment
+
+_EXPIRATION_MS: Final = 86_400_000
+"""producer.id.expiration.ms."""
+
+
+class ProducerManager:
+    """The producers at ``states.end_offset``, and the snapshots known by their offsets.
+
+    Args:
+        directory: of the partition; its snapshots are listed.
+        now: the clock, ms; older producers without an open transaction are forgotten.
+
+    Raises:
+        StartFailureError: the name of a snapshot without a number.
+    """
+
+    def __init__(self, directory: Directory, now: int) -> None:
+        self.states = ProducerStates()
+        self.is_forgotten = False
+        """A clean start without snapshots: nothing was read."""
+        self._directory = directory
+        self._now = now
+        self._completed: dict[int, int] = {}
+        self._snapshot_offset = 0
+        self._snapshots = self._listed()
+
+    @property
+    def first_undecided_offset(self) -> int | None:
+        """The least first offset of the open transactions, and of those that ended behind the snapshot loaded."""
+        return min((*self.states.ongoing, *self._completed), default=None)
+
+    def rebuild(self, segments: Mapping[int, Segment], start: int, end: int, *, is_clean: bool) -> None:
+        """Bring the state to ``end``: from the newest snapshot, over the segments behind it.
+
+        Raises:
+            StartFailureError: a segment cannot be applied.
+        """
+        bases = sorted(segments)
+        if is_clean and not self._snapshots:
+            self.is_forgotten = end > start
+            for offset in (*bases[-2:], end):
+                self.states.end_offset = offset
+                self.take_snapshot()
+            return
+        is_there = not self.states.by_id and not self._completed and self.states.end_offset >= end
+        self._truncate_and_reload(start, end)
+        if self.states.end_offset < end and not is_there:
+            holding = max((base for base in bases if base <= self.states.end_offset), default=None)
+            for base in bases:
+                if base < end and (holding is None or base >= holding):
+                    self._replay(segments, base, bases, start, end)
+        self.states.end_offset = end
+        self.take_snapshot()
+
+    def take_snapshot(self) -> None:
+        """Write one at the end offset, if it is behind the last."""
+        offset = self.states.end_offset
+        if offset <= self._snapshot_offset:
+            return
+        name = file_name(offset, SNAPSHOT)
+        data = self.states.snapshot()
+        # The file is opened without being cut.
+        old = self._directory[name] if name in self._directory else Content.of_bytes(b"")
+        self._directory[name] = old.overwritten(data)
+        self._snapshots[offset] = name
+        self._snapshot_offset = offset
+
+    def truncate_fully(self, offset: int) -> None:
+        """Forget all producers and delete all snapshots known."""
+        for known in list(self._snapshots):
+            self._drop(known)
+        self._reset(offset)
+        self._snapshot_offset = 0
+
+    def remove_strays(self, bases: Mapping[int, Segment]) -> None:
+        """Of the snapshots at no segment's base only the newest stays, and only behind the last base."""
+        self._snapshots = self._listed()
+        strays = sorted(self._snapshots.keys() - bases.keys())
+        if strays and strays[-1] > max(bases):
+            strays.pop()
+        for offset in strays:
+            self._drop(offset)
+
+    def rename_snapshot(self, offset: int, suffix: str) -> str | None:
+        """Of the snapshot known at this offset the new name, None where it is gone."""
+        name = self._snapshots.pop(offset, None)
+        if name is None or name not in self._directory:
+            return None
+        self._directory.rename(name, name + suffix)
+        return name + suffix
+
+    def _listed(self) -> dict[int, str]:
+        return {offset_of(name): name for name in self._directory.names() if name.endswith(SNAPSHOT)}
+
+    def _drop(self, offset: int) -> None:
+        self._directory.remove(self._snapshots.pop(offset))
+
+    def _reset(self, offset: int) -> None:
+        self.states = ProducerStates(offset)
+        self._completed.clear()
+
+    def _truncate_and_reload(self, start: int, end: int) -> None:
+        for offset in [known for known in self._snapshots if known > end or known <= start]:
+            self._drop(offset)
+        if end == self.states.end_offset:
+            self._completed = {first: last for first, last in self._completed.items() if last >= start}
+            self.states.end_offset = max(end, start)
+            self._snapshot_offset = max(self._snapshots, default=start)
+            return
+        self._reset(start)
+        self._snapshot_offset = start
+        while self._snapshots:
+            offset = max(self._snapshots)
+            try:
+                entries = parse_snapshot(self._directory.read(self._snapshots[offset]))
+            except DamageError:
+                self._drop(offset)
+                continue
+            alive = (
+                entry
+                for entry in entries
+                if entry.current_txn_first_offset >= 0 or self._now - entry.timestamp < _EXPIRATION_MS
+            )
+            self.states = ProducerStates.from_snapshot(alive, offset)
+            self._snapshot_offset = offset
+            return
+
+    def _replay(self, segments: Mapping[int, Segment], base: int, bases: list[int], start: int, end: int) -> None:
+        segment = segments[base]
+        offset = self.states.end_offset = max(base, self.states.end_offset, start)
+        if base in bases[-2:]:
+            self.take_snapshot()
+        last = segment.size
+        if base == max(known for known in bases if known <= end):
+            holding = segment.find(end)
+            last = last if holding is None else holding.position
+        extent = segment.read_range(offset, last)
+        if extent is not None:
+            with self._directory.open(segment.log_name) as source:
+                self._apply(batches(source, *extent))
+
+    def _apply(self, found: Iterable[StoredBatch]) -> None:
+        """What the batches of one segment change; the ends of its transactions count behind all of them."""
+        before: dict[int, ProducerState | None] = {}
+        completed: list[CompletedTxn] = []
+        for batch in found:
+            if not batch.is_v2 or (header := batch.header).producer_id < 0:
+                continue
+            if header.producer_id not in before:
+                state = self.states.by_id.get(header.producer_id)
+                before[header.producer_id] = None if state is None else replace(state)
+            if header.is_control and batch.size < HEADER_SIZE:
+                raise StartFailureError(INDEX_OUT_OF_BOUNDS, f"a marker of {batch.size} bytes at {batch.position}")
+            try:
+                ended = self.states.append(header, batch.data[: batch.size])
+            except InvalidRecordError as error:
+                raise StartFailureError(INVALID_RECORD, str(error)) from None
+            except KafkaFailureError as error:
+                raise StartFailureError.of(error) from None
+            if ended is not None:
+                completed.append(ended)
+        for producer_id, state in before.items():
+            if state is not None:
+                _restore_data(self.states.by_id[producer_id], state)
+        for ended in completed:
+            try:
+                self.states.complete(ended)
+            except KafkaFailureError as error:
+                raise StartFailureError.of(error) from None
+            self._completed[ended.first_offset] = ended.last_offset
+
+
+def _restore_data(state: ProducerState, before: ProducerState) -> None:
+    """Markers of other epochs that come and go within one segment leave what was known of the last data batch."""
+    if state.epoch == before.epoch and state.last_offset < 0:
+        state.last_sequence = before.last_sequence
+        state.last_offset = before.last_offset
+        state.offset_delta = before.offset_delta

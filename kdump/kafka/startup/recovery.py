@@ -1,0 +1,78 @@
+"""Recovery of the whole log, and the offset at which it ends.
+
+Source: shared/spec/startup.md rules 13 to 18 (LogLoader.recoverLog).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kdump.kafka.failures import KafkaFailureError
+from kdump.kafka.startup.errors import StartFailureError
+from kdump.kafka.startup.loading import Loading
+from kdump.kafka.startup.outcome import RecoveredSegment, RemovalReason
+from kdump.kafka.startup.segment import Segment
+
+_LONG_MAX: Final = 2**63 - 1
+
+
+def recover_log(loading: Loading) -> tuple[int, int]:
+    """Recover what may not have been written out, and find the end; gives the recovery point and the end offset.
+
+    Raises:
+        OffsetOverflowError: a segment would be split.
+        StartFailureError: a segment cannot be recovered or read.
+    """
+    settings = loading.settings
+    if not settings.is_clean:
+        _recover_segments(loading)
+    end: int | None = None
+    if loading.segments:
+        end = loading.last_segment.next_offset()
+        if end < settings.log_start_offset:
+            loading.remove_segments(sorted(loading.segments), RemovalReason.LOG_START)
+            loading.epochs.clear()
+            loading.producers.truncate_fully(settings.log_start_offset)
+            end = None
+    if not loading.segments:
+        loading.segments[settings.log_start_offset] = loading.open_segment(settings.log_start_offset)
+    if end is None:
+        end = loading.last_segment.next_offset()
+    elif settings.is_clean:
+        return end, end
+    return min(settings.recovery_point, end), end
+
+
+def _recover_segments(loading: Loading) -> None:
+    """From the one that holds the recovery point on, up to the first that is cut: later ones go."""
+    unflushed = _unflushed(loading)
+    for number, base in enumerate(unflushed):
+        segment = loading.segments[base]
+        if _recover(loading, segment) > 0:
+            segment.next_offset()
+            later = unflushed[number + 1 :]
+            loading.remove_segments(later, RemovalReason.BEHIND_CUT)
+            for removed in later:
+                loading.remove_snapshot(removed)
+            return
+
+
+def _unflushed(loading: Loading) -> list[int]:
+    bases = sorted(loading.segments)
+    point = loading.settings.recovery_point
+    if point == _LONG_MAX:
+        return []
+    first = max((base for base in bases if base <= point), default=None)
+    return [base for base in bases if first is None or base >= first]
+
+
+def _recover(loading: Loading, segment: Segment) -> int:
+    """The bytes cut; a segment whose index would go backwards is emptied."""
+    try:
+        return loading.recover_segment(segment)
+    except KafkaFailureError as error:
+        if not error.kind.empties_segment:
+            raise StartFailureError.of(error) from None
+        cut = segment.truncate_to(segment.base_offset)
+        loading.recovered.append(RecoveredSegment(segment.base_offset, cut, segment.base_offset, is_emptied=True))
+        return cut

@@ -1,0 +1,113 @@
+"""A segment whose offsets do not fit it is split into several.
+
+Source: shared/spec/startup.md rule 12 (LogLoader.retryOnOffsetOverflow, LocalLog.splitOverflowedSegment).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from kdump.format.batch import MAX_INT32
+from kdump.format.legacy import parse_message
+from kdump.kafka.failures import KafkaFailureError
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, IndexBuilder
+from kdump.kafka.startup.batches import StoredBatch, batches
+from kdump.kafka.startup.content import Content
+from kdump.kafka.startup.errors import ILLEGAL_ARGUMENT, ILLEGAL_STATE, NO_SUCH_ELEMENT, StartFailureError
+from kdump.kafka.startup.loading import Loading
+from kdump.kafka.startup.names import CLEANED, DELETED, INDEX, LOG, SWAP, TIME_INDEX, file_name
+from kdump.kafka.startup.segment import OffsetOverflowError, Segment
+from kdump.log.source import Source
+
+_Result = TypeVar("_Result")
+_MOST_SPLITS: Final = 1000
+"""Of one start: a broker would go on for ever where a segment comes back as it was."""
+
+
+def split_on_overflow(loading: Loading, step: Callable[[Loading], _Result]) -> _Result:
+    """Run a step, and again from its beginning whenever a segment had to be split.
+
+    Raises:
+        StartFailureError: a segment does not fit and cannot be split.
+    """
+    for _ in range(_MOST_SPLITS):
+        try:
+            return step(loading)
+        except OffsetOverflowError as overflow:
+            segment = overflow.segment
+            span = segment.next_offset() - 1 - segment.base_offset
+            if span <= MAX_INT32:
+                message = f"{overflow.message}, and a segment that ends within its range is not split"
+                raise StartFailureError(ILLEGAL_ARGUMENT, message) from None
+            _split(loading, segment)
+    raise StartFailureError("", "a segment is split again and again, without an end")
+
+
+def _split(loading: Loading, segment: Segment) -> None:
+    made = _made_parts(loading, segment)
+    is_loaded = segment.base_offset in loading.segments
+    for part in reversed(made):
+        part.rename(CLEANED, SWAP)
+        loading.segments[part.base_offset] = part
+    if is_loaded:
+        if segment.base_offset != made[0].base_offset:
+            del loading.segments[segment.base_offset]
+        loading.delete_later(segment.rename("", DELETED))
+        if segment.base_offset not in {part.base_offset for part in made}:
+            loading.remove_snapshot(segment.base_offset)
+    for part in sorted(made, key=lambda part: part.base_offset):
+        part.rename(SWAP, "")
+
+
+def _made_parts(loading: Loading, segment: Segment) -> list[Segment]:
+    """The new segments, as .cleaned files; all of them are written when they are whole."""
+    directory = loading.directory
+    log = directory[segment.log_name]
+    made = []
+    position = 0
+    with directory.open(segment.log_name) as source:
+        while position < log.size:
+            base_offset, end, indexes = _part_at(source, position, loading.settings.max_index_size)
+            contents = indexes.contents()
+            assert contents is not None, "the entries are kept"
+            made.append((base_offset, log.part(position, end), contents))
+            position = end
+    for base_offset, content, contents in made:
+        directory[file_name(base_offset, LOG) + CLEANED] = content
+        directory[file_name(base_offset, INDEX) + CLEANED] = Content.of_bytes(contents.index)
+        directory[file_name(base_offset, TIME_INDEX) + CLEANED] = Content.of_bytes(contents.time_index)
+    return [loading.open_segment(base_offset, CLEANED) for base_offset, *_ in made]
+
+
+def _part_at(source: Source, position: int, max_index_size: int) -> tuple[int, int, IndexBuilder]:
+    """The base offset of the part that begins at ``position``, where it ends, its index entries."""
+    indexes: IndexBuilder | None = None
+    base_offset, end = 0, position
+    for batch in batches(source, position):
+        last_offset = batch.last_offset
+        if indexes is None:
+            base_offset = batch.base_offset
+            indexes = IndexBuilder(base_offset, interval=DEFAULT_INDEX_INTERVAL, size=max_index_size, keep=True)
+        if not 0 <= last_offset - base_offset <= MAX_INT32:
+            break
+        try:
+            indexes.add_batch(end - position, last_offset, _max_timestamp(batch))
+        except KafkaFailureError as error:
+            raise StartFailureError.of(error) from None
+        end = batch.position + batch.size
+    if indexes is None:
+        raise StartFailureError(NO_SUCH_ELEMENT, f"what is left at position {position} is no whole batch")
+    if end == position:
+        raise StartFailureError(ILLEGAL_STATE, f"the batch at position {position} fits no segment")
+    try:
+        indexes.finish()
+    except KafkaFailureError as error:
+        raise StartFailureError.of(error) from None
+    return base_offset, end, indexes
+
+
+def _max_timestamp(batch: StoredBatch) -> int:
+    if batch.is_v2:
+        return batch.header.max_timestamp
+    return parse_message(batch.data[: batch.size]).timestamp

@@ -1,0 +1,127 @@
+"""One start of one partition directory: the steps in their order, and what they leave.
+
+Source: shared/spec/startup.md rules 22 to 28 (LogLoader.load, the constructor of UnifiedLog, LogManager.loadLog).
+"""
+
+from __future__ import annotations
+
+from kdump.codes import KdumpError
+from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.errors import KAFKA, StartFailureError
+from kdump.kafka.startup.loading import Loading, Settings
+from kdump.kafka.startup.names import LOG, offset_of
+from kdump.kafka.startup.outcome import Failure, OpenTransaction, Outcome, Served, Start
+from kdump.kafka.startup.producers import ProducerManager
+from kdump.kafka.startup.recovery import recover_log
+from kdump.kafka.startup.segment import Segment
+from kdump.kafka.startup.segments import load_segments
+from kdump.kafka.startup.splits import split_on_overflow
+from kdump.kafka.startup.swaps import finish_swaps
+from kdump.kafka.startup.topicid import check_topic_id
+
+
+def start(directory: Directory, settings: Settings) -> Start:
+    """What a broker makes of a partition directory.
+
+    Args:
+        directory: as it lies there; it is brought to what a start leaves of it.
+        settings: what the broker knows of it.
+
+    Raises:
+        KdumpError: a file cannot be opened.
+    """
+    loading: Loading | None = None
+    served, failure = None, None
+    try:
+        loading = Loading(directory, settings)
+        served = _load(loading)
+    except StartFailureError as error:
+        failure = error
+    except KdumpError as error:
+        if error.position is None:
+            raise
+        # FileLogInputStream makes an unchecked exception of a block that cannot be read.
+        failure = StartFailureError(KAFKA, str(error))
+    if loading is not None:
+        loading.epochs.flush()
+    outcome = Outcome.STARTS
+    if failure is not None:
+        outcome = Outcome.DIR_OFFLINE if failure.is_io else Outcome.BROKER_STOPS
+    return Start(
+        outcome,
+        served,
+        None if failure is None else Failure(failure.java_class or None, failure.message),
+        () if loading is None else tuple(loading.recovered),
+        {} if loading is None else loading.removed,
+        () if loading is None else tuple(sorted(name for name in loading.deleted_later if name in directory)),
+    )
+
+
+def open_transactions(
+    directory: Directory, settings: Settings, log_start_offset: int, end_offset: int
+) -> tuple[OpenTransaction, ...]:
+    """Those that batches between two offsets leave open, as far as the log can be read: a broker need not know them.
+
+    Raises:
+        KdumpError: a file cannot be opened.
+    """
+    try:
+        producers = ProducerManager(directory, settings.now)
+        segments = {}
+        for name in directory.names():
+            if name.endswith(LOG):
+                base_offset = offset_of(name)
+                segments[base_offset] = Segment(directory, base_offset, settings.max_index_size)
+        producers.rebuild(segments, log_start_offset, end_offset, is_clean=False)
+    except StartFailureError:
+        return ()
+    return _open(producers)
+
+
+def _open(producers: ProducerManager) -> tuple[OpenTransaction, ...]:
+    ongoing = sorted(producers.states.ongoing.items())
+    return tuple(OpenTransaction(producer_id, first_offset) for first_offset, producer_id in ongoing)
+
+
+def _load(loading: Loading) -> Served:
+    settings, producers = loading.settings, loading.producers
+    finish_swaps(loading)
+    split_on_overflow(loading, load_segments)
+    recovery_point, end = split_on_overflow(loading, recover_log)
+    last = loading.last_segment
+    last.index.grow()
+    last.time_index.grow()
+    loading.epochs.cut_end(end)
+    log_start = max(settings.log_start_offset, min(loading.segments))
+    loading.epochs.cut_start(settings.log_start_offset)
+    producers.remove_strays(loading.segments)
+    producers.rebuild(loading.segments, log_start, end, is_clean=settings.is_clean)
+    undecided = producers.first_undecided_offset
+    first_unstable = None if undecided is None else _batch_offset(loading, max(undecided, log_start), end)
+    check_topic_id(loading.directory)
+    return Served(
+        log_start,
+        max(recovery_point, log_start),
+        end,
+        first_unstable,
+        tuple((base, loading.segments[base].size) for base in sorted(loading.segments)),
+        last.visible_size,
+        _open(producers),
+        producers.is_forgotten,
+    )
+
+
+def _batch_offset(loading: Loading, offset: int, end: int) -> int:
+    """Of the batch that holds an offset, or the first one behind it, its base offset; where there is none the end.
+
+    A broker looks it up in the log, and stops where the log cannot be read on the way.
+    """
+    bases = sorted(loading.segments)
+    first = max((base for base in bases if base <= offset), default=None)
+    if offset >= end or first is None:
+        return offset
+    for base in bases[bases.index(first) :]:
+        found = loading.segments[base].find(offset)
+        if found is not None:
+            return found.base_offset
+    return end

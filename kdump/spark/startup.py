@@ -1,0 +1,65 @@
+"""``verify --startup`` on Spark: some partition directories a task, each answered on a worker."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator, Sequence
+from contextlib import chdir
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from kdump.checks.startup import StartCheck
+from kdump.codes import KdumpError
+from kdump.engine.startup import Task
+from kdump.log import files
+from kdump.spark.sessions import spoken
+from kdump.spark.tasks import distributed, tasks_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_RESULTS: Final = pa.schema([("number", pa.int64()), ("results", pa.binary())])
+_TASKS: Final = 256
+"""Of Spark at most; a partition of its own for each directory would cost more than most starts."""
+
+
+class SparkRunner:
+    """Stands for ``engine.startup.in_process``.
+
+    Args:
+        spark: the session.
+        paths: as they were given: a worker enters them first, with their credentials.
+    """
+
+    def __init__(self, spark: SparkSession, paths: Sequence[str]) -> None:
+        self._spark = spark
+        self._stores = [files.handed_over(path) for path in paths]
+
+    def run(self, tasks: Sequence[Task]) -> list[StartCheck | KdumpError]:
+        """The answers in the order of the tasks, whose paths must mean the same on every worker.
+
+        Raises:
+            KdumpError: the job fails.
+        """
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        directory, stores = os.getcwd(), self._stores
+
+        def start(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for store in stores:
+                files.enter(store)
+            # A worker has another working directory.
+            with chdir(directory):
+                for number, some in tasks_of(batches):
+                    results = pickle.dumps([task.run() for task in some], pickle.HIGHEST_PROTOCOL)
+                    yield pa.RecordBatch.from_pydict({"number": [number], "results": [results]}, schema=_RESULTS)
+
+        size = -(-len(tasks) // _TASKS)
+        groups = [tasks[first : first + size] for first in range(0, len(tasks), size)]
+        with spoken("Spark"):
+            frame = distributed(self._spark, list(enumerate(groups)))
+            made = frame.mapInArrow(start, from_arrow_schema(_RESULTS)).toArrow()
+        found = dict(zip(made["number"].to_pylist(), made["results"].to_pylist(), strict=True))
+        return [result for number in range(len(groups)) for result in pickle.loads(found[number])]

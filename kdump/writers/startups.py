@@ -1,0 +1,220 @@
+"""What a broker's start makes of partition directories: text for people, JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from kdump.checks.startup import FileState, LogDirectoryCheck, LossReason, Obstacle, StartCheck
+from kdump.format.checkpoint import CLEAN_SHUTDOWN, PARTITION_METADATA
+from kdump.kafka.startup.directory import Action
+from kdump.kafka.startup.outcome import OpenTransaction, Outcome
+from kdump.log import files
+from kdump.log.names import parse_partition_directory
+from kdump.mend.startways import StartWay
+from kdump.writers.blocks import escaped
+from kdump.writers.context import FileContext
+from kdump.writers.repairs import aligned
+
+_FEW: Final = 5
+"""Names that are listed; of more only their number is told."""
+
+_REASONS: Final = {
+    LossReason.CUT: "behind the first damage of a segment",
+    LossReason.BEHIND_CUT: "in segments behind one that is cut",
+    LossReason.EMPTIED: "in a segment that is emptied, because its index would go backwards",
+    LossReason.LOG_START: "the log ends before its log start offset",
+    LossReason.REPLACED: "in the place of a .swap file",
+    LossReason.HIDDEN: "left in the last segment, where its .index does not lead; new batches get the same offsets",
+}
+
+
+def startup_json(check: StartCheck) -> str:
+    """A JSON object in one line; offsets are null when the partition does not start."""
+    served, failure = check.start.served, check.start.failure
+    return _line(
+        check.path,
+        check.start.outcome,
+        None if failure is None else failure.java_class,
+        {
+            "logStartOffset": served and served.log_start_offset,
+            "recoveryPoint": served and served.recovery_point,
+            "logEndOffset": served and served.end_offset,
+            "segments": [] if served is None else [list(segment) for segment in served.segments],
+            "files": [
+                {"name": file.name, "action": file.action.value, "size": file.size, "sha256": file.sha256}
+                for file in check.files
+            ],
+            "deletedLater": list(check.start.deleted_later),
+            "lost": [
+                {
+                    "firstOffset": lost.first_offset,
+                    "lastOffset": lost.last_offset,
+                    "records": lost.records,
+                    "reason": lost.reason.value,
+                }
+                for lost in check.lost
+            ],
+        },
+    )
+
+
+def obstacle_json(obstacle: Obstacle) -> str:
+    """The same of a directory over which the broker stops, whatever is in it."""
+    nothing = {"logStartOffset": None, "recoveryPoint": None, "logEndOffset": None}
+    lists: dict[str, list[Any]] = {"segments": [], "files": [], "deletedLater": [], "lost": []}
+    return _line(obstacle.path, Outcome.BROKER_STOPS, obstacle.java_class, {**nothing, **lists})
+
+
+def _line(path: str, outcome: Outcome, exception: str | None, members: dict[str, Any]) -> str:
+    topic, partition = parse_partition_directory(os.path.basename(files.absolute(path))) or (None, None)
+    context = FileContext(FileContext.of(path).file, topic, partition)
+    head = {"type": "startup", **context.columns(), "outcome": outcome.value, "exception": exception}
+    return json.dumps({**head, **members}, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def startup_text(check: StartCheck, *, is_brief: bool) -> str:
+    """Lines for people: whether it starts, what becomes of the files, what is lost.
+
+    Args:
+        check: the start.
+        is_brief: where nothing is lost, leave out files that are made (anew) and open transactions.
+    """
+    path = escaped(check.path)
+    lines = [*_lines(check), *_details(check, is_brief=is_brief and check.is_harmless)]
+    return "".join(f"{path}: {escaped(line)}\n" for line in lines)
+
+
+def _lines(check: StartCheck) -> Iterator[str]:
+    start, settings = check.start, check.settings
+    kind = "clean" if settings.is_clean else "unclean"
+    if start.failure is not None:
+        yield f"does not start ({kind} stop): {start.failure.message} ({start.failure.java_class or 'without an end'})"
+        yield _CONSEQUENCES[start.outcome]
+    if (served := start.served) is not None:
+        ends = f"the log ends before offset {served.end_offset}"
+        if check.end_before != served.end_offset:
+            ends += f", {check.end_before} until then"
+        harmless = "" if not check.is_harmless else ", nothing is lost"
+        yield f"starts after {_ARTICLES[kind]} stop; {ends}{harmless}; {check.bytes_read:,} bytes are read"
+    for lost in check.lost:
+        records = "1 record" if lost.records == 1 else f"{lost.records:,} records"
+        yield f"lost: offsets {lost.first_offset}..{lost.last_offset}, {records}, {_REASONS[lost.reason]}"
+    for transaction in check.forgotten:
+        yield f"forgotten: {_transaction(transaction)}; readers with read_committed get its records"
+
+
+def _details(check: StartCheck, *, is_brief: bool) -> Iterator[str]:
+    if check.start.served is not None and not is_brief:
+        for transaction in check.start.served.open_transactions:
+            yield f"left open: {_transaction(transaction)}"
+    for file in check.files:
+        if file.action is Action.CUT:
+            yield f"cut: {file.name}, from {file.size_before:,} to {file.size:,} bytes"
+    later = set(check.start.deleted_later)
+    for title, names in (
+        ("rebuilt", [] if is_brief else _names(check.files, Action.REBUILT)),
+        ("created", [] if is_brief else _names(check.files, Action.CREATED)),
+        ("deleted", _names(check.files, Action.DELETED)),
+        ("renamed", [name for name in _names(check.files, Action.RENAMED) if name not in later]),
+        ("deleted after 60 s", sorted(later)),
+    ):
+        if names:
+            yield f"{title}: {_listed(names)}"
+    if PARTITION_METADATA not in {file.name for file in check.files if file.size is not None}:
+        yield f"there is no {PARTITION_METADATA}: Kafka 4 takes the directory for a stray one and does not serve it"
+
+
+_ARTICLES: Final = {"clean": "a clean", "unclean": "an unclean"}
+_CONSEQUENCES: Final = {
+    Outcome.DIR_OFFLINE: "its log directory goes offline; the broker runs on with the others, if there are any",
+    Outcome.BROKER_STOPS: "the whole broker stops",
+}
+
+
+def ways_text(ways: Sequence[StartWay]) -> str:
+    """The start as it is and behind each repair, side by side; nothing without a repair."""
+    if len(ways) < 2:
+        return ""
+    path = escaped(ways[0].check.path)
+    lines = [f"{path}: repairs behind which the start loses less"]
+    titles = ["", "as it is", *(f"({number})" for number in range(1, len(ways)))]
+    lines += aligned([titles, *([title, *map(cell, ways)] for title, cell in _ROWS)])
+    lines += [f"    ({number}) {escaped(way.command or '')}" for number, way in enumerate(ways) if number]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _outcome(way: StartWay) -> str:
+    return _SHORT[way.check.start.outcome]
+
+
+def _end_offset(way: StartWay) -> str:
+    served = way.check.start.served
+    return "-" if served is None else str(served.end_offset)
+
+
+def _lost(way: StartWay) -> str:
+    _, records, _ = way.cost
+    return "-" if way.check.start.served is None else f"{records:,}"
+
+
+def _segments(way: StartWay) -> str:
+    served = way.check.start.served
+    return "-" if served is None else f"{len(served.segments):,}"
+
+
+def _forgotten(way: StartWay) -> str:
+    return f"{len(way.check.forgotten):,}"
+
+
+def _bytes_read(way: StartWay) -> str:
+    return f"{way.check.bytes_read:,}"
+
+
+_SHORT: Final = {
+    Outcome.STARTS: "starts",
+    Outcome.DIR_OFFLINE: "directory offline",
+    Outcome.BROKER_STOPS: "broker stops",
+}
+_ROWS: Final = (
+    ("start", _outcome),
+    ("records lost", _lost),
+    ("transactions forgotten", _forgotten),
+    ("segments", _segments),
+    ("log end offset", _end_offset),
+    ("bytes read", _bytes_read),
+)
+
+
+def log_directory_text(check: LogDirectoryCheck) -> str:
+    """What becomes of a log directory, in one line or two."""
+    path = escaped(check.path)
+    text = f"{path}: {check.partitions:,} partitions, {'clean' if check.is_clean else 'unclean'}: "
+    if check.outcome is Outcome.STARTS:
+        return f"{text}all start\n"
+    paths = [*(failed.path for failed in check.failed), *(obstacle.path for obstacle in check.obstacles)]
+    failed = [os.path.basename(files.absolute(one)) for one in paths]
+    text += f"{_CONSEQUENCES[check.outcome]}, because of {escaped(_listed(failed))}\n"
+    if check.is_clean:
+        text += f"{path}: {CLEAN_SHUTDOWN} is gone by then: the start after this one is an unclean one\n"
+    return text
+
+
+def obstacle_text(obstacle: Obstacle) -> str:
+    """A directory over which the broker stops."""
+    return f"{escaped(obstacle.path)}: the whole broker stops: {escaped(obstacle.message)} ({obstacle.java_class})\n"
+
+
+def _transaction(transaction: OpenTransaction) -> str:
+    return f"the transaction of producer {transaction.producer_id}, open since offset {transaction.first_offset}"
+
+
+def _names(states: Iterable[FileState], action: Action) -> list[str]:
+    return [file.name for file in states if file.action is action]
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _FEW:,} more" if len(names) > _FEW else ""
+    return ", ".join(names[:_FEW]) + more

@@ -1,0 +1,75 @@
+"""Partition directories with what a real broker start made of each (fixtures/cases, or the whole collection)."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from kdump.checks.startup import StartCheck, check_start
+from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.loading import Settings
+from kdump.writers.startups import startup_json
+from tests.harness.captures import FIXTURES
+
+CASES = FIXTURES / "cases" / "startup.tar.zst"
+NOW = 1_700_003_600_000
+"""The clock (ms) of all starts."""
+
+
+def unpack_cases(target: Path) -> Path:
+    """The cases of the fixtures, unpacked; where ``results.jsonl`` is."""
+    plain = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(io.BytesIO(CASES.read_bytes()))
+    with tarfile.open(fileobj=plain, mode="r|") as tar:
+        tar.extractall(target, filter="data")
+    return target / "startup"
+
+
+def cases(root: Path) -> Iterator[dict[str, Any]]:
+    """The lines of ``results.jsonl``."""
+    for line in (root / "results.jsonl").read_text().splitlines():
+        yield json.loads(line)
+
+
+def settings_of(params: dict[str, Any]) -> Settings:
+    """What the broker of a case knew."""
+    return Settings(
+        params["clean"], params["recovery_point"], params["log_start_offset"], params["segment_index_bytes"], NOW
+    )
+
+
+def started(directory: Path, params: dict[str, Any]) -> StartCheck:
+    """The model's answer for a directory."""
+    return check_start(Directory.on_disk(str(directory)), settings_of(params), checksums=True)
+
+
+def differences(check: StartCheck, expected: dict[str, Any]) -> list[str]:
+    """In what the JSON line of an answer differs from what the broker did: empty when it is the same."""
+    found = json.loads(startup_json(check))
+    failure = expected["exception"]
+    wanted: dict[str, Any] = {
+        "outcome": failure["broker"] if failure else "starts",
+        "exception": failure["class"] if failure else None,
+        "files": {name: (state["size"], state["sha256"]) for name, state in expected["files"].items()},
+    }
+    found["files"] = {
+        file["name"]: (file["size"], file["sha256"]) for file in found["files"] if file["size"] is not None
+    }
+    if not failure:
+        wanted |= {
+            "logStartOffset": expected["log_start_offset"],
+            "recoveryPoint": expected["recovery_point"],
+            "logEndOffset": expected["log_end_offset"],
+            "segments": expected["segments"],
+            "deletedLater": expected["deleted_later"],
+        }
+        served = check.start.served
+        first_unstable = None if served is None else served.first_unstable_offset
+        if first_unstable != expected["first_unstable_offset"]:
+            return [f"first unstable offset: {first_unstable}, not {expected['first_unstable_offset']}"]
+    return [f"{name}: {found[name]}, not {value}" for name, value in wanted.items() if found[name] != value]
