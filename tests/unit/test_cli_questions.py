@@ -21,7 +21,7 @@ from cli_runs import (
     kdump,
     on_a_terminal,
 )
-from decoder_logs import commit, write_log
+from decoder_logs import commit, transaction, write_log
 from fast_reference import Row
 
 CONTINUES = v2_batch([Row(0, 0, b"k", b"v")], base_offset=3)
@@ -198,3 +198,19 @@ def test_tables_fit_a_terminal(folder: Path) -> None:
         # Only a word that has no place to be broken may be longer.
         long = [line for line in shown.splitlines() if len(line) > 60 and not re.search(r"\S{50}", line)]
         assert not long
+
+
+def test_keys_are_in_the_manual(folder: Path) -> None:
+    manual = (Path(__file__).parents[2] / "man" / "kdump-stats.1").read_text()
+    text = manual.partition('.SS "Answers and states"')[2].partition(".SH")[0]
+    documented = set(re.findall(r"\w+", text))
+    write_log(folder, "__transaction_state-1", [transaction("t")])
+    questions = [
+        word for each in ("codec", "magic", "batch-size", "compaction", "retention=1d") for word in ("--what-if", each)
+    ]
+    found = rows(*questions, "t-0", cwd=folder)
+    found += rows("--at", "2100-01-01", "__consumer_offsets-4", "__transaction_state-1", cwd=folder)
+    assert {str(row["type"]) for row in found} == {"whatIf", "committedOffset", "transactionalId"}
+    for row in found:
+        assert row.keys() <= documented
+        assert row["type"] in documented
