@@ -75,7 +75,7 @@ def _is_payload_error(answer: dict[str, Any]) -> bool:
 
 
 def _depends_on_order(directory: Path, answer: dict[str, Any]) -> bool:
-    """A start that fails over one of several swaps: which files the others have by then, the file system's order says."""
+    """A start that fails over one of several swaps: what the others have by then is up to the file system."""
     return bool(answer["exception"]) and len(list(directory.glob("*.log.swap"))) > 1
 
 
