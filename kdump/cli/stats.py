@@ -110,7 +110,7 @@ def stats(paths: tuple[str, ...], by: str, output: str, **given: Any) -> int:
         text = stats_page(report, options.by, width=console.width, color=console.color)
     console.out.write(text.encode("utf-8", "surrogateescape"))
     console.close()
-    return exit_status.combined(damaged=run.total_damage.errors > 0, unreadable=unreadable)
+    return exit_status.combined(damaged=run.is_damaged, unreadable=unreadable)
 
 
 def _judge(

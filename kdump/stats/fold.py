@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,13 +23,14 @@ from kdump.stats.records import EntryRecords
 from kdump.stats.sizes import Sizes
 from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
 from kdump.stats.timeline import Timeline
-from kdump.stats.transactions import Outcome, OutcomeBehind, TransactionRuns
+from kdump.stats.transactions import OUTCOME_OF, Outcome, OutcomeBehind, TransactionRuns
 
+OUTCOMES: Final = (COMMITTED, ABORTED, OPEN)
 SUMS: Final = (
     "bytes", "batches", "control_batches", "records", "control_records", "null_keys", "tombstones",
     "key_bytes", "value_bytes", "headers", "header_bytes", "records_with_headers",
     "damaged_batches", "damaged_bytes", "missing_offsets", "timestamps_back",
-    *(f"{outcome}_{what}" for outcome in (COMMITTED, ABORTED, OPEN) for what in ("transactions", "bytes", "records")),
+    *(f"{outcome}_{what}" for outcome in OUTCOMES for what in ("transactions", "bytes", "records")),
     "index_entries", "index_bytes", "time_index_entries",
 )  # fmt: skip
 LEASTS: Final = ("offset", "timestamp")
@@ -137,12 +139,27 @@ class StatsFold:
         self.add_outcomes(self._transactions.outcomes(behind))
         self._transactions = TransactionRuns()
 
-    def add_outcomes(self, outcomes: Iterator[Outcome]) -> None:
+    def add_outcomes(self, outcomes: Iterable[Outcome]) -> None:
         """What transactions have come to."""
-        for group, outcome, size, records, transactions in outcomes:
-            figures = {"bytes": size, "records": records, "transactions": transactions}
-            columns = {f"{outcome}_{what}": np.array([number]) for what, number in figures.items()}
-            self.sums.add(np.array([group]), **columns)
+        sums: dict[tuple[str, int], list[int]] = {}
+        for group, outcome, *figures in outcomes:
+            own = sums.setdefault((outcome, group), [0, 0, 0])
+            own[:] = map(operator.add, own, figures)
+        for outcome in OUTCOMES:
+            groups = [group for of, group in sums if of == outcome]
+            columns = np.array([sums[outcome, group] for group in groups], np.int64).reshape(-1, 3).T
+            self._add_outcome(np.array(groups, np.int64), outcome, *columns)
+
+    def _add_outcome(
+        self,
+        ids: NDArray[np.int64],
+        outcome: str,
+        size: NDArray[np.int64],
+        records: NDArray[np.int64],
+        transactions: NDArray[np.int64],
+    ) -> None:
+        columns = {"bytes": size, "records": records, "transactions": transactions}
+        self.sums.add(ids, **{f"{outcome}_{what}": column for what, column in columns.items()})
 
 
 class PartFold:
@@ -241,7 +258,20 @@ class PartFold:
         fold.sums.add(assigned.ids, missing_offsets=assigned.sums(missing))
         if (rows["producer_id"] != NO_PRODUCER).any():
             fold.producers.add(rows, assigned)
-            fold.add_outcomes(self._transactions.see(rows, assigned))
+            self._see_transactions(rows, assigned)
+
+    def _see_transactions(self, rows: NDArray[np.void], assigned: Assigned) -> None:
+        fold = self._fold
+        ended, resolved = self._transactions.see(rows, assigned)
+        is_control = rows["attributes"] & CONTROL != 0
+        for kind, outcome in OUTCOME_OF.items():
+            is_ended = ended == kind
+            if is_ended.any():
+                is_data = is_ended & ~is_control
+                size = assigned.sums(np.where(is_data, rows["size"], 0))
+                records = assigned.sums(np.where(is_data, np.maximum(rows["record_count"], 0), 0))
+                fold._add_outcome(assigned.ids, outcome, size, records, assigned.counts(is_ended & is_control))
+        fold.add_outcomes(resolved)
 
     def see_records(self, entries: EntryRecords) -> None:
         """The next entries with their records."""
