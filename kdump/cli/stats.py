@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli import engine_options, exit_status
+from kdump.cli import engine_options, exit_status, question_options
 from kdump.cli.common import common_options
 from kdump.cli.console import Console
-from kdump.codes import Finding, KdumpError
+from kdump.cli.html_page import HtmlPage
+from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import enter
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
 from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.writers.units import counted
 
 if TYPE_CHECKING:
     from kdump.engine.stats import StatsOptions, StatsRun
     from kdump.engine.verify import Judge
-
-if TYPE_CHECKING:
-    pass
+    from kdump.stats.figures import Report
+    from kdump.stats.grouping import By
 
 
 @click.command(
@@ -31,7 +32,9 @@ Examples:
   kdump stats orders-0                          a page about a partition
   kdump stats --by topic /var/lib/kafka         the topics of a log directory
   kdump stats --quick --by hour orders-0        bytes and records by hour, headers only
-  kdump stats --output jsonl . | jq .tombstones a JSON line a segment""",
+  kdump stats --output jsonl . | jq .tombstones a JSON line a segment
+  kdump stats --what-if retention=7d orders-0   which segments would be deleted
+  kdump stats --at -1h __consumer_offsets-*     what was committed an hour ago""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @click.option(
@@ -47,6 +50,13 @@ Examples:
     default="table",
     help="A page for the eyes (default), or JSON lines: one a group.",
 )
+@click.option(
+    "--html",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write a report with charts too: one file, which a browser shows without a network.",
+)
+@question_options.question_options
 @click.option("--rate", type=click.IntRange(1), metavar="BYTES", help="Read at most so many bytes a second.")
 @click.option(
     "--max-decompressed-size",
@@ -70,14 +80,21 @@ def stats(paths: tuple[str, ...], by: str, output: str, **given: Any) -> int:
     """
     if not paths:
         raise click.UsageError("no PATH given (kdump stats --help)")
+    paths = tuple(map(enter, paths))
+    console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
+    if given["what_if"] or given["at"] is not None:
+        return question_options.answer(paths, given, output, console)
     from kdump.engine.stats import StatsOptions, StatsRun
     from kdump.engine.verify import Verification
     from kdump.stats.grouping import By
 
-    paths = tuple(map(enter, paths))
-    console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
     reporter = console.reporter(verbose=given["verbose"])
-    options = StatsOptions(By(by), with_records=not given["quick"], limit=given["max_decompressed_size"])
+    options = StatsOptions(
+        By(by),
+        with_records=not given["quick"],
+        limit=given["max_decompressed_size"],
+        with_curves=given["html"] is not None,
+    )
     unreadable = False
 
     def fail(error: KdumpError) -> None:
@@ -87,6 +104,7 @@ def stats(paths: tuple[str, ...], by: str, output: str, **given: Any) -> int:
 
     run = StatsRun(options, opened=lambda path: MeteredSource(open_source(path), given["rate"], reporter.progress))
     try:
+        page = None if given["html"] is None else HtmlPage(given["html"], paths)
         judge = _judge(paths, options, run, given, console)
     except KdumpError as error:
         console.show_error(error)
@@ -95,22 +113,36 @@ def stats(paths: tuple[str, ...], by: str, output: str, **given: Any) -> int:
     for path in paths:
         try:
             for item in verification.path(path):
+                if page is not None:
+                    page.see(item)
                 if isinstance(item, Finding):
                     run.see_finding(item)
+                elif item.batches is None:
+                    fail(KdumpError(Codes.NOT_A_SEGMENT_FILE, "no log is beside it to be counted", path=item.path))
+                elif reporter.verbose:
+                    depth = "headers" if given["quick"] else "every record"
+                    reporter.note(f"{item.path}: {counted(item.batches, 'batch', 'batches')}, {depth}")
         except KdumpError as error:
             fail(error.located(path))
     report = run.report()
+    console.out.write(_text(report, options.by, output, console).encode("utf-8", "surrogateescape"))
+    if page is not None:
+        try:
+            page.write(report, options.by, run.curves())
+        except KdumpError as error:
+            fail(error)
+    console.close()
+    return exit_status.combined(damaged=run.is_damaged, unreadable=unreadable)
+
+
+def _text(report: Report, by: By, output: str, console: Console) -> str:
     if output == "jsonl":
         from kdump.writers.stats import stats_json
 
-        text = "".join(stats_json(figures, options.by) for figures in report.groups)
-    else:
-        from kdump.writers.statspage import stats_page
+        return "".join(stats_json(figures, by) for figures in report.groups)
+    from kdump.writers.statspage import stats_page
 
-        text = stats_page(report, options.by, width=console.width, color=console.color)
-    console.out.write(text.encode("utf-8", "surrogateescape"))
-    console.close()
-    return exit_status.combined(damaged=run.is_damaged, unreadable=unreadable)
+    return stats_page(report, by, width=console.width, color=console.color)
 
 
 def _judge(

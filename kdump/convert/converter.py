@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum, auto
 from itertools import pairwise
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +17,13 @@ from numpy.typing import NDArray
 from kdump.codes import Codes, DamageError
 from kdump.convert.batches import encode_batch, write_batches
 from kdump.convert.conversion import Conversion
-from kdump.convert.entries import Entries, EntryReader
+from kdump.convert.entries import EntryReader
 from kdump.convert.losses import Loss, Losses
 from kdump.convert.selected import Selected, select, selected_groups
 from kdump.fast.encoded import EncodedEntries
+from kdump.fast.entries import Entries
 from kdump.fast.headers import native_column
+from kdump.fast.messageruns import message_runs
 from kdump.fast.recordtable import RecordGroups
 from kdump.format.batch import (
     CODEC_MASK,
@@ -41,10 +42,6 @@ from kdump.scan.masks import within
 from kdump.scan.outcomes import ABORTED, OPEN, STATES
 from kdump.scan.transactions import Transactions
 from kdump.wire import compression
-
-_RUN_BYTES: Final = 16 << 10
-"""Messages of their own that are put into one batch or wrapper: a producer's batch.size."""
-_RUN_OFFSETS: Final = 1 << 30
 
 
 class _Way(IntEnum):
@@ -116,7 +113,7 @@ class Converter:
                 continue
             part, part_codec = self._numbered(selected_groups(groups, selected, first, last)), codec[first:last]
             if way[first] == _Way.WRITE or self._conversion.codec:
-                runs = _message_runs(part)
+                runs = message_runs(part)
                 part, part_codec = part.regrouped(runs), part_codec[runs[:-1]]
             if way[first] == _Way.WRITE:
                 yield write_batches(part, part_codec, self._conversion.level)
@@ -277,23 +274,6 @@ def _runs(*columns: NDArray[np.generic]) -> Iterator[tuple[int, int]]:
     for column in columns:
         is_cut |= column[1:] != column[:-1]
     return pairwise([0, *(np.flatnonzero(is_cut) + 1).tolist(), size]) if size else iter(())
-
-
-def _message_runs(groups: RecordGroups) -> NDArray[np.int64]:
-    """How messages that stand alone go together in batches or wrappers: the first of each run, and the end.
-
-    A wrapper is a run of its own. Messages of a run have one timestamp type, and one timestamp if it is the broker's.
-    """
-    is_alone = groups.codec == compression.NONE
-    offset = groups.table.offset[groups.bounds[:-1]]
-    sizes = groups.table.key_size.astype(np.int64) + groups.table.value_size
-    behind = np.append(0, np.cumsum(sizes))[groups.bounds[1:]]
-    is_cut = ~(is_alone[1:] & is_alone[:-1])
-    for column in (groups.is_log_append_time, groups.magic, behind // _RUN_BYTES, offset // _RUN_OFFSETS):
-        is_cut |= column[1:] != column[:-1]
-    is_cut |= groups.is_log_append_time[1:] & (groups.timestamp[1:] != groups.timestamp[:-1])
-    is_cut |= np.diff(offset) <= 0
-    return np.array([0, *(np.flatnonzero(is_cut) + 1), groups.count], np.int64)
 
 
 def _copied(entries: Entries, first: int, last: int) -> EncodedEntries:

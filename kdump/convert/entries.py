@@ -6,7 +6,6 @@ What counts as damage is what ``kdump verify`` calls an error of the log itself 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -20,6 +19,7 @@ from kdump.checks.local import LocalChecks
 from kdump.checks.table import read_columns
 from kdump.codes import Codes, Finding, Severity
 from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
+from kdump.fast.entries import Entries
 from kdump.fast.legacymessages import read_messages
 from kdump.fast.recordtable import RecordGroups, RecordTable
 from kdump.format import legacy
@@ -43,30 +43,6 @@ _STAYS_AS_WRONG: Final = frozenset(
     }
 )
 """Findings of entries that Kafka reads all the same: a conversion changes nothing about them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """Sound entries of one format side by side in a chunk.
-
-    ``data`` is valid until the next entries are asked for.
-    """
-
-    data: memoryview
-    bounds: NDArray[np.int64]
-    """Shape (entries + 1,): entry i is ``data[bounds[i]:bounds[i + 1]]``."""
-    groups: RecordGroups
-    """A group an entry."""
-    bodies: NDArray[np.uint8]
-    """The uncompressed records of batches."""
-    body_start: NDArray[np.int64]
-    """Shape (entries,), of batches: where the records of each lie in ``bodies``."""
-    body_end: NDArray[np.int64]
-
-    @property
-    def is_v2(self) -> bool:
-        """Batches of magic 2, with their headers."""
-        return self.groups.headers is not None
 
 
 class EntryReader:

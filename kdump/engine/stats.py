@@ -28,6 +28,7 @@ from kdump.stats.figures import Damage, Report, report
 from kdump.stats.fold import Part, PartFold, StatsFold
 from kdump.stats.grouping import By
 from kdump.stats.look import StatsLook
+from kdump.stats.offsettimes import CurveStep
 from kdump.stats.places import Place
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.writers.context import FileContext
@@ -43,6 +44,8 @@ class StatsOptions:
     by: By = By.SEGMENT
     with_records: bool = True
     limit: int = DEFAULT_LIMIT
+    with_curves: bool = False
+    """Follow timestamps along the offsets."""
 
     @property
     def checks(self) -> CheckOptions:
@@ -51,7 +54,7 @@ class StatsOptions:
 
     def fold(self) -> StatsFold:
         """An empty one."""
-        return StatsFold(self.by, with_records=self.with_records)
+        return StatsFold(self.by, with_records=self.with_records, with_curves=self.with_curves)
 
 
 class StatsRun:
@@ -104,6 +107,11 @@ class StatsRun:
                 key = _part(FileContext.of(log), files.absolute(log), 0).key(by)
                 damage[key] = _sum(damage.get(key, Damage()), own)
         return report(self._fold, damage, total)
+
+    def curves(self) -> dict[str, list[CurveStep]]:
+        """Timestamps along the offsets, by the directory of the partition."""
+        times = self._fold.offset_times
+        return {} if times is None else times.curves()
 
     def _look(self, source: Source, behind: Behind) -> Look:
         path = source.path

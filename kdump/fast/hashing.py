@@ -17,22 +17,29 @@ from kdump.fast.ragged import windows
 _WORD: Final = 8
 _LARGEST: Final = 1024
 """Bytes up to which ranges are read word by word, all in step."""
-_SEED: Final = np.uint64(0x2545F4914F6CDD1D)
+_SEED: Final = 0x2545F4914F6CDD1D
 _MULTIPLIERS: Final = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 _SHIFT: Final = np.uint64(32)
+_OTHER_SEED: Final = 0x9E3779B97F4A7C15
 
 
-def hash_ranges(arena: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The hash of ``arena[start[i]:start[i] + size[i]]`` of every row; shapes (rows,), sizes 0 or more."""
+def hash_ranges(
+    arena: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.integer], *, seed: int = _SEED
+) -> NDArray[np.int64]:
+    """The hash of ``arena[start[i]:start[i] + size[i]]`` of every row; shapes (rows,), sizes 0 or more.
+
+    ``seed``: 64 bits; the hashes of other seeds are others.
+    """
     if arena.size < _WORD:
         arena = np.append(arena, np.zeros(_WORD, np.uint8))
-    hashes = _mixed(size.astype(np.uint64) ^ _SEED)
+    hashes = _mixed(size.astype(np.uint64) ^ np.uint64(seed))
     large = size > _LARGEST
     lanes: NDArray[np.intp] | slice = slice(None)
     if large.any():
         for row in np.flatnonzero(large).tolist():
             first = int(start[row])
-            digest = blake2b(arena[first : first + int(size[row])].data, digest_size=_WORD).digest()
+            key = arena[first : first + int(size[row])].data
+            digest = blake2b(key, digest_size=_WORD, salt=seed.to_bytes(_WORD, "little")).digest()
             hashes[row] = np.uint64(int.from_bytes(digest, "little"))
         lanes = np.flatnonzero(~large)
     at, left = start[lanes], size[lanes].astype(np.int64)
@@ -57,6 +64,13 @@ def hash_ranges(arena: NDArray[np.uint8], start: NDArray[np.int64], size: NDArra
         word &= np.uint64(0xFFFFFFFFFFFFFFFF) >> (missing << 3).astype(np.uint64)
         state = _mixed(state ^ word)
         done += _WORD
+
+
+def digest_ranges(
+    arena: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """128 bits of every row, in two halves: that two of 10^9 keys share them has a chance below 10^-20."""
+    return hash_ranges(arena, start, size), hash_ranges(arena, start, size, seed=_OTHER_SEED)
 
 
 def _mixed(state: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -16,6 +16,7 @@ from kdump.format.batch import CODEC_MASK, CONTROL, DELETE_HORIZON, LOG_APPEND_T
 from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.grouping import Assigned, By, Groups, hours
 from kdump.stats.keys import KeySketches
+from kdump.stats.offsettimes import OffsetTimes
 from kdump.stats.order import Run, Runs, missing_offsets, steps_back
 from kdump.stats.places import Place
 from kdump.stats.producers import Producers
@@ -70,9 +71,10 @@ class StatsFold:
     Args:
         by: what a group is.
         with_records: records are handed in too; else their figures are those of the batch headers.
+        with_curves: follow timestamps along the offsets.
     """
 
-    def __init__(self, by: By, *, with_records: bool) -> None:
+    def __init__(self, by: By, *, with_records: bool, with_curves: bool = False) -> None:
         self.by = by
         self.with_records = with_records
         self.groups = Groups()
@@ -90,6 +92,7 @@ class StatsFold:
         self.timeline = Timeline()
         self.producers = Producers()
         self.keys = KeySketches()
+        self.offset_times = OffsetTimes() if with_curves else None
         self._runs = Runs()
         self._transactions = TransactionRuns()
 
@@ -114,6 +117,8 @@ class StatsFold:
         self.timeline.merge(other.timeline, ids)
         self.producers.merge(other.producers, ids)
         self.keys.merge(other.keys, ids)
+        if self.offset_times is not None and other.offset_times is not None:
+            self.offset_times.merge(other.offset_times)
         self._runs.merge(other._runs, ids)
         self._transactions.merge(other._transactions, ids)
 
@@ -254,6 +259,8 @@ class PartFold:
 
     def _see_sound(self, rows: NDArray[np.void], assigned: Assigned) -> None:
         fold = self._fold
+        if fold.offset_times is not None:
+            fold.offset_times.add(self._part.place.directory, rows["last_offset"], rows["max_timestamp"])
         missing = missing_offsets(self._run, rows, assigned)
         fold.sums.add(assigned.ids, missing_offsets=assigned.sums(missing))
         if (rows["producer_id"] != NO_PRODUCER).any():

@@ -28,7 +28,7 @@ RANKS = [
 ]
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
 
-LOW_LEVEL = {"kdump", "kdump.writers.blocks", "kdump.writers.files"}
+LOW_LEVEL = {"kdump", "kdump.writers.blocks", "kdump.writers.files", "kdump.writers.units"}
 """Import nothing of kdump when they are imported, so anyone may use them."""
 
 FACADE = "kdump"

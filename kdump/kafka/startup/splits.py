@@ -8,13 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from kdump.format.batch import MAX_INT32
+from kdump.format.batch import MAGIC, MAGIC_OFFSET, MAX_INT32
 from kdump.format.legacy import parse_message
 from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, IndexBuilder
 from kdump.kafka.startup.batches import StoredBatch, batches
 from kdump.kafka.startup.content import Content
-from kdump.kafka.startup.errors import ILLEGAL_ARGUMENT, ILLEGAL_STATE, NO_SUCH_ELEMENT, StartFailureError
+from kdump.kafka.startup.errors import (
+    CORRUPT_RECORD,
+    ILLEGAL_ARGUMENT,
+    ILLEGAL_STATE,
+    NO_SUCH_ELEMENT,
+    StartFailureError,
+)
 from kdump.kafka.startup.loading import Loading
 from kdump.kafka.startup.names import CLEANED, DELETED, INDEX, LOG, SWAP, TIME_INDEX, file_name
 from kdump.kafka.startup.segment import OffsetOverflowError, Segment
@@ -91,6 +97,9 @@ def _part_at(source: Source, position: int, max_index_size: int) -> tuple[int, i
             indexes = IndexBuilder(base_offset, interval=DEFAULT_INDEX_INTERVAL, size=max_index_size, keep=True)
         if not 0 <= last_offset - base_offset <= MAX_INT32:
             break
+        if batch.data[MAGIC_OFFSET] > MAGIC:
+            # Unlike all that reads a log for recovery, what copies it looks at the magic byte.
+            raise StartFailureError(CORRUPT_RECORD, f"the batch at position {batch.position} is of no known magic")
         try:
             indexes.add_batch(end - position, last_offset, _max_timestamp(batch))
         except KafkaFailureError as error:

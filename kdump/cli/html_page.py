@@ -1,0 +1,82 @@
+"""``--html``: the file, and what the run meets on the way that belongs in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kdump.checks.summary import SegmentSummary
+from kdump.codes import Codes, Finding, KdumpError
+from kdump.writers.files import NewFile, publish
+
+if TYPE_CHECKING:
+    from kdump.stats.figures import Report
+    from kdump.stats.grouping import By
+    from kdump.stats.offsettimes import CurveStep
+
+_MOST_FINDINGS: Final = 2000
+
+
+class HtmlPage:
+    """The report of a run.
+
+    Args:
+        path: of the file, which appears when it is whole, over what is there.
+        names: what is looked at.
+
+    Raises:
+        KdumpError: UNREADABLE without plotly, UNWRITABLE where the file cannot be made; said before anything is read.
+    """
+
+    def __init__(self, path: str, names: Sequence[str]) -> None:
+        from kdump.writers.htmlreport import why_no_html
+
+        missing = why_no_html()
+        if missing is not None:
+            raise KdumpError(Codes.UNREADABLE, missing)
+        is_stream = os.path.exists(path) and not os.path.isfile(path)
+        place = path if is_stream else os.path.dirname(path) or "."
+        if os.path.isdir(path) or not os.access(place, os.W_OK):
+            raise KdumpError(Codes.UNWRITABLE, Codes.UNWRITABLE.value.title, path=path)
+        self._path = path
+        self._names = names
+        self._segments: list[SegmentSummary] = []
+        self._findings: list[Finding] = []
+        self._left_out = 0
+
+    def see(self, item: Finding | SegmentSummary) -> None:
+        """The next thing that the checks say."""
+        if isinstance(item, SegmentSummary):
+            self._segments.append(item)
+        elif len(self._findings) < _MOST_FINDINGS:
+            self._findings.append(item)
+        else:
+            self._left_out += 1
+
+    def write(self, report: Report, by: By, curves: Mapping[str, Sequence[CurveStep]]) -> None:
+        """Put the file in its place. KdumpError UNWRITABLE when that fails."""
+        from kdump.writers.charts import ReportData
+        from kdump.writers.htmlreport import html_report
+
+        data = ReportData(report.total, curves, self._segments, self._findings, self._left_out)
+        text = html_report(report, by, data, self._names)
+        try:
+            _write(self._path, text.encode("utf-8", "replace"))
+        except OSError as error:
+            raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=self._path) from error
+
+
+def _write(path: str, data: bytes) -> None:
+    """A file that appears whole; a device or a pipe is written to."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as stream:
+            stream.write(data)
+        return
+    file = NewFile(path)
+    try:
+        file.write(data)
+        publish([file.finish()])
+    except BaseException:
+        file.discard()
+        raise

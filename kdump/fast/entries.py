@@ -1,0 +1,39 @@
+"""Entries of a log that are sound, many at once, with their records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.fast.recordtable import RecordGroups
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Sound entries of one format side by side in a chunk.
+
+    ``data`` is valid until the next entries are asked for.
+    """
+
+    data: memoryview
+    bounds: NDArray[np.int64]
+    """Shape (entries + 1,): entry i is ``data[bounds[i]:bounds[i + 1]]``."""
+    groups: RecordGroups
+    """A group an entry."""
+    bodies: NDArray[np.uint8]
+    """The uncompressed records of batches."""
+    body_start: NDArray[np.int64]
+    """Shape (entries,), of batches: where the records of each lie in ``bodies``."""
+    body_end: NDArray[np.int64]
+
+    @property
+    def is_v2(self) -> bool:
+        """Batches of magic 2, with their headers."""
+        return self.groups.headers is not None
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Bytes of each entry; shape (entries,)."""
+        return np.diff(self.bounds)

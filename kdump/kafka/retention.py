@@ -1,0 +1,98 @@
+"""Which segments a broker deletes: UnifiedLog.deleteOldSegments of the Kafka release named in kdump.kafka.failures.
+
+Each rule goes through the segments from the oldest on and stops at the first one that it keeps. The active segment is
+no exception: when its turn comes a new one is rolled and it goes, unless it is empty. Held against the real code by
+tests/oracle/test_maintenance.py. Assumed: every record is replicated (the high watermark is at the log's end) and
+nothing is kept in remote storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from kdump.format.index import TimeEntry
+
+
+class Reason(Enum):
+    """Which rule deletes a segment."""
+
+    LOG_START_OFFSET = "logStartOffset"
+    """Everything in it lies before the log's start (kafka-delete-records)."""
+    SIZE = "retention.bytes"
+    TIME = "retention.ms"
+
+
+class RetainedSegment(NamedTuple):
+    """A segment as these rules see it: ``size`` in bytes, ``largest_timestamp`` in ms."""
+
+    base_offset: int
+    size: int
+    largest_timestamp: int
+
+
+class Retention(NamedTuple):
+    """The settings of a topic with ``cleanup.policy=delete``; None: without limit."""
+
+    milliseconds: int | None = None
+    size: int | None = None
+
+
+def largest_timestamp(time_index: Sequence[TimeEntry] | None, newest: int | None, modified: int) -> int:
+    """The age of a segment, in ms since 1970 (LogSegment.largestTimestamp).
+
+    A broker goes by the last entry of the time index, whatever the log says. Of the active segment, and of one whose
+    time index is missing and thus rebuilt, it knows the largest timestamp itself.
+
+    Args:
+        time_index: the used entries of a closed segment's .timeindex; None where the broker does not go by it.
+        newest: the largest timestamp of the log's batches, used without a time index; None or -1 where there is none.
+        modified: when the file was last changed; it counts where no timestamp is known (messages of magic 0).
+    """
+    known = newest if time_index is None else time_index[-1].timestamp if time_index else None
+    return known if known is not None and known >= 0 else modified
+
+
+def deleted_segments(
+    segments: Sequence[RetainedSegment], retention: Retention, *, now: int, log_start_offset: int | None = None
+) -> list[Reason]:
+    """Why each of the oldest segments goes, in their order; those behind them stay.
+
+    Args:
+        segments: of one partition, in offset order; the last one is the active one.
+        retention: the limits.
+        now: ms since 1970.
+        log_start_offset: from which on the log has records; None: from its first segment on.
+    """
+    reasons: list[Reason] = []
+
+    def apply(reason: Reason, goes: Callable[[int, RetainedSegment], bool]) -> None:
+        for number in range(len(reasons), len(segments)):
+            segment = segments[number]
+            is_last_and_empty = number == len(segments) - 1 and segment.size == 0
+            if is_last_and_empty or not goes(number, segment):
+                break
+            reasons.append(reason)
+
+    if log_start_offset is not None:
+        start = log_start_offset
+        apply(
+            Reason.LOG_START_OFFSET,
+            lambda number, _: number + 1 < len(segments) and segments[number + 1].base_offset <= start,
+        )
+    if retention.size is not None and retention.size >= 0:
+        excess = sum(segment.size for segment in segments[len(reasons) :]) - retention.size
+
+        def exceeds(_: int, segment: RetainedSegment) -> bool:
+            nonlocal excess
+            if excess < segment.size:
+                return False
+            excess -= segment.size
+            return True
+
+        apply(Reason.SIZE, exceeds)
+    if retention.milliseconds is not None and retention.milliseconds >= 0:
+        limit = retention.milliseconds
+        apply(Reason.TIME, lambda _, segment: now - segment.largest_timestamp > limit)
+    return reasons

@@ -1,0 +1,1 @@
+"""Questions that operators ask of a log: what would it be with other settings?"""

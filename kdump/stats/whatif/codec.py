@@ -1,0 +1,180 @@
+"""A sample of the batches compressed anew with every codec and level."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.fast.entries import Entries
+from kdump.format.batch import CODEC_NAMES, CONTROL, HEADER_SIZE, MAGIC
+from kdump.stats.whatif.answer import Answer, Cell, than_now
+from kdump.stats.whatif.sample import Sample
+from kdump.stats.whatif.sizes import as_batches, batch_bodies, first_of_each
+from kdump.wire import compression
+from kdump.writers.units import bytes_text, counted
+
+SAMPLE_BYTES: Final = 1 << 20
+"""Uncompressed; large enough for the ratios of a topic's batches, small enough for zstd's slowest levels."""
+SEED: Final = 9
+_FASTEST_ZSTD: Final = (-7, -5, -3, -1)
+"""Of the negative levels, of which zstd has 131072, some."""
+_DEFAULT_LEVELS: Final = {compression.GZIP: 6, compression.LZ4: 9, compression.ZSTD: 3}
+_MEGABYTE: Final = 1e6
+_LEAST_SECONDS: Final = 0.01
+
+
+class Setting(NamedTuple):
+    """``compression.type`` and its level; None: it has none."""
+
+    codec: int
+    level: int | None
+
+    @property
+    def is_default(self) -> bool:
+        """What a producer uses that sets only the codec."""
+        return self.level == _DEFAULT_LEVELS.get(self.codec)
+
+    def __str__(self) -> str:
+        return CODEC_NAMES[self.codec] + ("" if self.level is None else f" level {self.level}")
+
+
+def settings() -> Iterator[Setting]:
+    """All that are tried."""
+    yield Setting(compression.NONE, None)
+    yield Setting(compression.SNAPPY, None)
+    for codec, (lowest, highest) in compression.LEVELS.items():
+        levels = range(lowest, highest + 1)
+        yield from (Setting(codec, level) for level in (levels if lowest > 0 else (*_FASTEST_ZSTD, *levels[-highest:])))
+
+
+class _Trial(NamedTuple):
+    """What came of a setting: bytes of the sample, CPU seconds to make them and to read them."""
+
+    size: int
+    compress_seconds: float
+    decompress_seconds: float
+
+
+class CodecQuestion:
+    """A fold over entries; control batches, which are never compressed, count as they are.
+
+    Messages that stand alone are put into batches first. What stays the same in all rows: the batch headers.
+    """
+
+    name = "codec"
+
+    def __init__(self, *, sample_bytes: int = SAMPLE_BYTES, seed: int = SEED) -> None:
+        self._sample = Sample(sample_bytes, seed)
+        self._now = 0
+        self._fixed = 0
+        self._plain = 0
+        self._batches = 0
+
+    def update(self, entries: Entries) -> None:
+        """The next ones."""
+        sizes, groups = entries.sizes, entries.groups
+        self._now += int(sizes.sum())
+        if groups.headers is None:
+            batches = as_batches(groups)
+            data, bounds = batch_bodies(batches, *first_of_each(batches))
+            self._take(data, bounds[:-1], bounds[1:])
+            return
+        is_fixed = (groups.headers["attributes"] & CONTROL != 0) | (groups.rows == 0)
+        self._fixed += int(sizes[is_fixed].sum())
+        self._take(entries.bodies, entries.body_start[~is_fixed], entries.body_end[~is_fixed])
+
+    def _take(self, data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+        self._fixed += HEADER_SIZE * start.size
+        self._plain += int((end - start).sum())
+        self._batches += start.size
+        self._sample.offer(start.size, lambda number: data[start[number] : end[number]].data)
+
+    def answer(self) -> Answer:
+        """What each setting comes to, by codec and level."""
+        answer = Answer(self.name)
+        pieces = self._sample.pieces()
+        sampled = sum(map(len, pieces))
+        if not sampled:
+            answer.words.append("There is no record to compress.")
+            return answer
+        for setting in sorted(settings(), key=lambda each: (each.codec, each.level is not None, each.level or 0)):
+            trial = _try(setting, pieces)
+            ratio = trial.size / sampled
+            row: dict[str, Cell] = {
+                "codec": CODEC_NAMES[setting.codec],
+                "level": setting.level,
+                "isDefault": setting.is_default,
+                "bytes": round(self._fixed + ratio * self._plain),
+                "ratio": round(1 / ratio, 3),
+                "compressMBps": _speed(sampled, trial.compress_seconds),
+                "decompressMBps": _speed(sampled, trial.decompress_seconds),
+                "bytesNow": self._now,
+                "sampledBatches": len(pieces),
+                "sampledBytes": sampled,
+            }
+            answer.rows.append(row)
+        answer.words.extend(self._words(answer.rows, len(pieces), sampled))
+        return answer
+
+    def _words(self, rows: list[dict[str, Cell]], pieces: int, sampled: int) -> Iterator[str]:
+        yield (
+            f"Of {counted(self._batches, 'batch', 'batches')} {pieces:,} were compressed anew, {bytes_text(sampled)} "
+            f"of records; the sizes are those of the whole, scaled up. It is {bytes_text(self._now)} now. "
+            "Speeds are of this machine, in MB of records a second of one core."
+        )
+        smallest = min(rows, key=lambda row: _number(row["bytes"]))
+        defaults = [row for row in rows if row["isDefault"]]
+        for title, row in (
+            ("The smallest", smallest),
+            ("The smallest of Kafka's defaults", min(defaults, key=lambda row: _number(row["bytes"]))),
+            (
+                "The fastest to write of those that compress",
+                max(
+                    (row for row in rows if row["codec"] != "none"),
+                    key=lambda row: _number(row["compressMBps"]),
+                ),
+            ),
+        ):
+            level = "" if row["level"] is None else f" level {row['level']}"
+            size = _number(row["bytes"])
+            yield (
+                f"{title}: {row['codec']}{level}, {bytes_text(size)}, {than_now(size, self._now)}, written at "
+                f"{_number(row['compressMBps']):,.0f} MB/s and read at {_number(row['decompressMBps']):,.0f} MB/s."
+            )
+
+
+def _try(setting: Setting, pieces: list[bytes]) -> _Trial:
+    """The fastest of some passes over the sample: small ones take less time than a clock can tell."""
+    if setting.codec == compression.NONE:
+        return _Trial(sum(map(len, pieces)), 0.0, 0.0)
+    # The libraries are imported where they are used first.
+    compression.decompress(setting.codec, _compress(setting, b"kdump"), magic=MAGIC)
+    compress_seconds, decompress_seconds, spent = [], [], 0.0
+    while spent < _LEAST_SECONDS:
+        begin = time.thread_time()
+        made = [_compress(setting, piece) for piece in pieces]
+        middle = time.thread_time()
+        for piece in made:
+            compression.decompress(setting.codec, piece, magic=MAGIC)
+        end = time.thread_time()
+        compress_seconds.append(middle - begin)
+        decompress_seconds.append(end - middle)
+        spent += end - begin
+    return _Trial(sum(map(len, made)), min(compress_seconds), min(decompress_seconds))
+
+
+def _compress(setting: Setting, piece: bytes) -> bytes:
+    return compression.compress(setting.codec, piece, magic=MAGIC, level=setting.level)
+
+
+def _speed(size: int, seconds: float) -> float | None:
+    """None where there is nothing to do."""
+    return round(size / _MEGABYTE / seconds, 1) if seconds > 0 else None
+
+
+def _number(cell: Cell) -> float:
+    return float(cell or 0)

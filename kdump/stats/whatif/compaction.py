@@ -1,0 +1,169 @@
+"""What a compaction of a partition would leave, in records and bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.fast.entries import Entries
+from kdump.format.batch import CONTROL, HEADER_SIZE
+from kdump.kafka.compaction import Retained
+from kdump.stats.whatif.answer import Answer, than_now
+from kdump.stats.whatif.sizes import batch_sizes, first_of_each, message_bytes
+from kdump.writers.units import bytes_text, counted
+
+
+class CompactionSizes:
+    """Counts what one run of the log cleaner leaves of a partition.
+
+    What is written anew keeps its codec, at Kafka's default level.
+    """
+
+    def __init__(self) -> None:
+        self.records_now = 0
+        self.batches_now = 0
+        self.bytes_now = 0
+        self.records = 0
+        self.control_records = 0
+        self.batches = 0
+        self.empty_batches = 0
+        self.bytes = 0
+        """With messages of magic 0 and 1 in their own format, as the cleaner of Kafka up to 3.9 leaves them."""
+        self.bytes_as_v2 = 0
+        """With those as batches of magic 2, as that of Kafka 4 does."""
+
+    def keep(self, entries: Entries) -> None:
+        """Entries of a segment that is not cleaned."""
+        size = int(entries.sizes.sum())
+        self._count(entries, np.ones(entries.groups.table.rows, np.bool_))
+        self.batches += entries.groups.count
+        self.bytes += size
+        self.bytes_as_v2 += size
+
+    def clean(self, entries: Entries, retained: Retained) -> None:
+        """Entries of a segment that is cleaned."""
+        sizes = entries.sizes
+        self._count(entries, retained.rows)
+        is_left = ~(retained.is_gone | retained.is_emptied)
+        self.batches += int(np.count_nonzero(~retained.is_gone))
+        self.empty_batches += int(np.count_nonzero(retained.is_emptied))
+        fixed = int(sizes[is_left & ~retained.is_rewritten].sum())
+        fixed += HEADER_SIZE * int(np.count_nonzero(retained.is_emptied))
+        as_v2 = fixed + self._rewritten(entries, retained)
+        self.bytes_as_v2 += as_v2
+        self.bytes += as_v2 if entries.is_v2 else self._in_their_format(entries, retained, is_left)
+
+    def _count(self, entries: Entries, rows: NDArray[np.bool_]) -> None:
+        groups = entries.groups
+        self.records_now += groups.table.rows
+        self.batches_now += groups.count
+        self.bytes_now += int(entries.sizes.sum())
+        self.records += int(np.count_nonzero(rows))
+        if groups.headers is not None:
+            is_control = groups.headers["attributes"] & CONTROL != 0
+            self.control_records += int(np.count_nonzero(rows & np.repeat(is_control, groups.rows)))
+
+    @staticmethod
+    def _rewritten(entries: Entries, retained: Retained) -> int:
+        """Bytes of the batches that are written anew."""
+        chosen = retained.is_rewritten
+        if not chosen.any():
+            return 0
+        part = entries.groups.select_rows(retained.rows).select(chosen)
+        first_offset = first_of_each(part)[0]
+        base_offset = first_offset if part.headers is None else part.headers["base_offset"].astype(np.int64)
+        return int(batch_sizes(part, base_offset, retained.base_timestamp[chosen]).sum())
+
+    @staticmethod
+    def _in_their_format(entries: Entries, retained: Retained, is_left: NDArray[np.bool_]) -> int:
+        """Bytes of what stays of messages of magic 0 and 1: those of a wrapper in a smaller one."""
+        groups = entries.groups
+        kept = groups.select_rows(retained.rows)
+        is_whole = kept.rows == groups.rows
+        size = int(entries.sizes[is_left & is_whole].sum())
+        for magic in (0, 1):
+            size += message_bytes(kept.select(is_left & ~is_whole & (groups.magic == magic)), magic)
+        return size
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedPartition:
+    """What became of one partition.
+
+    ``keys``: distinct ones in what is cleaned; ``tombstones``: those that stay for now; ``without_key``: records that
+    go because they have none; ``open_from``: the first offset of an open transaction.
+    """
+
+    directory: str
+    topic: str | None
+    partition: int | None
+    sizes: CompactionSizes
+    keys: int
+    tombstones: int
+    without_key: int
+    cleaned_segments: int
+    segments: int
+    open_from: int | None
+
+
+def compaction_answer(partitions: Sequence[CompactedPartition]) -> Answer:
+    """A row a partition."""
+    answer = Answer("compaction")
+    for each in partitions:
+        sizes = each.sizes
+        answer.rows.append(
+            {
+                "records": sizes.records,
+                "bytes": sizes.bytes,
+                "batches": sizes.batches,
+                "controlRecords": sizes.control_records,
+                "emptyBatches": sizes.empty_batches,
+                "keys": each.keys,
+                "tombstones": each.tombstones,
+                "withoutKey": each.without_key,
+                "bytesAsV2": sizes.bytes_as_v2,
+                "recordsNow": sizes.records_now,
+                "bytesNow": sizes.bytes_now,
+                "batchesNow": sizes.batches_now,
+                "cleanedSegments": each.cleaned_segments,
+                "segments": each.segments,
+                "directory": each.directory,
+                "topic": each.topic,
+                "partition": each.partition,
+            }
+        )
+        answer.words.extend(_words(each))
+    return answer
+
+
+def _words(each: CompactedPartition) -> list[str]:
+    sizes = each.sizes
+    words = [
+        f"{each.directory}: of {counted(sizes.records_now, 'record')} {sizes.records:,} would be left, of "
+        f"{bytes_text(sizes.bytes_now)} {bytes_text(sizes.bytes)}, {than_now(sizes.bytes, sizes.bytes_now)}; "
+        f"{counted(each.keys, 'distinct key')} in {counted(each.cleaned_segments, 'cleaned segment')} of "
+        f"{each.segments}."
+    ]
+    if each.cleaned_segments < each.segments:
+        why = "the active segment is never cleaned"
+        if each.open_from is not None:
+            why += f", nor are segments from the one with offset {each.open_from} on: a transaction is open there"
+        words.append(f"  The rest stays as it is: {why}.")
+    if each.tombstones:
+        words.append(
+            f"  {counted(each.tombstones, 'tombstone')} among them would go in a later run, delete.retention.ms after."
+        )
+    if each.without_key:
+        words.append(
+            f"  Careful: {counted(each.without_key, 'record')} without key would be dropped; a compacted topic refuses "
+            "new ones."
+        )
+    if sizes.bytes_as_v2 != sizes.bytes:
+        words.append(
+            "  Kafka 4, whose cleaner turns messages of magic 0 and 1 into batches of magic 2, would leave "
+            f"{bytes_text(sizes.bytes_as_v2)}."
+        )
+    return words

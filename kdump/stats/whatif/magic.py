@@ -1,0 +1,69 @@
+"""The same records in each of the three formats."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from kdump.fast.entries import Entries
+from kdump.format.batch import CONTROL, MAGIC
+from kdump.stats.whatif.answer import Answer, than_now
+from kdump.stats.whatif.sizes import as_batches, batch_sizes, first_of_each, message_bytes
+from kdump.wire import compression
+from kdump.writers.units import bytes_text, counted
+
+_FORMATS: Final = {0: "brokers up to 0.9", 1: "brokers 0.10", 2: "brokers from 0.11 on"}
+
+
+class MagicQuestion:
+    """A fold over entries.
+
+    Entries keep their codec, at Kafka's default level where they are written anew; what is in the format asked for
+    counts as it is. As batches, messages that stand alone go together as a producer's batch.size of 16 KiB has it.
+    Markers and batches without records exist in magic 2 only.
+    """
+
+    name = "magic"
+
+    def __init__(self) -> None:
+        self._bytes = dict.fromkeys(_FORMATS, 0)
+        self._records = dict.fromkeys(_FORMATS, 0)
+        self._now = 0
+        self._zstd_batches = 0
+
+    def update(self, entries: Entries) -> None:
+        """The next ones."""
+        sizes, groups = entries.sizes, entries.groups
+        self._now += int(sizes.sum())
+        self._records[MAGIC] += groups.table.rows
+        if groups.headers is not None:
+            self._bytes[MAGIC] += int(sizes.sum())
+            data = groups.select(groups.headers["attributes"] & CONTROL == 0)
+            self._zstd_batches += int(np.count_nonzero(data.codec == compression.ZSTD))
+            for magic in (0, 1):
+                self._records[magic] += data.table.rows
+                self._bytes[magic] += message_bytes(data, magic)
+            return
+        batches = as_batches(groups)
+        self._bytes[MAGIC] += int(batch_sizes(batches, *first_of_each(batches)).sum())
+        for magic in (0, 1):
+            is_same = groups.magic == magic
+            self._records[magic] += groups.table.rows
+            self._bytes[magic] += int(sizes[is_same].sum()) + message_bytes(groups.select(~is_same), magic)
+
+    def answer(self) -> Answer:
+        """The sizes."""
+        answer = Answer(self.name)
+        for magic, size in self._bytes.items():
+            answer.rows.append({"magic": magic, "bytes": size, "records": self._records[magic], "bytesNow": self._now})
+            answer.words.append(
+                f"As magic {magic} ({_FORMATS[magic]}) {counted(self._records[magic], 'record')} take "
+                f"{bytes_text(size)}, {than_now(size, self._now)}."
+            )
+        if self._zstd_batches:
+            answer.words.append(
+                f"{counted(self._zstd_batches, 'batch', 'batches')} in zstd, which magic 0 and 1 do not have: "
+                "gzip is counted in its place."
+            )
+        return answer

@@ -1,0 +1,173 @@
+// What a running broker does to the segments of a partition: one run of the log cleaner, or the deletion by retention.
+// usage: LogMaintenance WORK, requests on standard input, a line each:
+//   DIR<TAB>clean<TAB>now<TAB>delete.retention.ms<TAB>roll (true, false)
+//   DIR<TAB>delete<TAB>now<TAB>retention.ms<TAB>retention.bytes<TAB>log start offset
+// DIR is a <topic>-<n> directory; its regular files are copied to WORK with their times of change. "now" is in ms.
+// An answer is a line of fields separated by tabs: the exception ("-" without one), then every segment that is left as
+// baseOffset:size:batches:records:empty batches:control records.
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.nio.file.StandardCopyOption;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.util.Scheduler;
+import org.apache.kafka.storage.internals.log.Cleaner;
+import org.apache.kafka.storage.internals.log.LogCleanerManager;
+import org.apache.kafka.storage.internals.log.LogConfig;
+import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.LogSegment;
+import org.apache.kafka.storage.internals.log.LogToClean;
+import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
+import org.apache.kafka.storage.internals.log.SkimpyOffsetMap;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.internals.utils.Throttler;
+import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+
+public class LogMaintenance {
+    /** Nothing is deleted in the background. */
+    private static final Scheduler IDLE = new Scheduler() {
+        @Override public void startup() { }
+        @Override public void shutdown() { }
+        @Override public void resizeThreadPool(int size) { }
+        @Override public ScheduledFuture<?> schedule(String name, Runnable task, long delay, long period) {
+            return LATER.schedule(() -> { }, 1, TimeUnit.DAYS);
+        }
+    };
+    private static final ScheduledExecutorService LATER = Executors.newScheduledThreadPool(1);
+
+    /** A clock that stands. */
+    private record Clock(long milliseconds) implements Time {
+        @Override public long nanoseconds() {
+            return TimeUnit.MILLISECONDS.toNanos(milliseconds);
+        }
+
+        @Override public void sleep(long ms) { }
+
+        @Override public void waitObject(Object object, Supplier<Boolean> condition, long deadline) { }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Path work = Paths.get(arguments[0]);
+        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in));
+        int number = 0;
+        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+            String[] fields = line.split("\t");
+            Path source = Paths.get(fields[0]);
+            Path directory = work.resolve("s" + number++).resolve(source.getFileName());
+            copy(source, directory);
+            System.out.println(answer(directory, fields));
+        }
+        System.out.flush();
+        System.exit(0);
+    }
+
+    private static String answer(Path directory, String[] fields) {
+        List<String> answer = new ArrayList<>();
+        try {
+            UnifiedLog log = fields[1].equals("clean") ? clean(directory, fields) : delete(directory, fields);
+            answer.add("-");
+            for (LogSegment segment : log.logSegments()) {
+                answer.add(summary(segment));
+            }
+            log.close();
+        } catch (Throwable error) {
+            return error.getClass().getName() + ": " + String.valueOf(error.getMessage()).replaceAll("\\s", " ");
+        }
+        return String.join("\t", answer);
+    }
+
+    /** The log is recovered first: its producers and aborted transactions are those of its batches. */
+    private static UnifiedLog clean(Path directory, String[] fields) throws Exception {
+        Time clock = new Clock(Long.parseLong(fields[2]));
+        UnifiedLog log = open(directory, clock, false, 0, Map.of(
+            "cleanup.policy", "compact", "delete.retention.ms", fields[3]));
+        if (Boolean.parseBoolean(fields[4])) {
+            log.roll();
+        }
+        Method cleanable = LogCleanerManager.class.getDeclaredMethod(
+            "cleanableOffsets", UnifiedLog.class, Optional.class, long.class);
+        cleanable.setAccessible(true);
+        Object range = cleanable.invoke(null, log, Optional.of(log.logStartOffset()), clock.milliseconds());
+        LogToClean target = new LogToClean(
+            log, value(range, "firstDirtyOffset"), value(range, "firstUncleanableDirtyOffset"),
+            false);
+        if (target.totalBytes() > 0) {
+            Throttler throttler = new Throttler(Double.MAX_VALUE, Long.MAX_VALUE, "cleaner", "bytes", clock);
+            new Cleaner(0, new SkimpyOffsetMap(64 << 20), 1 << 16, 64 << 20, 0.9, throttler, clock, partition -> { })
+                .clean(target);
+        }
+        return log;
+    }
+
+    private static UnifiedLog delete(Path directory, String[] fields) throws Exception {
+        UnifiedLog log = open(directory, new Clock(Long.parseLong(fields[2])), true, Long.parseLong(fields[5]), Map.of(
+            "cleanup.policy", "delete", "retention.ms", fields[3], "retention.bytes", fields[4]));
+        log.deleteOldSegments();
+        return log;
+    }
+
+    private static UnifiedLog open(
+            Path directory, Time clock, boolean isClean, long logStartOffset, Map<String, String> settings)
+            throws Exception {
+        Map<String, String> all = new HashMap<>(settings);
+        all.put("segment.index.bytes", "1048576");
+        all.put("max.message.bytes", "67108864");
+        UnifiedLog log = UnifiedLog.create(
+            directory.toFile(), new LogConfig(all), logStartOffset, 0, IDLE, new BrokerTopicStats(), clock, 300_000,
+            new ProducerStateManagerConfig(86_400_000, false), 600_000, new LogDirFailureChannel(10), isClean,
+            Optional.empty());
+        log.updateHighWatermark(log.logEndOffset());
+        return log;
+    }
+
+    private static long value(Object range, String name) throws Exception {
+        Field field = range.getClass().getDeclaredField(name);
+        field.setAccessible(true);
+        return field.getLong(range);
+    }
+
+    private static String summary(LogSegment segment) {
+        long batches = 0;
+        long records = 0;
+        long empty = 0;
+        long control = 0;
+        for (RecordBatch batch : segment.log().batches()) {
+            batches++;
+            long own = 0;
+            for (Record record : batch) {
+                own++;
+            }
+            records += own;
+            empty += own == 0 ? 1 : 0;
+            control += batch.isControlBatch() ? own : 0;
+        }
+        return segment.baseOffset() + ":" + segment.size() + ":" + batches + ":" + records + ":" + empty + ":" + control;
+    }
+
+    private static void copy(Path from, Path to) throws IOException {
+        Files.createDirectories(to);
+        try (Stream<Path> files = Files.list(from)) {
+            for (Path path : files.filter(Files::isRegularFile).toList()) {
+                Files.copy(path, to.resolve(path.getFileName()), StandardCopyOption.COPY_ATTRIBUTES);
+            }
+        }
+    }
+}

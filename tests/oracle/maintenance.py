@@ -1,0 +1,54 @@
+"""The real LogCleaner and the real deletion by retention: a request a partition, an answer each."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Left(NamedTuple):
+    """A segment that is left; ``control`` are records."""
+
+    base_offset: int
+    size: int
+    batches: int
+    records: int
+    empty_batches: int
+    control: int
+
+
+@dataclass
+class Maintainer:
+    """The real code, in one JVM a call."""
+
+    work: Path
+    command: list[str]
+    calls: int = 0
+
+    def clean(
+        self, partitions: list[Path], now: int, *, roll: bool = False, delete_retention_ms: int = 86_400_000
+    ) -> list[list[Left]]:
+        """One run of the log cleaner over each; ``roll``: the active segment too."""
+        return self._ask([f"{path}\tclean\t{now}\t{delete_retention_ms}\t{str(roll).lower()}\n" for path in partitions])
+
+    def delete(
+        self, partitions: list[Path], now: int, *, milliseconds: int = -1, size: int = -1, log_start_offset: int = 0
+    ) -> list[list[Left]]:
+        """What deletion by retention leaves of each."""
+        return self._ask(
+            [f"{path}\tdelete\t{now}\t{milliseconds}\t{size}\t{log_start_offset}\n" for path in partitions]
+        )
+
+    def _ask(self, requests: list[str]) -> list[list[Left]]:
+        self.calls += 1
+        command = [*self.command, str(self.work / str(self.calls))]
+        done = subprocess.run(command, input="".join(requests), capture_output=True, text=True, check=False)
+        answers = []
+        for line in done.stdout.splitlines():
+            failure, *segments = line.split("\t")
+            assert failure == "-", failure
+            answers.append([Left(*map(int, segment.split(":"))) for segment in segments])
+        assert len(answers) == len(requests), done.stderr
+        return answers

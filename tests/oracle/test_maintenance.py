@@ -1,0 +1,225 @@
+"""The models of compaction and retention against the real LogCleaner and UnifiedLog.deleteOldSegments."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from batches import CONTROL, GZIP, LOG_APPEND_TIME, NONE, TRANSACTIONAL, message, v2_batch
+from fast_reference import Row
+
+from kdump.engine.partitionentries import PartitionEntries
+from kdump.engine.whatif import Inquiry
+from kdump.kafka.retention import Retention
+from kdump.stats.whatif.answer import Answer
+from tests.harness.captures import Captures
+from tests.oracle.maintenance import Left, Maintainer
+from tests.oracle.toolchain import DUMP_RELEASE, ToolchainMissingError, java_command
+
+pytestmark = pytest.mark.oracle
+
+NOW = int(time.time() * 1000)
+DAY = 86_400_000
+LOGS = 60
+LIBRARIES_DIFFER = 0.02
+"""Codecs other than gzip compress with libraries of other versions."""
+
+
+@pytest.fixture
+def maintainer(tmp_path: Path) -> Maintainer:
+    try:
+        return Maintainer(tmp_path / "work", java_command(DUMP_RELEASE, "LogMaintenance", options=("-Xmx1g",)))
+    except ToolchainMissingError as error:
+        pytest.skip(str(error))
+
+
+def fail(error: Exception) -> None:
+    raise error
+
+
+def ask(partition: Path) -> Inquiry:
+    return Inquiry(PartitionEntries([str(partition)], on_error=fail), fail)
+
+
+def figures(answer: Answer) -> Left:
+    """As the real code's, of all segments together."""
+    (row,) = answer.rows
+    names = ("bytesAsV2", "batches", "records", "emptyBatches", "controlRecords")
+    return Left(0, *(int(row[name] or 0) for name in names))
+
+
+def together(segments: list[Left]) -> Left:
+    return Left(0, *(sum(column) for column in zip(*(segment[1:] for segment in segments), strict=True)))
+
+
+class Writer:
+    """A random partition of magic 2: keys that come again, tombstones, transactions, several segments."""
+
+    def __init__(self, seed: int, directory: Path) -> None:
+        self.random = Random(seed)
+        self.directory = directory
+        directory.mkdir(parents=True)
+        self.offset = self.random.choice((0, 0, 5_000_000_000))
+        self.open: set[int] = set()
+        self.clock = NOW - self.random.choice((1_000_000, 3 * DAY))
+        self.epochs: dict[int, int] = {}
+        self.sequence = 0
+
+    def write(self, *, close_transactions: bool, without_key: float) -> Path:
+        for _ in range(self.random.randint(2, 4)):
+            self.segment(without_key)
+        while close_transactions and self.open:
+            self.parts = [self.marker(producer) for producer in list(self.open)]
+            self.flush()
+        return self.directory
+
+    def segment(self, without_key: float) -> None:
+        self.parts: list[bytes] = []
+        self.base = self.offset
+        for _ in range(self.random.randint(1, 25)):
+            self.parts.append(self.marker() if self.open and self.random.random() < 0.3 else self.data(without_key))
+        self.flush()
+
+    def flush(self) -> None:
+        base = getattr(self, "base", self.offset)
+        path = self.directory / f"{base:020}.log"
+        path.write_bytes((path.read_bytes() if path.exists() else b"") + b"".join(self.parts))
+
+    def data(self, without_key: float) -> bytes:
+        random = self.random
+        producer = random.choice((-1, -1, 1, 2, 3))
+        attributes = LOG_APPEND_TIME if random.random() < 0.1 else 0
+        if producer >= 0 and (producer in self.open or random.random() < 0.5):
+            attributes |= TRANSACTIONAL
+            self.open.add(producer)
+        rows = []
+        for number in range(random.choice((1, 1, 3, 20))):
+            key = None if random.random() < without_key else b"key-%d" % random.randrange(12)
+            value = None if random.random() < 0.2 else random.randbytes(random.choice((0, 6, 90)))
+            headers: list[tuple[bytes, bytes | None]] = [(b"h", None)] if random.random() < 0.1 else []
+            rows.append(Row(random.randrange(-50, 4000), number * random.choice((1, 1, 2)), key, value, headers))
+        rows = [replace(row, offset_delta=delta) for delta, row in enumerate(rows)]
+        fields = self.fields(producer)
+        if producer >= 0:
+            fields |= {"base_sequence": self.sequence}
+            self.sequence += len(rows)
+        batch = v2_batch(rows, codec=random.choice((NONE, NONE, GZIP)), attributes=attributes, **fields)
+        self.offset += len(rows) + random.choice((0, 0, 3))
+        return batch
+
+    def marker(self, producer: int | None = None) -> bytes:
+        producer = self.random.choice(sorted(self.open)) if producer is None else producer
+        self.open.discard(producer)
+        kind = self.random.choice((0, 1))
+        # Since KIP-890 the epoch rises with every transaction.
+        if self.random.random() < 0.5:
+            self.epochs[producer] = self.epochs.get(producer, 0) + 1
+        row = Row(0, 0, b"\0\0" + kind.to_bytes(2, "big"), b"\0\0\0\0\0\5")
+        batch = v2_batch([row], attributes=TRANSACTIONAL | CONTROL, **self.fields(producer))
+        self.offset += 1
+        return batch
+
+    def fields(self, producer: int) -> dict[str, Any]:
+        self.clock += self.random.randrange(5000)
+        return {
+            "base_offset": self.offset,
+            "base_timestamp": self.clock,
+            "producer_id": producer,
+            "producer_epoch": self.epochs.get(producer, 0) if producer >= 0 else -1,
+        }
+
+
+@pytest.mark.parametrize("without_key", [0.0, 0.1], ids=["keyed", "some-without-key"])
+@pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "open-transactions"])
+def test_seeded_logs(maintainer: Maintainer, seed: int, tmp_path: Path, is_closed: bool, without_key: float) -> None:
+    partitions = [
+        Writer(seed * 1000 + number, tmp_path / f"log-{number}" / "t-0").write(
+            close_transactions=is_closed, without_key=without_key
+        )
+        for number in range(LOGS)
+    ]
+    real = maintainer.clean(partitions, NOW)
+    differing = []
+    for partition, left in zip(partitions, real, strict=True):
+        got = figures(ask(partition).compaction(NOW))
+        if got != together(left):
+            differing.append(f"{partition}: cleaner {together(left)}, model {got}")
+    assert not differing, "\n".join(differing)
+
+
+def test_cleaned_again(maintainer: Maintainer, seed: int, tmp_path: Path) -> None:
+    """Tombstones and markers of logs that were cleaned before: some are due, some are not."""
+    partitions = [
+        Writer(seed * 1000 + number, tmp_path / f"log-{number}" / "t-0").write(close_transactions=True, without_key=0)
+        for number in range(LOGS // 2)
+    ]
+    maintainer.clean(partitions, NOW, delete_retention_ms=1000)
+    cleaned = [maintainer.work / "1" / f"s{number}" / "t-0" for number in range(len(partitions))]
+    for now in (NOW + 500, NOW + 2000, NOW + 2 * DAY):
+        for partition, left in zip(cleaned, maintainer.clean(cleaned, now), strict=True):
+            assert figures(ask(partition).compaction(now)) == together(left), (partition, now)
+
+
+def test_captures(maintainer: Maintainer, captures: Captures, tmp_path: Path) -> None:
+    names = [
+        name
+        for name in captures.partitions()
+        if not name.startswith(("damaged/", "cli")) and "/_" not in name and "nullkey" not in name
+    ]
+    partitions = []
+    for name in names:
+        copy = tmp_path / name.replace("/", "-") / "t-0"
+        shutil.copytree(captures.root / name, copy, ignore=lambda *_: {"golden"})
+        for path in copy.iterdir():
+            # Captures are of 1970, where the cleaner's rule about old tombstones begins.
+            os.utime(path)
+        if len(list(copy.glob("*.log"))) > 1:
+            partitions.append(copy)
+    assert len(partitions) > 10
+    for partition, left in zip(partitions, maintainer.clean(partitions, NOW), strict=True):
+        got, expected = figures(ask(partition).compaction(NOW)), together(left)
+        assert got[2:] == expected[2:], partition
+        assert got.size == pytest.approx(expected.size, rel=LIBRARIES_DIFFER), partition
+
+
+def test_retention(maintainer: Maintainer, seed: int, tmp_path: Path) -> None:
+    random = Random(seed)
+    for number in range(12):
+        directory = tmp_path / f"log-{number}" / "t-0"
+        directory.mkdir(parents=True)
+        offset = 0
+        for _ in range(random.randint(1, 6)):
+            path = directory / f"{offset:020}.log"
+            parts = []
+            for _ in range(random.randint(0 if offset else 1, 5)):
+                age = random.randrange(10 * DAY)
+                if random.random() < 0.2:
+                    parts.append(message(0, offset, b"k", bytes(50)))
+                else:
+                    parts.append(v2_batch([Row(0, 0, b"k", bytes(50))], base_offset=offset, base_timestamp=NOW - age))
+                offset += 1
+            offset += 1
+            path.write_bytes(b"".join(parts))
+            modified = (NOW - random.randrange(10 * DAY)) / 1000
+            os.utime(path, (modified, modified))
+        # Once through a broker, which makes the indexes.
+        maintainer.clean([directory], NOW)
+        made = maintainer.work / str(maintainer.calls) / "s0" / "t-0"
+        for index in made.glob("*index"):
+            shutil.copy(index, directory)
+        for days, size in ((1, -1), (3, -1), (7, -1), (-1, 200), (-1, 600), (-1, 0), (2, 700), (0, -1)):
+            milliseconds = days * DAY if days >= 0 else -1
+            start = random.choice((0, offset // 2))
+            (left,) = maintainer.delete([directory], NOW, milliseconds=milliseconds, size=size, log_start_offset=start)
+            (directory.parent / "log-start-offset-checkpoint").write_text(f"0\n1\nt 0 {start}\n")
+            retention = Retention(milliseconds if days >= 0 else None, size if size >= 0 else None)
+            rows = ask(directory).retention(retention, NOW).rows
+            kept = [int(Path(str(row["segment"])).stem) for row in rows if not row["goes"]]
+            # Where all go, a new segment takes their place.
+            assert kept == [segment.base_offset for segment in left if kept or segment.size], (directory, retention)
