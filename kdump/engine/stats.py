@@ -6,7 +6,7 @@ A log is folded by whoever looks at it; looks from elsewhere come as folds of st
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kdump.checks.holes import Behind
@@ -26,7 +26,7 @@ from kdump.scan.outcomes import OPEN
 from kdump.scan.transactions import TransactionReader
 from kdump.stats.figures import Damage, Report, report
 from kdump.stats.fold import Part, PartFold, StatsFold
-from kdump.stats.grouping import By
+from kdump.stats.grouping import By, Key
 from kdump.stats.look import StatsLook
 from kdump.stats.offsettimes import CurveStep
 from kdump.stats.places import Place
@@ -97,7 +97,7 @@ class StatsRun:
         """All that was counted."""
         self._fold.settle(self._outcome)
         by = self._options.by
-        damage: dict[Hashable, Damage] = {}
+        damage: dict[Key, Damage] = {}
         total = Damage()
         for path, counts in self._found.items():
             own = Damage(counts[Severity.ERROR], counts[Severity.WARNING])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kdump.checks.table import NO_PRODUCER
 from kdump.format.batch import CODEC_MASK, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME
 from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN
-from kdump.stats.grouping import Assigned, By, Groups, hours
+from kdump.stats.grouping import Assigned, By, Groups, Key, hours
 from kdump.stats.keys import KeySketches
 from kdump.stats.offsettimes import OffsetTimes
 from kdump.stats.order import Run, Runs, missing_offsets, steps_back
@@ -24,7 +24,7 @@ from kdump.stats.records import EntryRecords
 from kdump.stats.sizes import Sizes
 from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
 from kdump.stats.timeline import Timeline
-from kdump.stats.transactions import OUTCOME_OF, Outcome, OutcomeBehind, TransactionRuns
+from kdump.stats.transactions import OUTCOME_OF, Outcome, OutcomeBehind, TransactionRun, TransactionRuns
 
 OUTCOMES: Final = (COMMITTED, ABORTED, OPEN)
 SUMS: Final = (
@@ -52,7 +52,7 @@ class Part:
     partition: int | None
     place: Place
 
-    def key(self, by: By) -> Hashable:
+    def key(self, by: By) -> Key:
         """The group of all its rows, where files tell."""
         folder = os.path.basename(self.place.directory) or self.file
         match by:
@@ -123,8 +123,12 @@ class StatsFold:
         self._transactions.merge(other._transactions, ids)
 
     def run(self, place: Place) -> Run:
-        """What depends on order, from there on."""
+        """What depends on the order of offsets and timestamps, from there on."""
         return self._runs.at(place)
+
+    def transactions(self, place: Place) -> TransactionRun:
+        """What depends on the order of markers, from there on."""
+        return self._transactions.at(place)
 
     def settle(self, behind: OutcomeBehind = lambda file, producer, offset: OPEN) -> None:
         """Add what lies between the parts; all are there now, and none may follow.
@@ -153,17 +157,18 @@ class StatsFold:
         for outcome in OUTCOMES:
             groups = [group for of, group in sums if of == outcome]
             columns = np.array([sums[outcome, group] for group in groups], np.int64).reshape(-1, 3).T
-            self._add_outcome(np.array(groups, np.int64), outcome, *columns)
+            self.add_outcome(np.array(groups, np.int64), outcome, *columns)
 
-    def _add_outcome(
+    def add_outcome(
         self,
         ids: NDArray[np.int64],
         outcome: str,
         size: NDArray[np.int64],
         records: NDArray[np.int64],
-        transactions: NDArray[np.int64],
+        count: NDArray[np.int64],
     ) -> None:
-        columns = {"bytes": size, "records": records, "transactions": transactions}
+        """The same of one outcome, by group; shapes (ids,)."""
+        columns = {"bytes": size, "records": records, "transactions": count}
         self.sums.add(ids, **{f"{outcome}_{what}": column for what, column in columns.items()})
 
 
@@ -174,7 +179,7 @@ class PartFold:
         self._fold = fold
         self._part = part
         self._run = fold.run(part.place)
-        self._transactions = fold._transactions.at(part.place)
+        self._transactions = fold.transactions(part.place)
         self._own: Assigned | None = None
         if fold.by.is_of_files:
             self._own = fold.groups.one(part.key(fold.by))
@@ -277,7 +282,7 @@ class PartFold:
                 is_data = is_ended & ~is_control
                 size = assigned.sums(np.where(is_data, rows["size"], 0))
                 records = assigned.sums(np.where(is_data, np.maximum(rows["record_count"], 0), 0))
-                fold._add_outcome(assigned.ids, outcome, size, records, assigned.counts(is_ended & is_control))
+                fold.add_outcome(assigned.ids, outcome, size, records, assigned.counts(is_ended & is_control))
         fold.add_outcomes(resolved)
 
     def see_records(self, entries: EntryRecords) -> None:

@@ -82,7 +82,7 @@ class _Producer:
     pending: _Pending | None = None
 
 
-class Run:
+class TransactionRun:
     """The transactions of a stretch of a segment."""
 
     def __init__(self) -> None:
@@ -166,16 +166,16 @@ class Run:
 class TransactionRuns:
     """All runs, by where they begin."""
 
-    found: dict[Place, Run] = field(default_factory=dict)
+    found: dict[Place, TransactionRun] = field(default_factory=dict)
 
-    def at(self, place: Place) -> Run:
+    def at(self, place: Place) -> TransactionRun:
         """The run that begins there."""
-        return self.found.setdefault(place, Run())
+        return self.found.setdefault(place, TransactionRun())
 
     def merge(self, other: TransactionRuns, ids: NDArray[np.int64]) -> None:
         """Take in other runs, the ids of whose groups here are ``ids``."""
         for place, run in other.found.items():
-            mapped = self.found[place] = Run()
+            mapped = self.found[place] = TransactionRun()
             for producer_id, producer in run.producers.items():
                 pending = None if producer.pending is None else producer.pending.with_groups(ids)
                 mapped.producers[producer_id] = _Producer(producer.first_outcome, pending)
