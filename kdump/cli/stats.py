@@ -11,11 +11,12 @@ from kdump.cli import engine_options, exit_status, question_options
 from kdump.cli.common import common_options
 from kdump.cli.console import Console
 from kdump.cli.html_page import HtmlPage
-from kdump.codes import Finding, KdumpError
+from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import enter
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
 from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.writers.units import counted
 
 if TYPE_CHECKING:
     from kdump.engine.stats import StatsOptions, StatsRun
@@ -112,10 +113,15 @@ def stats(paths: tuple[str, ...], by: str, output: str, **given: Any) -> int:
     for path in paths:
         try:
             for item in verification.path(path):
-                if isinstance(item, Finding):
-                    run.see_finding(item)
                 if page is not None:
                     page.see(item)
+                if isinstance(item, Finding):
+                    run.see_finding(item)
+                elif item.batches is None:
+                    fail(KdumpError(Codes.NOT_A_SEGMENT_FILE, "no log is beside it to be counted", path=item.path))
+                elif reporter.verbose:
+                    depth = "headers" if given["quick"] else "every record"
+                    reporter.note(f"{item.path}: {counted(item.batches, 'batch', 'batches')}, {depth}")
         except KdumpError as error:
             fail(error.located(path))
     report = run.report()
@@ -126,7 +132,7 @@ def stats(paths: tuple[str, ...], by: str, output: str, **given: Any) -> int:
         except KdumpError as error:
             fail(error)
     console.close()
-    return exit_status.combined(damaged=run.total_damage.errors > 0, unreadable=unreadable)
+    return exit_status.combined(damaged=run.is_damaged, unreadable=unreadable)
 
 
 def _text(report: Report, by: By, output: str, console: Console) -> str:

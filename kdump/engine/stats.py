@@ -6,7 +6,7 @@ A log is folded by whoever looks at it; looks from elsewhere come as folds of st
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kdump.checks.holes import Behind
@@ -26,7 +26,7 @@ from kdump.scan.outcomes import OPEN
 from kdump.scan.transactions import TransactionReader
 from kdump.stats.figures import Damage, Report, report
 from kdump.stats.fold import Part, PartFold, StatsFold
-from kdump.stats.grouping import By
+from kdump.stats.grouping import By, Key
 from kdump.stats.look import StatsLook
 from kdump.stats.offsettimes import CurveStep
 from kdump.stats.places import Place
@@ -70,9 +70,8 @@ class StatsRun:
         self._opened = opened
         self._fold = options.fold()
         self._folded: set[str] = set()
-        self._damage: dict[Hashable, Damage] = {}
+        self._found: dict[str | None, dict[Severity, int]] = {}
         self._transactions = TransactionReader()
-        self.total_damage = Damage()
 
     def judge(self) -> Judge:
         """Checks partitions in this process, and folds their logs on the way."""
@@ -86,17 +85,28 @@ class StatsRun:
 
     def see_finding(self, finding: Finding) -> None:
         """Count what is wrong."""
-        more = Damage(int(finding.severity is Severity.ERROR), int(finding.severity is Severity.WARNING))
-        self.total_damage = _sum(self.total_damage, more)
-        if self._options.by.is_of_files and finding.path is not None:
-            log = _log_of(finding.path)
-            key = _part(FileContext.of(log), files.absolute(log), 0).key(self._options.by)
-            self._damage[key] = _sum(self._damage.get(key, Damage()), more)
+        counts = self._found.setdefault(finding.path, dict.fromkeys(Severity, 0))
+        counts[finding.severity] += 1
+
+    @property
+    def is_damaged(self) -> bool:
+        """There was an error."""
+        return any(counts[Severity.ERROR] for counts in self._found.values())
 
     def report(self) -> Report:
         """All that was counted."""
         self._fold.settle(self._outcome)
-        return report(self._fold, self._damage, self.total_damage)
+        by = self._options.by
+        damage: dict[Key, Damage] = {}
+        total = Damage()
+        for path, counts in self._found.items():
+            own = Damage(counts[Severity.ERROR], counts[Severity.WARNING])
+            total = _sum(total, own)
+            if by.is_of_files and path is not None:
+                log = _log_of(path)
+                key = _part(FileContext.of(log), files.absolute(log), 0).key(by)
+                damage[key] = _sum(damage.get(key, Damage()), own)
+        return report(self._fold, damage, total)
 
     def curves(self) -> dict[str, list[CurveStep]]:
         """Timestamps along the offsets, by the directory of the partition."""
@@ -225,7 +235,7 @@ def _time_index_entries(log: str, base_offset: int) -> int | None:
 
 
 def _sum(one: Damage, other: Damage) -> Damage:
-    return replace(one, errors=one.errors + other.errors, warnings=one.warnings + other.warnings)
+    return Damage(one.errors + other.errors, one.warnings + other.warnings)
 
 
 def _is_pipe(path: str) -> bool:

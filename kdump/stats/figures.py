@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
 from kdump.kafka.rows import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP_TYPE, codec_name
 from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.fold import StatsFold
+from kdump.stats.grouping import Key
 from kdump.stats.keys import DistinctKeys, HeavyKey
 from kdump.stats.producers import ProducerStats
 from kdump.stats.sizes import SizeSummary
@@ -123,7 +123,7 @@ class Report:
     total: Figures
 
 
-def report(fold: StatsFold, damage: dict[Hashable, Damage], total_damage: Damage) -> Report:
+def report(fold: StatsFold, damage: dict[Key, Damage], total_damage: Damage) -> Report:
     """The figures of a settled fold.
 
     Args:
@@ -134,13 +134,9 @@ def report(fold: StatsFold, damage: dict[Hashable, Damage], total_damage: Damage
     total = StatsFold(fold.by, with_records=fold.with_records)
     total.groups.id_of(None)
     total.merge(fold, into_one=True)
-    order = range(len(fold.groups.keys))
-    if not fold.by.is_of_files:
-        order = sorted(order, key=lambda group: fold.by.order(fold.groups.keys[group]))  # type: ignore[assignment]
     figures = _Figures(fold)
     groups = []
-    for group in order:
-        key = fold.groups.keys[group]
+    for group, key in fold.groups.in_order(fold.by):
         own = damage.get(key, Damage()) if fold.by.is_of_files else None
         groups.append(figures.of(group, fold.by.label(key), own))
     return Report(tuple(groups), _Figures(total).of(0, None, total_damage))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from kdump.checks.table import NO_PRODUCER
 from kdump.format.batch import CODEC_MASK, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME
 from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN
-from kdump.stats.grouping import Assigned, By, Groups, hours
+from kdump.stats.grouping import Assigned, By, Groups, Key, hours
 from kdump.stats.keys import KeySketches
 from kdump.stats.offsettimes import OffsetTimes
 from kdump.stats.order import Run, Runs, missing_offsets, steps_back
@@ -23,13 +24,14 @@ from kdump.stats.records import EntryRecords
 from kdump.stats.sizes import Sizes
 from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
 from kdump.stats.timeline import Timeline
-from kdump.stats.transactions import Outcome, OutcomeBehind, TransactionRuns
+from kdump.stats.transactions import OUTCOME_OF, Outcome, OutcomeBehind, TransactionRun, TransactionRuns
 
+OUTCOMES: Final = (COMMITTED, ABORTED, OPEN)
 SUMS: Final = (
     "bytes", "batches", "control_batches", "records", "control_records", "null_keys", "tombstones",
     "key_bytes", "value_bytes", "headers", "header_bytes", "records_with_headers",
     "damaged_batches", "damaged_bytes", "missing_offsets", "timestamps_back",
-    *(f"{outcome}_{what}" for outcome in (COMMITTED, ABORTED, OPEN) for what in ("transactions", "bytes", "records")),
+    *(f"{outcome}_{what}" for outcome in OUTCOMES for what in ("transactions", "bytes", "records")),
     "index_entries", "index_bytes", "time_index_entries",
 )  # fmt: skip
 LEASTS: Final = ("offset", "timestamp")
@@ -50,7 +52,7 @@ class Part:
     partition: int | None
     place: Place
 
-    def key(self, by: By) -> Hashable:
+    def key(self, by: By) -> Key:
         """The group of all its rows, where files tell."""
         folder = os.path.basename(self.place.directory) or self.file
         match by:
@@ -121,8 +123,12 @@ class StatsFold:
         self._transactions.merge(other._transactions, ids)
 
     def run(self, place: Place) -> Run:
-        """What depends on order, from there on."""
+        """What depends on the order of offsets and timestamps, from there on."""
         return self._runs.at(place)
+
+    def transactions(self, place: Place) -> TransactionRun:
+        """What depends on the order of markers, from there on."""
+        return self._transactions.at(place)
 
     def settle(self, behind: OutcomeBehind = lambda file, producer, offset: OPEN) -> None:
         """Add what lies between the parts; all are there now, and none may follow.
@@ -142,12 +148,28 @@ class StatsFold:
         self.add_outcomes(self._transactions.outcomes(behind))
         self._transactions = TransactionRuns()
 
-    def add_outcomes(self, outcomes: Iterator[Outcome]) -> None:
+    def add_outcomes(self, outcomes: Iterable[Outcome]) -> None:
         """What transactions have come to."""
-        for group, outcome, size, records, transactions in outcomes:
-            figures = {"bytes": size, "records": records, "transactions": transactions}
-            columns = {f"{outcome}_{what}": np.array([number]) for what, number in figures.items()}
-            self.sums.add(np.array([group]), **columns)
+        sums: dict[tuple[str, int], list[int]] = {}
+        for group, outcome, *figures in outcomes:
+            own = sums.setdefault((outcome, group), [0, 0, 0])
+            own[:] = map(operator.add, own, figures)
+        for outcome in OUTCOMES:
+            groups = [group for of, group in sums if of == outcome]
+            columns = np.array([sums[outcome, group] for group in groups], np.int64).reshape(-1, 3).T
+            self.add_outcome(np.array(groups, np.int64), outcome, *columns)
+
+    def add_outcome(
+        self,
+        ids: NDArray[np.int64],
+        outcome: str,
+        size: NDArray[np.int64],
+        records: NDArray[np.int64],
+        count: NDArray[np.int64],
+    ) -> None:
+        """The same of one outcome, by group; shapes (ids,)."""
+        columns = {"bytes": size, "records": records, "transactions": count}
+        self.sums.add(ids, **{f"{outcome}_{what}": column for what, column in columns.items()})
 
 
 class PartFold:
@@ -157,7 +179,7 @@ class PartFold:
         self._fold = fold
         self._part = part
         self._run = fold.run(part.place)
-        self._transactions = fold._transactions.at(part.place)
+        self._transactions = fold.transactions(part.place)
         self._own: Assigned | None = None
         if fold.by.is_of_files:
             self._own = fold.groups.one(part.key(fold.by))
@@ -248,7 +270,20 @@ class PartFold:
         fold.sums.add(assigned.ids, missing_offsets=assigned.sums(missing))
         if (rows["producer_id"] != NO_PRODUCER).any():
             fold.producers.add(rows, assigned)
-            fold.add_outcomes(self._transactions.see(rows, assigned))
+            self._see_transactions(rows, assigned)
+
+    def _see_transactions(self, rows: NDArray[np.void], assigned: Assigned) -> None:
+        fold = self._fold
+        ended, resolved = self._transactions.see(rows, assigned)
+        is_control = rows["attributes"] & CONTROL != 0
+        for kind, outcome in OUTCOME_OF.items():
+            is_ended = ended == kind
+            if is_ended.any():
+                is_data = is_ended & ~is_control
+                size = assigned.sums(np.where(is_data, rows["size"], 0))
+                records = assigned.sums(np.where(is_data, np.maximum(rows["record_count"], 0), 0))
+                fold.add_outcome(assigned.ids, outcome, size, records, assigned.counts(is_ended & is_control))
+        fold.add_outcomes(resolved)
 
     def see_records(self, entries: EntryRecords) -> None:
         """The next entries with their records."""

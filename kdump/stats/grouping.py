@@ -6,11 +6,11 @@ of its columns. Keys get small ids in the order in which they come; folds keep t
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, Final, Self
+from operator import itemgetter
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ HOUR: Final = 3_600_000
 NO_TIME: Final = -(2**63)
 """The hour of what has no timestamp."""
 NONE: Final = "none"
+
+Key: TypeAlias = str | int | None
+"""Of a group; None: of all of them together."""
 
 
 class By(Enum):
@@ -41,7 +44,7 @@ class By(Enum):
         """All rows of a file are in one group."""
         return self in (By.SEGMENT, By.PARTITION, By.TOPIC)
 
-    def label(self, key: Hashable) -> str:
+    def label(self, key: Key) -> str:
         """The name of a group for people and JSON lines."""
         if isinstance(key, int):
             if self is By.CODEC:
@@ -49,10 +52,6 @@ class By(Enum):
             if self is By.HOUR:
                 return _hour_label(key)
         return str(key)
-
-    def order(self, key: Any) -> tuple[Any, ...]:
-        """Sorts groups: numbers as numbers, names as names (partitions are in the order of the files)."""
-        return (isinstance(key, str), key)
 
     def keys_of_batches(self, rows: NDArray[np.void]) -> NDArray[np.int64]:
         """The keys of rows of the batch table (``checks.table``), where files do not tell; shape (batches,)."""
@@ -134,17 +133,17 @@ class Assigned:
 class Groups:
     """The keys that have occurred, by id."""
 
-    keys: list[Hashable] = field(default_factory=list)
-    _ids: dict[Hashable, int] = field(default_factory=dict)
+    keys: list[Key] = field(default_factory=list)
+    _ids: dict[Key, int] = field(default_factory=dict)
 
-    def id_of(self, key: Hashable) -> int:
+    def id_of(self, key: Key) -> int:
         """The id of a key, a new one where it has none."""
         number = self._ids.setdefault(key, len(self.keys))
         if number == len(self.keys):
             self.keys.append(key)
         return number
 
-    def one(self, key: Hashable) -> Assigned:
+    def one(self, key: Key) -> Assigned:
         """All rows are of one group."""
         return Assigned(np.array([self.id_of(key)]), None)
 
@@ -154,6 +153,13 @@ class Groups:
             return self.one(int(keys[0]))
         found, index = np.unique(keys, return_inverse=True)
         return Assigned(np.array([self.id_of(key) for key in found.tolist()]), index.reshape(-1))
+
+    def in_order(self, by: By) -> list[tuple[int, Key]]:
+        """Ids and keys: of files as they came, numbers rising."""
+        found = list(enumerate(self.keys))
+        if not by.is_of_files:
+            found.sort(key=itemgetter(1))
+        return found
 
     def taken_in(self, other: Groups) -> NDArray[np.int64]:
         """The ids here of the other's ids."""

@@ -41,7 +41,8 @@ class Timeline:
     def __init__(self) -> None:
         self._tally = Tally(_BITS, 2)
         self._level = 0
-        self._rows = 0
+        self._unchecked = 0
+        """Rows that came since the number of steps was looked at."""
 
     @property
     def step(self) -> int:
@@ -63,6 +64,7 @@ class Timeline:
         self._to_level(level)
         other._to_level(level)
         self._tally.merge(other._tally, ids)
+        self._unchecked += 1
         self._coarsen()
 
     def of(self, group: int) -> list[Step]:
@@ -91,12 +93,14 @@ class Timeline:
             self._tally.add(np.full(found.size, assigned.ids[0]), found + first, sums[0][found], sums[1][found])
         else:
             self._tally.add(assigned.of_rows(step.size), step, size, count)
-        self._rows += timestamp.size
-        if self._rows >= _CHECK_ROWS:
+        self._unchecked += timestamp.size
+        if self._unchecked >= _CHECK_ROWS:
             self._coarsen()
 
     def _coarsen(self) -> None:
-        self._rows = 0
+        if not self._unchecked:
+            return
+        self._unchecked = 0
         while self._level < len(LADDER) - 1 and self._tally.distinct_buckets() > _MOST_STEPS:
             self._to_level(self._level + 1)
 

@@ -21,7 +21,8 @@ from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.grouping import Assigned
 from kdump.stats.places import Place
 
-_OUTCOME_OF: Final = {COMMIT: COMMITTED, ABORT: ABORTED}
+OUTCOME_OF: Final = {COMMIT: COMMITTED, ABORT: ABORTED}
+"""By marker type."""
 
 OutcomeBehind: TypeAlias = Callable[[str, int, int], str]
 """What became of the batch at an offset, by file and producer: a marker may lie behind all that was looked at."""
@@ -81,73 +82,100 @@ class _Producer:
     pending: _Pending | None = None
 
 
-class Run:
+class TransactionRun:
     """The transactions of a stretch of a segment."""
 
     def __init__(self) -> None:
         self.producers: dict[int, _Producer] = {}
 
-    def see(self, rows: NDArray[np.void], assigned: Assigned) -> Iterator[Outcome]:
-        """The next sound rows of the batch table; what batches in this run come to."""
+    def see(self, rows: NDArray[np.void], assigned: Assigned) -> tuple[NDArray[np.int64], list[Outcome]]:
+        """The next sound rows of the batch table.
+
+        Returns the marker type that ends the transaction of each row (markers end their own), -1 where none of these
+        rows does or where there is no transaction, shape (rows,); and what earlier batches come to.
+        """
+        ended = np.full(rows.size, -1, np.int64)
         chosen = np.flatnonzero((rows["attributes"] & TRANSACTIONAL != 0) & (rows["magic"] >= 2))
         if not chosen.size:
-            return
+            return ended, []
         # Producer by producer, each one's batches in order.
         chosen = chosen[np.argsort(rows["producer_id"][chosen], kind="stable")]
-        rows, group = rows[chosen], assigned.of_rows(rows.size)[chosen]
+        group = assigned.of_rows(rows.size)[chosen]
+        rows = rows[chosen]
         producer_id, marker_type = rows["producer_id"], rows["marker_type"]
         is_control = rows["attributes"] & CONTROL != 0
-        is_marker = is_control & np.isin(marker_type, list(_OUTCOME_OF))
         ends = np.flatnonzero(np.diff(producer_id, append=~producer_id[-1:])) + 1
-        end_of_row = np.repeat(ends, np.diff(ends, prepend=0))
+        begins = np.append(0, ends[:-1])
         # The next marker of the same producer.
+        is_marker = is_control & np.isin(marker_type, list(OUTCOME_OF))
         marker = np.where(is_marker, np.arange(rows.size), rows.size)
         marker = np.minimum.accumulate(marker[::-1])[::-1]
-        has_marker = marker < end_of_row
-        size, records = rows["size"], np.maximum(rows["record_count"], 0)
-        for kind, outcome in _OUTCOME_OF.items():
-            is_ended = has_marker.copy()
-            is_ended[has_marker] = marker_type[marker[has_marker]] == kind
-            for of_group in np.unique(group[is_ended]).tolist():
-                own = is_ended & (group == of_group)
-                data = own & ~is_control
-                markers = int(np.count_nonzero(own & is_control))
-                yield Outcome(of_group, outcome, int(size[data].sum()), int(records[data].sum()), markers)
-        begins = np.append(0, ends[:-1])
-        first_marker = np.where(has_marker[begins], marker[begins], -1)
-        for begin, end, first in zip(begins.tolist(), ends.tolist(), first_marker.tolist(), strict=True):
-            producer = self.producers.setdefault(int(producer_id[begin]), _Producer())
-            if first >= 0:
-                outcome = _OUTCOME_OF[int(marker_type[first])]
-                if producer.first_outcome is None:
-                    producer.first_outcome = outcome
-                if producer.pending is not None:
-                    yield from producer.pending.come_to(outcome)
-                    producer.pending = None
-            left = np.flatnonzero(~has_marker[begin:end] & ~is_control[begin:end]) + begin
-            for row in left[:1].tolist():
-                if producer.pending is None:
-                    producer.pending = _Pending(int(rows["base_offset"][row]), int(group[row]))
-            for of_group in np.unique(group[left]).tolist():
-                own = left[group[left] == of_group]
-                assert producer.pending is not None
-                producer.pending.add(of_group, int(size[own].sum()), int(records[own].sum()))
+        has_marker = marker < np.repeat(ends, ends - begins)
+        kind = np.where(has_marker, marker_type[np.minimum(marker, rows.size - 1)], -1)
+        ended[chosen] = kind
+        resolved = self._end(producer_id[begins], kind[begins])
+        self._keep(rows, group, np.flatnonzero(~has_marker & ~is_control))
+        return ended, resolved
+
+    def _end(self, producer_id: NDArray[np.int64], first_kind: NDArray[np.int64]) -> list[Outcome]:
+        """What is pending of producers whose first marker is one of ``first_kind``, -1 for none."""
+        resolved: list[Outcome] = []
+        has_marker = first_kind >= 0
+        for own_id, kind in zip(producer_id[has_marker].tolist(), first_kind[has_marker].tolist(), strict=True):
+            producer = self.producers.setdefault(own_id, _Producer())
+            outcome = OUTCOME_OF[kind]
+            if producer.first_outcome is None:
+                producer.first_outcome = outcome
+            if producer.pending is not None:
+                resolved += producer.pending.come_to(outcome)
+                producer.pending = None
+        return resolved
+
+    def _keep(self, rows: NDArray[np.void], group: NDArray[np.int64], left: NDArray[np.intp]) -> None:
+        """Rows ``left`` (sorted by producer, in order) wait for a marker."""
+        if not left.size:
+            return
+        producer_id, group = rows["producer_id"][left], group[left]
+        order = np.lexsort((group, producer_id))
+        is_first = np.ones(left.size, np.bool_)
+        is_first[1:] = (np.diff(producer_id[order]) != 0) | (np.diff(group[order]) != 0)
+        first = np.flatnonzero(is_first)
+        sorted_rows = left[order]
+        columns = (
+            producer_id[order][first],
+            group[order][first],
+            np.add.reduceat(rows["size"][sorted_rows], first),
+            np.add.reduceat(np.maximum(rows["record_count"][sorted_rows], 0).astype(np.int64), first),
+        )
+        begins = np.flatnonzero(np.diff(producer_id, prepend=~producer_id[:1]))
+        beginning = dict(
+            zip(
+                producer_id[begins].tolist(),
+                zip(rows["base_offset"][left[begins]].tolist(), group[begins].tolist(), strict=True),
+                strict=True,
+            )
+        )
+        for own_id, of_group, size, records in zip(*(column.tolist() for column in columns), strict=True):
+            producer = self.producers.setdefault(own_id, _Producer())
+            if producer.pending is None:
+                producer.pending = _Pending(*beginning[own_id])
+            producer.pending.add(of_group, size, records)
 
 
 @dataclass(slots=True)
 class TransactionRuns:
     """All runs, by where they begin."""
 
-    found: dict[Place, Run] = field(default_factory=dict)
+    found: dict[Place, TransactionRun] = field(default_factory=dict)
 
-    def at(self, place: Place) -> Run:
+    def at(self, place: Place) -> TransactionRun:
         """The run that begins there."""
-        return self.found.setdefault(place, Run())
+        return self.found.setdefault(place, TransactionRun())
 
     def merge(self, other: TransactionRuns, ids: NDArray[np.int64]) -> None:
         """Take in other runs, the ids of whose groups here are ``ids``."""
         for place, run in other.found.items():
-            mapped = self.found[place] = Run()
+            mapped = self.found[place] = TransactionRun()
             for producer_id, producer in run.producers.items():
                 pending = None if producer.pending is None else producer.pending.with_groups(ids)
                 mapped.producers[producer_id] = _Producer(producer.first_outcome, pending)

@@ -30,6 +30,8 @@ _PANEL_WIDTH: Final = 40
 _MOST_COLUMNS: Final = 4
 _BAR_WIDTH: Final = 10
 _LEAST_NAME: Final = 20
+_DAY: Final = 86_400
+"""Seconds."""
 _FRAME: Final = 3
 """Characters of a column's border and padding."""
 _Column: TypeAlias = tuple[str, list[str], bool]
@@ -93,8 +95,7 @@ def _overview(report: Report, by: By, width: int) -> RenderableType:
         rows.add_row("time", f"{time_text(total.min_timestamp)} .. {time_text(total.max_timestamp)}")
         if total.seconds is not None:
             span = span_text(total.max_timestamp - total.min_timestamp)
-            rates = f"{bytes_text(total.rate('bytes') or 0)}/s, {total.rate('records') or 0:,.1f} records/s"
-            rows.add_row("", f"{span}: {rates}")
+            rows.add_row("", f"{span}: {_rates(total)}")
     room = width - _AROUND_LINE
     for label, values in (
         ("bytes/t", [moment.size for moment in total.timeline]),
@@ -104,6 +105,15 @@ def _overview(report: Report, by: By, width: int) -> RenderableType:
         if len(columns) > 1:
             rows.add_row(label, f"[cyan]{sparkline(columns)}[/]")
     return _boxed(_Panel("what is there", rows, "bold blue"), width)
+
+
+def _rates(total: Figures) -> str:
+    """By second, or by day where that would be next to nothing."""
+    size, records = total.rate("bytes") or 0, total.rate("records") or 0
+    unit = "s"
+    if records < 0.1:
+        size, records, unit = size * _DAY, records * _DAY, "d"
+    return f"{bytes_text(size)}/{unit}, {records:,.1f} records/{unit}"
 
 
 def _overview_name(report: Report) -> str | None:
@@ -211,7 +221,7 @@ def _transactions(total: Figures) -> _Panel | None:
             rows.add_row(
                 f"[{style}]{outcome}[/]",
                 f"{share.transactions:,}",
-                f"{short_bytes(share.size)}, {percent(share.size, whole)}",
+                f"{short_bytes(share.size)}, {percent(share.size, whole)}" if share.size else "",
             )
     return _Panel("transactions (share of bytes)", rows)
 
@@ -262,6 +272,9 @@ def _group_table(report: Report, by: By, width: int) -> RenderableType:
     shown = [*_that_fit(cells[: len(cells) - len(kept)], room), *kept]
     left = width - sum(map(_column_width, shown)) - _FRAME - 1
     grid.add_column(by.value, no_wrap=True, overflow="ellipsis", max_width=max(left, 1))
+    if by is By.SEGMENT:
+        # Segments are told apart by the ends of their names.
+        names = [name if len(name) <= left else f"…{name[max(len(name) - left, 0) + 1 :]}" for name in names]
     for column in shown:
         name, _, is_number = column
         own = _column_width(column) - _FRAME

@@ -101,6 +101,25 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     assert kdump("stats", "missing", cwd=tmp_path).stdout == b""
 
 
+def test_a_file_beside_no_log(tmp_path: Path) -> None:
+    """Of a segment any file stands for its log; alone there is nothing in it to count."""
+    log = partition(tmp_path, "orders-0", BATCH)
+    index = log.with_suffix(".index")
+    index.write_bytes(b"")
+    assert lines(str(index), cwd=tmp_path)[1] == lines(str(log), cwd=tmp_path)[1]
+    log.unlink()
+    run = kdump("stats", str(index), cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (UNREADABLE, b"")
+    assert run.stderr.startswith(f"kdump: {index}: ".encode())
+
+
+def test_verbose(tmp_path: Path) -> None:
+    log = partition(tmp_path, "orders-0", BATCH)
+    for words, depth in (((), b"every record"), (("--quick",), b"headers")):
+        run = kdump("stats", "-v", *words, str(log), cwd=tmp_path)
+        assert run.stderr == b"kdump: %s: 1 batch, %s\n" % (str(log).encode(), depth)
+
+
 @pytest.mark.parametrize("words", [[], ["--by", "colour", "x"], ["--output", "csv", "x"], ["--unknown", "x"]])
 def test_usage(tmp_path: Path, words: list[str]) -> None:
     run = kdump("stats", *words, cwd=tmp_path)
