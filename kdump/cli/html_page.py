@@ -35,7 +35,9 @@ class HtmlPage:
         missing = why_no_html()
         if missing is not None:
             raise KdumpError(Codes.UNREADABLE, missing)
-        if os.path.isdir(path) or not os.access(os.path.dirname(path) or ".", os.W_OK | os.X_OK):
+        is_stream = os.path.exists(path) and not os.path.isfile(path)
+        place = path if is_stream else os.path.dirname(path) or "."
+        if os.path.isdir(path) or not os.access(place, os.W_OK):
             raise KdumpError(Codes.UNWRITABLE, Codes.UNWRITABLE.value.title, path=path)
         self._path = path
         self._names = names
@@ -60,12 +62,21 @@ class HtmlPage:
         data = ReportData(report.total, curves, self._segments, self._findings, self._left_out)
         text = html_report(report, by, data, self._names)
         try:
-            file = NewFile(self._path)
-            try:
-                file.write(text.encode("utf-8", "replace"))
-                publish([file.finish()])
-            except BaseException:
-                file.discard()
-                raise
+            _write(self._path, text.encode("utf-8", "replace"))
         except OSError as error:
             raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=self._path) from error
+
+
+def _write(path: str, data: bytes) -> None:
+    """A file that appears whole; a device or a pipe is written to."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as stream:
+            stream.write(data)
+        return
+    file = NewFile(path)
+    try:
+        file.write(data)
+        publish([file.finish()])
+    except BaseException:
+        file.discard()
+        raise

@@ -170,7 +170,7 @@ class _Run:
         for found in coordinator_states(logs, at, self._fail):
             is_there = True
             for note in found.notes:
-                console.note(f"{found.partition.directory}: {note}")
+                console.note(f"{found.partition.name}: {note}")
             if self._is_json:
                 self._write(state_json(found.decoder, found.rows))
             else:

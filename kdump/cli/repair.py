@@ -22,6 +22,7 @@ from kdump.mend.plan import Settings, Way
 from kdump.mend.salvageoptions import SalvageOptions
 from kdump.writers.blocks import escaped
 from kdump.writers.repairs import plan_text
+from kdump.writers.startups import starts_members, starts_text
 
 
 def repair_json(repaired: Repaired) -> str:
@@ -37,6 +38,7 @@ def repair_json(repaired: Repaired) -> str:
         "manifest": repaired.manifest,
         "unfinished": list(repaired.unfinished),
         "losses": losses(plan),
+        "starts": None if repaired.starts is None else starts_members(repaired.starts),
         "logs": account(plan),
     }
     return json.dumps(members) + "\n"
@@ -52,6 +54,8 @@ def repair_text(repaired: Repaired, *, color: bool) -> str:
         for manifest in repaired.unfinished
     )
     text += plan_text(repaired.plan, is_done=repaired.is_done, color=color)
+    if repaired.starts is not None:
+        text += starts_text(repaired.plan.target, repaired.starts)
     if repaired.written is not None:
         text += f"{target}: repaired copy in {escaped(repaired.written)}\n"
     if repaired.manifest is not None:

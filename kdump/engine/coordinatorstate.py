@@ -41,7 +41,7 @@ def coordinator_states(
                 for entries in logs.of(log):
                     state.update(entries)
             except KdumpError as error:
-                on_error(error.located(log.path))
+                on_error(error.located(log.context.file))
         rows = list(state.rows())
         yield PartitionState(partition, decoder, rows, list(_notes(state, undecoded)))
 

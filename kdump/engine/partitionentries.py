@@ -26,6 +26,11 @@ class Partition:
     active: LogFile | None
 
     @property
+    def name(self) -> str:
+        """The directory as it was given."""
+        return os.path.dirname(self.logs[0].context.file) or "."
+
+    @property
     def closed(self) -> tuple[LogFile, ...]:
         """The others."""
         return self.logs if self.active is None else self.logs[:-1]
@@ -65,7 +70,7 @@ class PartitionEntries:
         if log.path not in self._told:
             self._told.add(log.path)
             for finding in reader.findings:
-                self._on_damage(log.path, finding)
+                self._on_damage(log.context.file, finding)
 
 
 def _logs(paths: Sequence[str], on_error: Callable[[KdumpError], None]) -> list[LogFile]:

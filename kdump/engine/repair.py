@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
+from kdump.engine.startup import StartOptions, task_of
 from kdump.log.lock import DirectoryLock, LockState
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.partition import segment_files
@@ -29,6 +31,7 @@ from kdump.mend.preparation import Preparation, check_room
 from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.staging import Staging
 from kdump.mend.stamp import Stamp
+from kdump.mend.startways import StartWay, is_worse, start_behind
 
 _PENDING: Final = (".swap", ".cleaned")
 
@@ -68,6 +71,8 @@ class Repaired:
     """Manifests of repairs that were begun before, and are finished now."""
     unfinished: tuple[str, ...] = ()
     """Manifests of repairs that were begun before: the plan, or the copy, is of the state in between."""
+    starts: tuple[StartWay, StartWay] | None = None
+    """The next start without and with what changes a partition directory in its place."""
 
     @property
     def is_done(self) -> bool:
@@ -181,7 +186,17 @@ class Repair:
             return self._copy(self._options.output, target, segments, place, is_whole=is_whole)
         if self._options.in_place:
             return self._in_place(target, segments, place, is_whole=is_whole)
-        return Repaired(self._planner(target).partition(target, segments, place, is_whole=is_whole))
+        plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
+        return Repaired(plan, starts=self._starts(plan))
+
+    def _starts(self, plan: PartitionPlan) -> tuple[StartWay, StartWay] | None:
+        """What a broker would make of the directory as it is, and as the plan leaves it."""
+        if not plan.is_whole or not plan.has_changes or plan.is_refused or plan.is_metadata:
+            return None
+        before = task_of(plan.target, StartOptions(int(time.time() * 1000))).run()
+        if isinstance(before, KdumpError):
+            raise before
+        return StartWay(None, before), start_behind(plan, self._options.settings, before.settings)
 
     def _leave_metadata(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
         """Nothing is done about them; KdumpError REPAIR_REFUSED where something would have to be."""
@@ -257,7 +272,14 @@ class Repair:
         self._refuse(plan)
         if not plan.has_changes or plan.is_refused:
             return Repaired(plan, finished=tuple(finished))
-        return Repaired(plan, manifest=self._repair(plan), finished=tuple(finished))
+        starts = self._starts(plan)
+        if starts is not None and is_worse(starts[1].check, starts[0].check):
+            raise _refused(
+                "the next start of the broker would end worse behind this repair than without it "
+                "(kdump verify --startup tells)",
+                target,
+            )
+        return Repaired(plan, manifest=self._repair(plan), finished=tuple(finished), starts=starts)
 
     def _refuse(self, plan: PartitionPlan) -> None:
         """Raises KdumpError REPAIR_REFUSED for what nobody has decided."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.checks.table import read_columns
-from kdump.codes import KdumpError
+from kdump.codes import Codes, KdumpError
 from kdump.engine.partitionentries import Partition, PartitionEntries
 from kdump.engine.places import status
 from kdump.engine.splits import LogFile
@@ -27,7 +27,7 @@ from kdump.log.gaps import Gap
 from kdump.log.names import Kind, sibling
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_time_index
-from kdump.log.source import read_whole
+from kdump.log.source import STDIN, read_whole
 from kdump.scan.outcomes import ABORTED, STATES
 from kdump.scan.transactions import TransactionReader
 from kdump.stats.whatif.answer import Answer
@@ -69,7 +69,7 @@ class Inquiry:
                         for question in questions:
                             question.update(entries)
                 except KdumpError as error:
-                    self._on_error(error.located(log.path))
+                    self._on_error(error.located(log.context.file))
 
     def compaction(self, now: int, delete_retention_ms: int = DELETE_RETENTION_MS) -> Answer:
         """What one run of the log cleaner at ``now`` (ms) would leave of each partition."""
@@ -78,7 +78,7 @@ class Inquiry:
             try:
                 found.append(self._compact(partition, now, delete_retention_ms))
             except KdumpError as error:
-                self._on_error(error.located(partition.logs[0].path))
+                self._on_error(error.located(partition.logs[0].context.file))
         return compaction_answer(found)
 
     def retention(self, retention: Retention, now: int) -> Answer:
@@ -90,7 +90,7 @@ class Inquiry:
                 try:
                     segments.append((log, self._retained_segment(log, is_active=log is partition.logs[-1])))
                 except KdumpError as error:
-                    self._on_error(error.located(log.path))
+                    self._on_error(error.located(log.context.file))
             reasons = deleted_segments(
                 [segment for _, segment in segments],
                 retention,
@@ -100,7 +100,7 @@ class Inquiry:
             for number, (log, segment) in enumerate(segments):
                 reason = reasons[number] if number < len(reasons) else None
                 context = log.context
-                fates.append(SegmentFate(log.path, context.topic, context.partition, segment, reason))
+                fates.append(SegmentFate(context.file, context.topic, context.partition, segment, reason))
         return retention_answer(fates, retention, now)
 
     def _compact(self, partition: Partition, now: int, delete_retention_ms: int) -> CompactedPartition:
@@ -136,7 +136,7 @@ class Inquiry:
                     sizes.keep(entries)
         context = partition.logs[0].context
         return CompactedPartition(
-            partition.directory,
+            partition.name,
             context.topic,
             context.partition,
             sizes,
@@ -149,6 +149,8 @@ class Inquiry:
         )
 
     def _retained_segment(self, log: LogFile, *, is_active: bool) -> RetainedSegment:
+        if log.path == STDIN:
+            raise KdumpError(Codes.UNREADABLE, "a stream is no segment that could be deleted")
         name = sibling(log.path, Kind.TIME_INDEX)
         index = None if is_active or not files.exists(name) else read_time_index(log.path, log.base_offset)
         newest = self._newest_timestamp(log) if index is None else None

@@ -103,6 +103,10 @@ class Message(NamedTuple):
         return bytes(self.data[start : start + size])
 
 
+class InnerLengthError(DamageError):
+    """A wrapper with an inner message whose length field is below the least: Kafka throws another exception for it."""
+
+
 class LegacyRecord(NamedTuple):
     """A message with what its wrapper says of it: the absolute offset and the timestamp that consumers see."""
 
@@ -181,7 +185,7 @@ def _inner_messages(data: memoryview) -> list[Message]:
     while len(data) - position >= LOG_OVERHEAD:
         length: int = _SIZE.unpack_from(data, position + 8)[0]
         if length < MIN_ENTRY_LENGTH:
-            raise _wrapper(f"an inner message with length {length}")
+            raise InnerLengthError(Codes.LEGACY_WRAPPER, f"an inner message with length {length}")
         end = position + LOG_OVERHEAD + length
         if end > len(data):
             break

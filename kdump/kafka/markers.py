@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from kdump.codes import Codes, DamageError
 from kdump.format import control
 from kdump.format.batch import CODEC_NAMES, HEADER_SIZE, BatchHeader
-from kdump.format.record import Record, read_records
+from kdump.format.record import Record, batch_body, read_records
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.wire.compression import NONE
 
@@ -70,6 +70,9 @@ def _first_record(header: BatchHeader, batch: memoryview) -> Record:
         if len(length) == _LONGEST_VARINT and min(length) >= 0x80:
             raise KafkaFailureError(FailureKind.MARKER_LENGTH, "a control record whose length is a varint over 5 bytes")
     try:
+        if header.codec != NONE and header.record_count < 0:
+            # The stream is opened before the count is looked at.
+            batch_body(header, batch)
         return next(read_records(header, batch))
     except DamageError as error:
         if error.code in _PAYLOAD_CODES:

@@ -190,6 +190,11 @@ class ProducerStates:
                 f"{completed.producer_id} from offset {first_offset}, where another one began too and has ended",
             )
 
+    def see_last(self, producer_ids: Iterable[int]) -> None:
+        """Take these producers for seen after all others, in this order: a snapshot's depends on it."""
+        for producer_id in producer_ids:
+            self._states[producer_id] = self._states.pop(producer_id)
+
     def entries(self) -> list[ProducerEntry]:
         """What a snapshot holds, in the order of its file."""
         return [_entry(producer_id, self._states[producer_id]) for producer_id in long_hash_order(self._states)]

@@ -215,6 +215,12 @@ class PartitionPlan:
         changed = next((segment for segment in self.segments if segment.is_salvaged), None)
         return loss.end_offset, loss.end_offset if changed is None else changed.sound_up_to
 
+    def own_loss(self) -> Loss | None:
+        """What the way that is asked for costs; None where it drops nothing, or there is no such way."""
+        if self.way is Way.INDEXES:
+            return None
+        return self.salvage_loss() if self.way is Way.SALVAGE else self.broker_loss()
+
     @property
     def good_behind_damage(self) -> SoundData:
         """The good data that the broker's way loses."""

@@ -42,19 +42,27 @@ class StartWay(NamedTuple):
 _RANKS: Final = {Outcome.STARTS: 0, Outcome.DIR_OFFLINE: 1, Outcome.BROKER_STOPS: 2}
 
 
-def start_after(plan: PartitionPlan, settings: Settings, known: StartSettings) -> StartCheck:
+def is_worse(check: StartCheck, other: StartCheck) -> bool:
+    """The start ends worse than the other one, or loses more records, or forgets more transactions."""
+    return StartWay(None, check).cost > StartWay(None, other).cost
+
+
+def start_behind(plan: PartitionPlan, settings: Settings, known: StartSettings, command: str | None = None) -> StartWay:
     """The start of a directory as the plan would leave it.
 
     Args:
         plan: of a partition, or of one segment in it.
         settings: of the plan.
         known: what the broker knows of the partition now.
+        command: that carries the plan out.
 
     Raises:
         KdumpError: a file cannot be read.
     """
     is_clean = known.is_clean and not changes_any_log(plan)
-    return check_start(planned_directory(plan, settings), known._replace(is_clean=is_clean))
+    check = check_start(planned_directory(plan, settings), known._replace(is_clean=is_clean))
+    loss = plan.own_loss()
+    return StartWay(command, check, 0 if loss is None else loss.records)
 
 
 def start_ways(check: StartCheck) -> list[StartWay]:
@@ -67,15 +75,12 @@ def start_ways(check: StartCheck) -> list[StartWay]:
     if is_uri(check.path):
         return [as_it_is]
     settings = Settings()
-    ways = [
-        StartWay(command, start_after(plan, settings, check.settings), dropped)
-        for command, plan, dropped in _plans(check, settings)
-    ]
+    ways = [start_behind(plan, settings, check.settings, command) for command, plan in _plans(check, settings)]
     return [as_it_is, *(way for way in ways if way.cost < as_it_is.cost)]
 
 
-def _plans(check: StartCheck, settings: Settings) -> Iterator[tuple[str, PartitionPlan, int]]:
-    """(command line, plan, good records that it drops)."""
+def _plans(check: StartCheck, settings: Settings) -> Iterator[tuple[str, PartitionPlan]]:
+    """(command line, plan)."""
     directory = check.path
     segments = list(segment_files(directory, lambda error: None))
     # Where a broker was replacing segments nothing is repaired in place.
@@ -85,14 +90,13 @@ def _plans(check: StartCheck, settings: Settings) -> Iterator[tuple[str, Partiti
     indexes = Planner(Way.INDEXES, settings).partition(directory, segments, place, is_whole=True)
     if not indexes.is_damaged:
         if indexes.has_changes:
-            yield _command(Way.INDEXES, directory), indexes, 0
+            yield _command(Way.INDEXES, directory), indexes
         return
     cut = next((segment.path for segment in indexes.segments if segment.is_cut), None)
     if cut is not None and cut != segments[-1]:
         alone = Planner(Way.LIKE_BROKER, settings).partition(cut, [cut], place, is_whole=False)
         if alone.has_changes and not alone.is_refused:
-            loss = alone.broker_loss()
-            yield _command(Way.LIKE_BROKER, cut), alone, 0 if loss is None else loss.records
+            yield _command(Way.LIKE_BROKER, cut), alone
     options = SalvageOptions(deep=False)
     salvage = Planner(Way.SALVAGE, settings, salvaging=options).partition(directory, segments, place, is_whole=True)
     suffix = ""
@@ -101,8 +105,7 @@ def _plans(check: StartCheck, settings: Settings) -> Iterator[tuple[str, Partiti
         salvage = Planner(Way.SALVAGE, settings, salvaging=options).partition(directory, segments, place, is_whole=True)
         suffix = f" --txn {TxnPolicy.ABORT.value}"
     if salvage.has_changes and not salvage.is_refused and salvage.overlapping is None:
-        loss = salvage.salvage_loss()
-        yield _command(Way.SALVAGE, directory) + suffix, salvage, 0 if loss is None else loss.records
+        yield _command(Way.SALVAGE, directory) + suffix, salvage
 
 
 def _command(way: Way, path: str) -> str:

@@ -18,6 +18,8 @@ _WRITTEN_HEADER: Final = _MAGIC + b"\x60\x40\x82"
 _WRITTEN_MAGIC0_HEADER: Final = _MAGIC + b"\x60\x40\x1a"
 _WRITTEN_BLOCK_SIZE: Final = 1 << 16
 _END_MARK: Final = bytes(4)
+_DEFAULT_LEVEL: Final = 9
+"""For Kafka's Lz4BlockOutputStream it stands for the fast mode, though 8 and 10 are of the other."""
 _STORED: Final = 0x8000_0000
 _FLAG_INDEPENDENT: Final = 0x20
 _FLAG_BLOCK_CHECKSUM: Final = 0x10
@@ -80,12 +82,13 @@ def compress(data: Buffer, *, old_checksum: bool, level: int | None = None) -> b
     Args:
         data: the content.
         old_checksum: the header checksum of writers of magic 0, which took the frame's magic number in.
-        level: 1-17 for the high compression mode, None for the fast one.
+        level: 1-17 for the high compression mode; None and Kafka's default level for the fast one.
     """
     import lz4.block
 
     view = memoryview(data)
-    mode = {"mode": "fast"} if level is None else {"mode": "high_compression", "compression": level}
+    is_fast = level in (None, _DEFAULT_LEVEL)
+    mode = {"mode": "fast"} if is_fast else {"mode": "high_compression", "compression": level}
     parts = [_WRITTEN_MAGIC0_HEADER if old_checksum else _WRITTEN_HEADER]
     for start in range(0, len(view), _WRITTEN_BLOCK_SIZE):
         plain = view[start : start + _WRITTEN_BLOCK_SIZE]

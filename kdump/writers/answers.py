@@ -96,7 +96,8 @@ def answer_text(answer: Answer, *, width: int, color: bool) -> str:
             break_long_words=False,
             break_on_hyphens=False,
         )
-    return "\n".join(lines) + "\n" + _table(answer.question, answer.rows, width=width, color=color) + "\n"
+    table = _table(answer.question, answer.rows, width=width, color=color) + "\n" if answer.rows else ""
+    return "".join(f"{line}\n" for line in lines) + table
 
 
 def state_text(decoder: str, rows: Sequence[Mapping[str, Value]], *, width: int, color: bool) -> str:

@@ -131,12 +131,14 @@ def _few_steps(steps: Sequence[Step], width: int) -> tuple[list[Step], int]:
         return [], width
     span = steps[-1].begin - steps[0].begin
     wider = next((length for length in LADDER if length >= width and span // length < _MOST_BARS), LADDER[-1])
-    found: dict[int, list[int]] = {}
+    first, last = steps[0].begin // wider, steps[-1].begin // wider
+    # Nothing in a step is a figure too, where the ladder's longest step is not too short for the span.
+    found = {number: [0, 0] for number in range(first, last + 1)} if last - first < _MOST_BARS else {}
     for step in steps:
-        sums = found.setdefault(step.begin // wider * wider, [0, 0])
+        sums = found.setdefault(step.begin // wider, [0, 0])
         sums[0] += step.size
         sums[1] += step.records
-    return [Step(begin, size, records) for begin, (size, records) in sorted(found.items())], wider
+    return [Step(number * wider, size, records) for number, (size, records) in sorted(found.items())], wider
 
 
 def _batch_sizes(data: ReportData) -> Chart | None:
@@ -160,7 +162,7 @@ def _batch_sizes(data: ReportData) -> Chart | None:
 
 
 def _doubling_bars(histogram: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
-    """Counts between powers of two, or of the square root of two where that gives few bars."""
+    """Counts between powers of two, or of its fourth root where that would give few bars."""
     largest, least = histogram[-1][0], histogram[0][0]
     fine = largest < max(least, 1) * 2 ** (_SIZE_BARS // 4)
     ratio = 2**0.25 if fine else 2.0

@@ -48,17 +48,21 @@ def startup_json(check: StartCheck) -> str:
                 for file in check.files
             ],
             "deletedLater": list(check.start.deleted_later),
-            "lost": [
-                {
-                    "firstOffset": lost.first_offset,
-                    "lastOffset": lost.last_offset,
-                    "records": lost.records,
-                    "reason": lost.reason.value,
-                }
-                for lost in check.lost
-            ],
+            "lost": _lost_members(check),
         },
     )
+
+
+def _lost_members(check: StartCheck) -> list[dict[str, Any]]:
+    return [
+        {
+            "firstOffset": lost.first_offset,
+            "lastOffset": lost.last_offset,
+            "records": lost.records,
+            "reason": lost.reason.value,
+        }
+        for lost in check.lost
+    ]
 
 
 def obstacle_json(obstacle: Obstacle) -> str:
@@ -140,10 +144,39 @@ def ways_text(ways: Sequence[StartWay]) -> str:
         return ""
     path = escaped(ways[0].check.path)
     lines = [f"{path}: repairs behind which the start loses less"]
-    titles = ["", "as it is", *(f"({number})" for number in range(1, len(ways)))]
-    lines += aligned([titles, *([title, *map(cell, ways)] for title, cell in _ROWS)])
+    lines += _side_by_side(["as it is", *(f"({number})" for number in range(1, len(ways)))], ways)
     lines += [f"    ({number}) {escaped(way.command or '')}" for number, way in enumerate(ways) if number]
     return "".join(f"{line}\n" for line in lines)
+
+
+def starts_text(target: str, starts: tuple[StartWay, StartWay]) -> str:
+    """The next start without a repair of the partition directory ``target``, and behind it."""
+    without, repaired = starts
+    if without.check.is_harmless and without.cost == repaired.cost and _end_offset(without) == _end_offset(repaired):
+        end = _end_offset(repaired)
+        return f"{escaped(target)}: the next start loses nothing, with or without the repair; log end offset {end}\n"
+    lines = [f"{escaped(target)}: the next start of the broker"]
+    lines += _side_by_side(["without the repair", "with it"], starts)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def starts_members(starts: tuple[StartWay, StartWay]) -> dict[str, Any]:
+    """The same as members of a JSON object."""
+    return {name: _summary(way.check) for name, way in zip(("without", "with"), starts, strict=True)}
+
+
+def _summary(check: StartCheck) -> dict[str, Any]:
+    served, failure = check.start.served, check.start.failure
+    return {
+        "outcome": check.start.outcome.value,
+        "exception": None if failure is None else failure.java_class,
+        "logEndOffset": None if served is None else served.end_offset,
+        "lost": _lost_members(check),
+    }
+
+
+def _side_by_side(titles: Sequence[str], ways: Sequence[StartWay]) -> Iterator[str]:
+    return aligned([["", *titles], *([title, *map(cell, ways)] for title, cell in _ROWS)])
 
 
 def _outcome(way: StartWay) -> str:

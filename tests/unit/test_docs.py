@@ -157,7 +157,7 @@ def test_columns(table: tables.Table) -> None:
 
 
 def test_keys_of_statistics() -> None:
-    text = section("kdump-stats", "OUTPUT FORMATS").partition('.SS "JSON lines"')[2]
+    text = section("kdump-stats", "OUTPUT FORMATS").partition('.SS "JSON lines"')[2].partition(".SS")[0]
     tags = re.findall(r"^\.TP\n\.BR? (.*)$", text, flags=re.MULTILINE)
     assert tuple(re.findall(r"\w+", " ".join(tags))) == tables.STATS.names
 

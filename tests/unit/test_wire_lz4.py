@@ -10,7 +10,7 @@ from batches import LZ4, lz4_frame
 
 from kdump.codes import Codes, DamageError
 from kdump.wire.compression import decompress
-from kdump.wire.lz4frame import xxhash32
+from kdump.wire.lz4frame import compress, xxhash32
 
 MAGIC = b"\x04\x22\x4d\x18"
 END = bytes(4)
@@ -132,3 +132,10 @@ def test_not_a_frame() -> None:
 def test_broken_block() -> None:
     refused(frame(struct.pack("<I", 3) + b"\xff\xff\xff"))
     assert "where" in refused(frame(struct.pack("<I", 50) + b"abc", tail=b""))
+
+
+def test_kafka_s_default_level_is_the_fast_mode() -> None:
+    words = [b"%x" % (number * number) for number in range(300)]
+    data = b" ".join(words[number * 7919 % 300] + words[number % 91] for number in range(3000))
+    assert compress(data, old_checksum=False, level=9) == compress(data, old_checksum=False)
+    assert compress(data, old_checksum=False, level=8) != compress(data, old_checksum=False)

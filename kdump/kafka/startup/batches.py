@@ -11,10 +11,18 @@ from typing import NamedTuple
 
 from kdump.codes import Codes, DamageError
 from kdump.format import legacy
-from kdump.format.batch import HEADER_SIZE, MAGIC, MAGIC_OFFSET, BatchHeader, parse_header
-from kdump.kafka.startup.errors import CORRUPT_RECORD, INVALID_RECORD, KAFKA, StartFailureError
+from kdump.format.batch import CODEC_NAMES, HEADER_SIZE, MAGIC, MAGIC_OFFSET, BatchHeader, parse_header
+from kdump.kafka.startup.errors import (
+    CORRUPT_RECORD,
+    ILLEGAL_ARGUMENT,
+    INDEX_OUT_OF_BOUNDS,
+    INVALID_RECORD,
+    KAFKA,
+    StartFailureError,
+)
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
+from kdump.wire.compression import NONE
 
 
 class StoredBatch(NamedTuple):
@@ -41,12 +49,7 @@ class StoredBatch(NamedTuple):
         """Of a compressed wrapper that of its first inner message. Raises StartFailureError when it does not open."""
         if self.is_v2:
             return int.from_bytes(self.data[:8], "big", signed=True)
-        message = legacy.parse_message(self.data[: self.size])
-        try:
-            return legacy.read_records(message)[0].offset
-        except DamageError as error:
-            java_class = KAFKA if error.code is Codes.PAYLOAD else INVALID_RECORD
-            raise StartFailureError(java_class, f"the wrapper at position {self.position}: {error.message}") from None
+        return _wrapper_base(legacy.parse_message(self.data[: self.size]), self.position)
 
     @property
     def last_offset(self) -> int:
@@ -56,6 +59,28 @@ class StoredBatch(NamedTuple):
     def detached(self) -> StoredBatch:
         """Itself with its header only, which stays good when the next chunk is read."""
         return self._replace(data=memoryview(bytes(self.data[:HEADER_SIZE])))
+
+
+def _wrapper_base(message: legacy.Message, position: int) -> int:
+    """The first offset inside a message, the exceptions in the order in which Kafka comes to them."""
+    if message.codec == NONE:
+        return message.offset
+    java_class = ILLEGAL_ARGUMENT
+    try:
+        if message.codec >= len(CODEC_NAMES):
+            raise DamageError(Codes.CODEC, f"unknown compression codec {message.codec}")
+        java_class = INDEX_OUT_OF_BOUNDS
+        message.value_size()
+        java_class = ILLEGAL_ARGUMENT
+        message.value()
+        java_class = INVALID_RECORD
+        return legacy.read_records(message)[0].offset
+    except DamageError as error:
+        if error.code is Codes.PAYLOAD:
+            java_class = KAFKA
+        elif isinstance(error, legacy.InnerLengthError):
+            java_class = CORRUPT_RECORD
+        raise StartFailureError(java_class, f"the wrapper at position {position}: {error.message}") from None
 
 
 def chunks(source: Source, start: int, end: int | None = None) -> Iterator[Chunk]:

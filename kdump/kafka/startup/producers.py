@@ -185,6 +185,8 @@ class ProducerManager:
         for producer_id, state in before.items():
             if state is not None:
                 _restore_data(self.states.by_id[producer_id], state)
+        # They are gathered by HashMap.computeIfAbsent, which puts the newest at the head of its bucket.
+        self.states.see_last(producer_id for producer_id in reversed(before) if before[producer_id] is None)
         for ended in completed:
             try:
                 self.states.complete(ended)

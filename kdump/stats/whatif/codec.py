@@ -22,13 +22,13 @@ SAMPLE_BYTES: Final = 1 << 20
 SEED: Final = 9
 _FASTEST_ZSTD: Final = (-7, -5, -3, -1)
 """Of the negative levels, of which zstd has 131072, some."""
-_DEFAULT_LEVELS: Final = {compression.GZIP: 6, compression.ZSTD: 3}
+_DEFAULT_LEVELS: Final = {compression.GZIP: 6, compression.LZ4: 9, compression.ZSTD: 3}
 _MEGABYTE: Final = 1e6
 _LEAST_SECONDS: Final = 0.01
 
 
 class Setting(NamedTuple):
-    """``compression.type`` and its level; None: Kafka's default."""
+    """``compression.type`` and its level; None: it has none."""
 
     codec: int
     level: int | None
@@ -36,17 +36,16 @@ class Setting(NamedTuple):
     @property
     def is_default(self) -> bool:
         """What a producer uses that sets only the codec."""
-        return self.level in (None, _DEFAULT_LEVELS.get(self.codec))
+        return self.level == _DEFAULT_LEVELS.get(self.codec)
 
     def __str__(self) -> str:
         return CODEC_NAMES[self.codec] + ("" if self.level is None else f" level {self.level}")
 
 
 def settings() -> Iterator[Setting]:
-    """All that are tried. Kafka's default lz4 is the fast compressor, its levels are those of the thorough one."""
+    """All that are tried."""
     yield Setting(compression.NONE, None)
     yield Setting(compression.SNAPPY, None)
-    yield Setting(compression.LZ4, None)
     for codec, (lowest, highest) in compression.LEVELS.items():
         levels = range(lowest, highest + 1)
         yield from (Setting(codec, level) for level in (levels if lowest > 0 else (*_FASTEST_ZSTD, *levels[-highest:])))

@@ -1,0 +1,49 @@
+"""``verify --startup`` on Spark: the lines of this process, whatever a partition comes to."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kdump.checks.startup import StartCheck
+from kdump.codes import Codes, KdumpError
+from kdump.engine.startup import StartOptions, start_all
+from kdump.spark.startup import SparkRunner
+from kdump.writers.startups import startup_json
+from tests.harness.startcases import NOW, cases, unpack_cases
+
+if TYPE_CHECKING:
+    import pytest
+    from pyspark.sql import SparkSession
+
+OPTIONS = StartOptions(NOW, is_clean=False, checksums=True, max_index_size=16384)
+
+
+def test_the_same_lines(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = unpack_cases(tmp_path / "cases")
+    for number, case in enumerate(list(cases(root))[:300]):
+        shutil.move(root / case["dir"], tmp_path / "logs" / f"t-{number}")
+    (tmp_path / "logs" / "lost+found").mkdir()
+    # Relative paths are those of the driver.
+    monkeypatch.chdir(tmp_path)
+    errors: list[KdumpError] = []
+    local = list(start_all(["logs"], OPTIONS, errors.append))
+    distributed = list(start_all(["logs"], OPTIONS, errors.append, SparkRunner(spark, ["logs"]).run))
+    assert len(local) == 302
+    assert distributed == local
+    lines = [startup_json(item) for item in local if isinstance(item, StartCheck)]
+    assert lines == [startup_json(item) for item in distributed if isinstance(item, StartCheck)]
+    assert errors == []
+
+
+def test_a_partition_that_cannot_be_looked_at(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    tasks = SparkRunner(spark, [str(tmp_path)])
+    [*_, summary] = start_all([str(tmp_path)], OPTIONS, lambda error: None, tasks.run)
+    (tmp_path / "t-0").rmdir()
+    assert not isinstance(summary, StartCheck)
+    errors: list[KdumpError] = []
+    found = list(start_all([str(tmp_path / "t-0")], OPTIONS, errors.append, tasks.run))
+    assert found == []
+    assert [error.code for error in errors] == [Codes.MISSING]
