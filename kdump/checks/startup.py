@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -16,6 +17,9 @@ from kdump.kafka.startup.loading import Settings
 from kdump.kafka.startup.names import LOG, file_name, offset_of
 from kdump.kafka.startup.outcome import OpenTransaction, Outcome, RecoveredSegment, RemovalReason, Start
 from kdump.kafka.startup.start import open_transactions, start
+
+_NO_OFFSET: Final = 2**63
+"""Above every offset."""
 
 
 class LossReason(Enum):
@@ -207,8 +211,8 @@ def _uncovered(before: Content, covered: list[tuple[int, int]]) -> Iterator[Lost
     with ContentSource("", before) as source:
         try:
             for batch in batches(source, 0):
-                base_offset = batch.base_offset
-                if any(first <= base_offset < behind for first, behind in covered):
+                number = bisect_right(covered, (batch.base_offset, _NO_OFFSET)) - 1
+                if number >= 0 and batch.base_offset < covered[number][1]:
                     yield from _replaced(before.part(start, end))
                     start = batch.position + batch.size
                 end = batch.position + batch.size
@@ -223,15 +227,21 @@ def _replaced(lost: Content) -> Iterator[LostRange]:
 
 
 def _covered(directory: Directory) -> list[tuple[int, int]]:
-    """The offsets (first, and behind the last) of each log that is not as it was."""
-    found = []
+    """The offsets (first, and behind the last) of each log that is not as it was, rising and apart."""
+    found: list[tuple[int, int]] = []
     for name in directory.names():
         if name.endswith(LOG) and directory[name] != directory.before.get(name):
             with directory.open(name) as source:
                 last_offset = sound_data(source).last_offset
             if last_offset is not None:
                 found.append((offset_of(name), last_offset + 1))
-    return found
+    apart: list[tuple[int, int]] = []
+    for first, behind in sorted(found):
+        if apart and first <= apart[-1][1]:
+            apart[-1] = apart[-1][0], max(apart[-1][1], behind)
+        else:
+            apart.append((first, behind))
+    return apart
 
 
 def _hidden(directory: Directory, result: Start) -> Iterator[LostRange]:

@@ -49,6 +49,9 @@ class Directory:
         self._before = dict(contents)
         self._files = dict(contents)
         self._former_names = {name: name for name in contents}
+        self._by_suffix: dict[str, set[str]] = {}
+        for name in contents:
+            self._note(name)
 
     @classmethod
     def on_disk(cls, path: str) -> Directory:
@@ -69,6 +72,7 @@ class Directory:
     def __setitem__(self, name: str, content: Content) -> None:
         self._files[name] = content
         self._former_names.setdefault(name, name)
+        self._note(name)
 
     @property
     def before(self) -> Mapping[str, Content]:
@@ -79,16 +83,23 @@ class Directory:
         """Of all files, in byte order: that in which a broker loads them."""
         return sorted(self._files, key=os.fsencode)
 
+    def ending_in(self, suffix: str) -> list[str]:
+        """The names that end in a suffix (with its dot), in byte order; of few files among many that is quick."""
+        return sorted(self._by_suffix.get(suffix, ()), key=os.fsencode)
+
     def remove(self, name: str) -> None:
         """Delete a file if it is there."""
-        self._files.pop(name, None)
-        self._former_names.pop(name, None)
+        if self._files.pop(name, None) is not None:
+            del self._former_names[name]
+            self._by_suffix[_suffix(name)].remove(name)
 
     def rename(self, name: str, new_name: str) -> None:
         """Rename a file if it is there, over another one of that name."""
         if name in self._files:
-            self._files[new_name] = self._files.pop(name)
-            self._former_names[new_name] = self._former_names.pop(name)
+            content, former_name = self._files[name], self._former_names[name]
+            self.remove(name)
+            self[new_name] = content
+            self._former_names[new_name] = former_name
 
     def resize(self, name: str, size: int) -> None:
         """Cut a file, or add zeros."""
@@ -127,5 +138,13 @@ class Directory:
             return Action.KEPT
         return Action.CUT if content.starts_as(before) else Action.REBUILT
 
+    def _note(self, name: str) -> None:
+        self._by_suffix.setdefault(_suffix(name), set()).add(name)
+
     def _count(self, count: int) -> None:
         self.bytes_read += count
+
+
+def _suffix(name: str) -> str:
+    """From the last dot on."""
+    return name[name.rfind(".") :] if "." in name else ""

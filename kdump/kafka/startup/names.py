@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from kdump.kafka.java import parse_long
@@ -32,10 +33,15 @@ def offset_of(name: str) -> int:
     Raises:
         StartFailureError: there is none.
     """
-    stem, dot, _ = name.partition(".")
-    if not dot:
+    if "." not in name:
         raise StartFailureError(STRING_INDEX, f"the file name {name} has no dot")
-    offset = parse_long(stem)
+    offset = _leading_number(name)
     if offset is None:
         raise StartFailureError(NUMBER_FORMAT, f"the file name {name} does not begin with an offset")
     return offset
+
+
+@lru_cache(1 << 16)
+def _leading_number(name: str) -> int | None:
+    """Snapshots are listed again for every segment that is recovered."""
+    return parse_long(name.partition(".")[0])

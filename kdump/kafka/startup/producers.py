@@ -5,6 +5,7 @@ Source: shared/spec/startup.md rules 2, 19, 20, 21 and 25 (ProducerStateManager,
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
@@ -70,10 +71,9 @@ class ProducerManager:
         is_there = not self.states.by_id and not self._completed and self.states.end_offset >= end
         self._truncate_and_reload(start, end)
         if self.states.end_offset < end and not is_there:
-            holding = max((base for base in bases if base <= self.states.end_offset), default=None)
-            for base in bases:
-                if base < end and (holding is None or base >= holding):
-                    self._replay(segments, base, bases, start, end)
+            holding = max(bisect_right(bases, self.states.end_offset) - 1, 0)
+            for base in bases[holding : bisect_left(bases, end)]:
+                self._replay(segments, base, bases, start, end)
         self.states.end_offset = end
         self.take_snapshot()
 
@@ -115,7 +115,7 @@ class ProducerManager:
         return name + suffix
 
     def _listed(self) -> dict[int, str]:
-        return {offset_of(name): name for name in self._directory.names() if name.endswith(SNAPSHOT)}
+        return {offset_of(name): name for name in self._directory.ending_in(SNAPSHOT)}
 
     def _drop(self, offset: int) -> None:
         self._directory.remove(self._snapshots.pop(offset))
@@ -156,7 +156,7 @@ class ProducerManager:
         if base in bases[-2:]:
             self.take_snapshot()
         last = segment.size
-        if base == max(known for known in bases if known <= end):
+        if base == bases[bisect_right(bases, end) - 1]:
             holding = segment.find(end)
             last = last if holding is None else holding.position
         extent = segment.read_range(offset, last)

@@ -53,7 +53,7 @@ def start(directory: Directory, settings: Settings) -> Start:
         None if failure is None else Failure(failure.java_class or None, failure.message),
         () if loading is None else tuple(loading.recovered),
         {} if loading is None else loading.removed,
-        () if loading is None else tuple(sorted(name for name in loading.deleted_later if name in directory)),
+        () if loading is None else tuple(sorted({name for name in loading.deleted_later if name in directory})),
     )
 
 
