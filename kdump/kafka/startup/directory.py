@@ -49,8 +49,9 @@ class Directory:
         self._before = dict(contents)
         self._files = dict(contents)
         self._former_names = {name: name for name in contents}
-        self._by_suffix: dict[str, set[str]] = {}
-        for name in contents:
+        # Names as keys, mostly in their order: sorting them again costs little.
+        self._by_suffix: dict[str, dict[str, None]] = {}
+        for name in sorted(contents):
             self._note(name)
 
     @classmethod
@@ -84,14 +85,14 @@ class Directory:
         return sorted(self._files, key=os.fsencode)
 
     def ending_in(self, suffix: str) -> list[str]:
-        """The names that end in a suffix (with its dot), in byte order; of few files among many that is quick."""
-        return sorted(self._by_suffix.get(suffix, ()), key=os.fsencode)
+        """The names with this last suffix (with its dot), in order; of few files among many that is quick."""
+        return sorted(self._by_suffix.get(suffix, ()))
 
     def remove(self, name: str) -> None:
         """Delete a file if it is there."""
         if self._files.pop(name, None) is not None:
             del self._former_names[name]
-            self._by_suffix[_suffix(name)].remove(name)
+            del self._by_suffix[_suffix(name)][name]
 
     def rename(self, name: str, new_name: str) -> None:
         """Rename a file if it is there, over another one of that name."""
@@ -139,7 +140,7 @@ class Directory:
         return Action.CUT if content.starts_as(before) else Action.REBUILT
 
     def _note(self, name: str) -> None:
-        self._by_suffix.setdefault(_suffix(name), set()).add(name)
+        self._by_suffix.setdefault(_suffix(name), {})[name] = None
 
     def _count(self, count: int) -> None:
         self.bytes_read += count
