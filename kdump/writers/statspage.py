@@ -78,10 +78,9 @@ def print_page(console: Console, report: Report, by: By) -> None:
 def _overview(report: Report, by: By, width: int) -> RenderableType:
     total, sums = report.total, report.total.sums
     rows = _rows("dim", "")
-    name = _overview_name(report)
-    if name is not None:
-        rows.add_row("log", _plain_text(name))
-    groups = "" if len(report.groups) == total.files else f", {len(report.groups):,} groups by {by.value}"
+    if len(report.groups) == 1:
+        rows.add_row(by.value, _plain_text(report.groups[0].group or ""))
+    groups = f", {len(report.groups):,} groups by {by.value}" if 1 < len(report.groups) != total.files else ""
     rows.add_row("files", f"{total.files:,}{groups}")
     rows.add_row("bytes", f"[bold]{bytes_text(sums['bytes'])}[/] ({sums['bytes']:,})")
     records, batches = sums["records"], sums["batches"]
@@ -114,11 +113,6 @@ def _rates(total: Figures) -> str:
     if records < 0.1:
         size, records, unit = size * _DAY, records * _DAY, "d"
     return f"{bytes_text(size)}/{unit}, {records:,.1f} records/{unit}"
-
-
-def _overview_name(report: Report) -> str | None:
-    """What the page is about, where that is one thing."""
-    return report.groups[0].group if len(report.groups) == 1 else None
 
 
 def _panels(total: Figures) -> Iterator[_Panel]:
