@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.fast.entries import Entries
-from kdump.format.batch import CONTROL, HEADER_SIZE
+from kdump.format.batch import HEADER_SIZE
 from kdump.kafka.compaction import Retained
 from kdump.stats.whatif.answer import Answer, than_now
 from kdump.stats.whatif.sizes import batch_sizes, first_of_each, message_bytes
@@ -69,9 +69,7 @@ class CompactionSizes:
         self.batches_now += groups.count
         self.bytes_now += int(entries.sizes.sum())
         self.records += int(np.count_nonzero(rows))
-        if groups.headers is not None:
-            is_control = groups.headers["attributes"] & CONTROL != 0
-            self.control_records += int(np.count_nonzero(rows & np.repeat(is_control, groups.rows)))
+        self.control_records += int(np.count_nonzero(rows & np.repeat(groups.is_control, groups.rows)))
 
     @staticmethod
     def _rewritten(entries: Entries, retained: Retained) -> int:
