@@ -13,7 +13,8 @@ from kdump.fast.blocks import BatchBlock
 from kdump.fast.headers import native_column
 from kdump.fast.recordheaders import HeaderColumns
 from kdump.fast.recordvalues import record_offsets, record_timestamps
-from kdump.format.batch import CODEC_MASK, LOG_APPEND_TIME, MAGIC
+from kdump.format.batch import CODEC_MASK, CONTROL, LOG_APPEND_TIME, MAGIC
+from kdump.format.control import KEY_SIZE
 from kdump.format.record import Record
 
 
@@ -117,6 +118,25 @@ class RecordGroups:
     def rows(self) -> NDArray[np.int64]:
         """Records of each group; shape (groups,)."""
         return np.diff(self.bounds)
+
+    @property
+    def is_control(self) -> NDArray[np.bool_]:
+        """The records are markers of Kafka, not data; shape (groups,)."""
+        if self.headers is None:
+            return np.zeros(self.count, np.bool_)
+        mask: NDArray[np.bool_] = self.headers["attributes"] & CONTROL != 0
+        return mask
+
+    @property
+    def control_types(self) -> NDArray[np.int64]:
+        """Of the first record of each group, as a control record; -1 where it is none. Shape (groups,)."""
+        types = np.full(self.count, -1, np.int64)
+        table, first = self.table, self.bounds[:-1]
+        is_there = self.rows > 0
+        is_there[is_there] = table.key_size[first[is_there]] >= KEY_SIZE
+        end = table.key_start[first[is_there]] + KEY_SIZE
+        types[is_there] = (table.arena[end - 2].astype(np.int64) << 8) | table.arena[end - 1]
+        return types
 
     def select(self, groups: NDArray[np.bool_]) -> Self:
         """Only some groups; a mask of the shape (groups,)."""

@@ -32,7 +32,6 @@ DELETE_RETENTION_MS: Final = 86_400_000
 PRODUCER_EXPIRATION_MS: Final = 86_400_000
 """Default of producer.id.expiration.ms: a producer that is silent for so long is forgotten."""
 _FEWEST_PENDING: Final = 1 << 20
-_CONTROL_TYPE_AT: Final = 2
 
 
 class NewestOffsets:
@@ -51,7 +50,7 @@ class NewestOffsets:
     def see(self, groups: RecordGroups, is_aborted: NDArray[np.bool_]) -> None:
         """The next entries that are cleaned. ``is_aborted``: of aborted transactions, shape (groups,)."""
         table = groups.table
-        counts = np.repeat(~(is_aborted | _is_control(groups)), groups.rows) & (table.key_size >= 0)
+        counts = np.repeat(~(is_aborted | groups.is_control), groups.rows) & (table.key_size >= 0)
         self.add(*digest_ranges(table.arena, table.key_start[counts], table.key_size[counts]), table.offset[counts])
 
     def add(self, high: NDArray[np.int64], low: NDArray[np.int64], offset: NDArray[np.int64]) -> None:
@@ -197,7 +196,7 @@ class Cleaning:
     def filter(self, groups: RecordGroups, is_aborted: NDArray[np.bool_]) -> Retained:
         """What stays of the next entries. ``is_aborted``: of aborted transactions, shape (groups,)."""
         table, rows = groups.table, groups.rows
-        is_control, horizon = _is_control(groups), _horizons(groups)
+        is_control, horizon = groups.is_control, _horizons(groups)
         is_passed = (horizon != NO_TIMESTAMP) & (horizon <= self._now)
         is_spent = self._spent_markers(groups, is_control)
         is_discarded = np.where(is_control, is_spent & is_passed, is_aborted)
@@ -242,7 +241,7 @@ class Cleaning:
         if not is_control.any():
             self._in_transaction.update(np.unique(producer[is_transactional]).tolist())
             return is_spent
-        types = control_types(groups)
+        types = groups.control_types
         for number in np.flatnonzero(is_transactional | is_control).tolist():
             if not is_control[number]:
                 self._in_transaction.add(int(producer[number]))
@@ -273,13 +272,6 @@ class Cleaning:
         return keeps
 
 
-def _is_control(groups: RecordGroups) -> NDArray[np.bool_]:
-    if groups.headers is None:
-        return np.zeros(groups.count, np.bool_)
-    mask: NDArray[np.bool_] = groups.headers["attributes"] & CONTROL != 0
-    return mask
-
-
 def _horizons(groups: RecordGroups) -> NDArray[np.int64]:
     """The delete horizon of each batch (ms), -1 where there is none."""
     if groups.headers is None:
@@ -287,17 +279,6 @@ def _horizons(groups: RecordGroups) -> NDArray[np.int64]:
     has_horizon = groups.headers["attributes"] & DELETE_HORIZON != 0
     horizon: NDArray[np.int64] = np.where(has_horizon, native_column(groups.headers, "base_timestamp"), NO_TIMESTAMP)
     return horizon
-
-
-def control_types(groups: RecordGroups) -> NDArray[np.int64]:
-    """Of the first record of each batch, as a control record; -1 where it is none. Shape (groups,)."""
-    types = np.full(groups.count, -1, np.int64)
-    table, first = groups.table, groups.bounds[:-1]
-    is_there = groups.rows > 0
-    is_there[is_there] = table.key_size[first[is_there]] >= _CONTROL_TYPE_AT + 2
-    at = table.key_start[first[is_there]] + _CONTROL_TYPE_AT
-    types[is_there] = (table.arena[at].astype(np.int64) << 8) | table.arena[at + 1]
-    return types
 
 
 def _per_group(groups: RecordGroups, rows: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -20,9 +20,8 @@ from kdump.fast.headers import native_column
 from kdump.fast.ragged import windows
 from kdump.fast.recordtable import RecordGroups, RecordTable
 from kdump.format import control
-from kdump.format.batch import CONTROL, TRANSACTIONAL
+from kdump.format.batch import TRANSACTIONAL
 from kdump.format.message import Value
-from kdump.kafka.compaction import control_types
 from kdump.payloads.decoded import PayloadError
 from kdump.payloads.internal import DECODERS, CoordinatorDecoder, Message
 
@@ -89,9 +88,9 @@ class CoordinatorState:
             self._take(self._newest, groups.table, wanted)
             return
         is_transactional = headers["attributes"] & TRANSACTIONAL != 0
-        is_control = headers["attributes"] & CONTROL != 0
+        is_control = groups.is_control
         self._take(self._newest, groups.table, wanted & ~np.repeat(is_transactional, groups.rows))
-        types, producer = control_types(groups), native_column(headers, "producer_id")
+        types, producer = groups.control_types, native_column(headers, "producer_id")
         for number in np.flatnonzero(is_transactional).tolist():
             first, last = int(groups.bounds[number]), int(groups.bounds[number + 1])
             own = int(producer[number])
@@ -140,8 +139,7 @@ class CoordinatorState:
         types = np.full(table.rows, -1, np.int64)
         types[wanted] = windows(table.arena, _TYPE_BYTES)[table.key_start[wanted]].view(">i2")
         wanted &= np.isin(types, _RECORD_TYPES[self._name])
-        if groups.headers is not None:
-            wanted &= ~np.repeat(groups.headers["attributes"] & CONTROL != 0, groups.rows)
+        wanted &= ~np.repeat(groups.is_control, groups.rows)
         if self._at is None:
             return wanted
         is_later = table.timestamp > self._at

@@ -6,7 +6,7 @@ import io
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from kdump.format.message import Value
 from kdump.stats.coordinatorstate import OFFSETS, TRANSACTION_LOG
@@ -27,6 +27,9 @@ _TIMES: Final = frozenset(
 )
 _NOT_BROKEN: Final = frozenset({"codec", "goes", "reason", "state"})
 """Columns of few words; paths and names go on in the next line where they do not fit."""
+_NAME_WIDTH: Final = 14
+_FRAME: Final = 3
+"""Characters of a column's border and padding."""
 _COLUMNS: Final[dict[str, dict[str, str]]] = {
     "codec": {
         "codec": "codec",
@@ -49,10 +52,10 @@ _COLUMNS: Final[dict[str, dict[str, str]]] = {
     },
     "retention": {
         "segment": "segment",
-        "bytes": "bytes",
-        "largestTimestamp": "newest record",
         "goes": "goes",
         "reason": "by",
+        "bytes": "bytes",
+        "largestTimestamp": "newest record",
     },
     OFFSETS: {
         "group": "group",
@@ -67,11 +70,11 @@ _COLUMNS: Final[dict[str, dict[str, str]]] = {
         "state": "state",
         "producerId": "producer",
         "producerEpoch": "epoch",
-        "partitions": "partitions",
         "transactionLastUpdateTimestamp": "last update",
+        "partitions": "partitions",
     },
 }
-"""What eyes see of each kind of rows, and the titles."""
+"""What eyes see of each kind of rows, and the titles; what does not fit is left out from the end on."""
 
 
 def answer_json(answer: Answer) -> str:
@@ -116,18 +119,34 @@ def _table(kind: str, rows: Sequence[Mapping[str, Any]], *, width: int, color: b
     from rich.table import Table
     from rich.text import Text
 
-    columns = _COLUMNS[kind]
+    cells = {name: [title, *(_cell(name, row[name]) for row in rows)] for name, title in _COLUMNS[kind].items()}
+    longest = {name: max(map(len, column)) for name, column in cells.items()}
+    numbers = {name for name in cells if any(isinstance(row[name], int | float) for row in rows)} - _TIMES - {"goes"}
+    whole = {name for name in cells if name in numbers | _TIMES | _NOT_BROKEN}
+    least = {name: longest[name] if name in whole else min(longest[name], _NAME_WIDTH) for name in cells}
+    shown = _that_fit(least, width)
     grid = Table(pad_edge=False)
-    for name, title in columns.items():
-        is_number = any(isinstance(row[name], int | float) for row in rows) and name not in _TIMES | {"goes"}
-        is_whole = is_number or name in _TIMES or name in _NOT_BROKEN
-        grid.add_column(title, justify="right" if is_number else "left", no_wrap=is_whole, overflow="fold")
-    for row in rows:
+    for name in shown:
+        justify: Literal["left", "right"] = "right" if name in numbers else "left"
+        grid.add_column(cells[name][0], justify=justify, no_wrap=name in whole, overflow="fold", min_width=least[name])
+    for number, row in enumerate(rows, 1):
         style = "bold red" if row.get("goes") else "bold" if row.get("isDefault") else ""
-        grid.add_row(*(Text(_cell(name, row[name])) for name in columns), style=style)
+        grid.add_row(*(Text(cells[name][number]) for name in shown), style=style)
     text = io.StringIO()
     Console(file=text, width=width, force_terminal=color, no_color=not color).print(grid)
     return text.getvalue()
+
+
+def _that_fit(least: Mapping[str, int], width: int) -> list[str]:
+    """The first column, and those behind it for which there is room."""
+    shown: list[str] = []
+    room = width - 1
+    for name, size in least.items():
+        room -= size + _FRAME
+        if room < 0 and shown:
+            break
+        shown.append(name)
+    return shown
 
 
 def _cell(name: str, value: Any) -> str:

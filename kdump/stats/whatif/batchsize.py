@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kdump.fast.entries import Entries
 from kdump.fast.recordtable import RecordTable
 from kdump.fast.writerecords import write_records
-from kdump.format.batch import CODEC_NAMES, CONTROL, HEADER_SIZE, MAGIC
+from kdump.format.batch import CODEC_NAMES, HEADER_SIZE, MAGIC
 from kdump.stats.whatif.answer import Answer, than_now
 from kdump.wire import compression
 from kdump.writers.units import bytes_text, counted
@@ -56,9 +56,7 @@ class BatchSizeQuestion:
         self._now += int(sizes.sum())
         self._batches_now += groups.count
         self._records += groups.table.rows
-        is_data = groups.rows > 0
-        if groups.headers is not None:
-            is_data &= groups.headers["attributes"] & CONTROL == 0
+        is_data = (groups.rows > 0) & ~groups.is_control
         self._fixed += int(sizes[~is_data].sum())
         self._fixed_batches += int(np.count_nonzero(~is_data))
         for codec in np.unique(groups.codec[is_data]).tolist():

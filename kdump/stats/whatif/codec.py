@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.fast.entries import Entries
-from kdump.format.batch import CODEC_NAMES, CONTROL, HEADER_SIZE, MAGIC
+from kdump.format.batch import CODEC_NAMES, HEADER_SIZE, MAGIC
 from kdump.stats.whatif.answer import Answer, Cell, than_now
 from kdump.stats.whatif.sample import Sample
 from kdump.stats.whatif.sizes import as_batches, batch_bodies, first_of_each
@@ -83,7 +83,7 @@ class CodecQuestion:
             data, bounds = batch_bodies(batches, *first_of_each(batches))
             self._take(data, bounds[:-1], bounds[1:])
             return
-        is_fixed = (groups.headers["attributes"] & CONTROL != 0) | (groups.rows == 0)
+        is_fixed = groups.is_control | (groups.rows == 0)
         self._fixed += int(sizes[is_fixed].sum())
         self._take(entries.bodies, entries.body_start[~is_fixed], entries.body_end[~is_fixed])
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.fast.entries import Entries
-from kdump.format.batch import CONTROL, HEADER_SIZE
+from kdump.format.batch import HEADER_SIZE
 from kdump.kafka.compaction import Retained
 from kdump.stats.whatif.answer import Answer, than_now
 from kdump.stats.whatif.sizes import batch_sizes, first_of_each, message_bytes
@@ -30,17 +30,24 @@ class CompactionSizes:
         self.control_records = 0
         self.batches = 0
         self.empty_batches = 0
-        self.bytes = 0
-        """With messages of magic 0 and 1 in their own format, as the cleaner of Kafka up to 3.9 leaves them."""
         self.bytes_as_v2 = 0
-        """With those as batches of magic 2, as that of Kafka 4 does."""
+        """As the cleaner of Kafka 4 leaves them: messages of magic 0 and 1 become batches of magic 2."""
+        self._bytes_as_they_are = 0
+
+    @property
+    def bytes(self) -> int:
+        """With messages of magic 0 and 1 in their own format, as the cleaner of Kafka up to 3.9 leaves them.
+
+        Not more than there is: what makes a log of tombstones larger is only the delete horizons, until these go.
+        """
+        return min(self._bytes_as_they_are, self.bytes_now)
 
     def keep(self, entries: Entries) -> None:
         """Entries of a segment that is not cleaned."""
         size = int(entries.sizes.sum())
         self._count(entries, np.ones(entries.groups.table.rows, np.bool_))
         self.batches += entries.groups.count
-        self.bytes += size
+        self._bytes_as_they_are += size
         self.bytes_as_v2 += size
 
     def clean(self, entries: Entries, retained: Retained) -> None:
@@ -54,7 +61,7 @@ class CompactionSizes:
         fixed += HEADER_SIZE * int(np.count_nonzero(retained.is_emptied))
         as_v2 = fixed + self._rewritten(entries, retained)
         self.bytes_as_v2 += as_v2
-        self.bytes += as_v2 if entries.is_v2 else self._in_their_format(entries, retained, is_left)
+        self._bytes_as_they_are += as_v2 if entries.is_v2 else self._in_their_format(entries, retained, is_left)
 
     def _count(self, entries: Entries, rows: NDArray[np.bool_]) -> None:
         groups = entries.groups
@@ -62,9 +69,7 @@ class CompactionSizes:
         self.batches_now += groups.count
         self.bytes_now += int(entries.sizes.sum())
         self.records += int(np.count_nonzero(rows))
-        if groups.headers is not None:
-            is_control = groups.headers["attributes"] & CONTROL != 0
-            self.control_records += int(np.count_nonzero(rows & np.repeat(is_control, groups.rows)))
+        self.control_records += int(np.count_nonzero(rows & np.repeat(groups.is_control, groups.rows)))
 
     @staticmethod
     def _rewritten(entries: Entries, retained: Retained) -> int:
@@ -163,7 +168,7 @@ def _words(each: CompactedPartition) -> list[str]:
         )
     if sizes.bytes_as_v2 != sizes.bytes:
         words.append(
-            "  Kafka 4, whose cleaner turns messages of magic 0 and 1 into batches of magic 2, would leave "
-            f"{bytes_text(sizes.bytes_as_v2)}."
+            f"  Kafka 4 would leave {sizes.bytes_as_v2:,} bytes: its cleaner turns messages of magic 0 and 1 into "
+            "batches of magic 2, and notes when tombstones may go."
         )
     return words

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from kdump.fast.entries import Entries
-from kdump.format.batch import CONTROL, MAGIC
+from kdump.format.batch import MAGIC
 from kdump.stats.whatif.answer import Answer, than_now
 from kdump.stats.whatif.sizes import as_batches, batch_sizes, first_of_each, message_bytes
 from kdump.wire import compression
@@ -39,7 +39,7 @@ class MagicQuestion:
         self._records[MAGIC] += groups.table.rows
         if groups.headers is not None:
             self._bytes[MAGIC] += int(sizes.sum())
-            data = groups.select(groups.headers["attributes"] & CONTROL == 0)
+            data = groups.select(~groups.is_control)
             self._zstd_batches += int(np.count_nonzero(data.codec == compression.ZSTD))
             for magic in (0, 1):
                 self._records[magic] += data.table.rows
