@@ -85,7 +85,8 @@ def question_options(function: _Function) -> _Function:
             "--at",
             type=Moment(),
             metavar="TIME",
-            help="The committed offsets, or the states of transactional ids, as of this time; with --what-if, now.",
+            help="The committed offsets, or the states of transactional ids, as of this time. With --what-if: take it "
+            "for now.",
         ),
         click.option(
             "--what-if",

@@ -25,6 +25,7 @@ from kdump.kafka.retention import RetainedSegment, Retention, deleted_segments, 
 from kdump.log import files
 from kdump.log.gaps import Gap
 from kdump.log.names import Kind, sibling
+from kdump.log.partition import segments_behind
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_time_index
 from kdump.log.source import STDIN, read_whole
@@ -88,7 +89,7 @@ class Inquiry:
             segments = []
             for log in partition.logs:
                 try:
-                    segments.append((log, self._retained_segment(log, is_active=log is partition.logs[-1])))
+                    segments.append((log, self._retained_segment(log)))
                 except KdumpError as error:
                     self._on_error(error.located(log.context.file))
             reasons = deleted_segments(
@@ -148,16 +149,17 @@ class Inquiry:
             open_from=None if open_from is None else open_from[0],
         )
 
-    def _retained_segment(self, log: LogFile, *, is_active: bool) -> RetainedSegment:
+    def _retained_segment(self, log: LogFile) -> RetainedSegment:
         if log.path == STDIN:
             raise KdumpError(Codes.UNREADABLE, "a stream is no segment that could be deleted")
-        name = sibling(log.path, Kind.TIME_INDEX)
-        index = None if is_active or not files.exists(name) else read_time_index(log.path, log.base_offset)
+        is_closed = bool(segments_behind(log.path))
+        has_index = is_closed and files.exists(sibling(log.path, Kind.TIME_INDEX))
+        index = read_time_index(log.path, log.base_offset) if has_index else None
         newest = self._newest_timestamp(log) if index is None else None
         modified = status(log.path).modified // _MILLION
         return RetainedSegment(log.base_offset or 0, log.size, largest_timestamp(index, newest, modified))
 
-    def _newest_timestamp(self, log: LogFile) -> int | None:
+    def _newest_timestamp(self, log: LogFile) -> int:
         """Of the batches of a log (ms), by their headers; -1 where none has any."""
         newest = NO_TIMESTAMP
         with self._logs.open(log.given) as source:

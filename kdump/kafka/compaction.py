@@ -85,8 +85,9 @@ class NewestOffsets:
         high, low = high[order], low[order]
         is_same = high[1:] == high[:-1]
         if (low[1:][is_same] != low[:-1][is_same]).any():
-            order = order[np.lexsort((low, high))]
-            high, low = high[np.lexsort((low, high))], low[np.lexsort((low, high))]
+            # Two keys share a half.
+            by_both = np.lexsort((low, high))
+            order, high, low = order[by_both], high[by_both], low[by_both]
             is_same = high[1:] == high[:-1]
         is_newest = np.ones(high.size, np.bool_)
         is_newest[:-1] = ~(is_same & (low[1:] == low[:-1]))
@@ -198,7 +199,7 @@ class Cleaning:
         table, rows = groups.table, groups.rows
         is_control, horizon = _is_control(groups), _horizons(groups)
         is_passed = (horizon != NO_TIMESTAMP) & (horizon <= self._now)
-        is_spent = self._spent_markers(groups, is_control, is_aborted)
+        is_spent = self._spent_markers(groups, is_control)
         is_discarded = np.where(is_control, is_spent & is_passed, is_aborted)
 
         is_newest = np.zeros(table.rows, np.bool_)
@@ -230,9 +231,7 @@ class Cleaning:
             (left == 0) & ~is_emptied,
         )
 
-    def _spent_markers(
-        self, groups: RecordGroups, is_control: NDArray[np.bool_], is_aborted: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
+    def _spent_markers(self, groups: RecordGroups, is_control: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Markers of transactions of which no batch is left; shape (groups,)."""
         is_spent = np.zeros(groups.count, np.bool_)
         headers = groups.headers
@@ -262,10 +261,15 @@ class Cleaning:
         last_offset = native_column(headers, "base_offset") + native_column(headers, "last_offset_delta")
         keeps: NDArray[np.bool_] = last_offset + 1 == self._end
         producer, epoch = native_column(headers, "producer_id"), native_column(headers, "producer_epoch")
-        for number in np.flatnonzero(producer >= 0).tolist() if self._last_data or self._last_epochs else ():
+        # Few batches come into question: those that end where some producer's last one does, and markers.
+        may_be_last = ~is_control & np.isin(last_offset, list(self._last_data.values()))
+        may_be_last |= is_control & np.isin(producer, list(self._last_epochs)) if self._last_epochs else False
+        for number in np.flatnonzero(may_be_last).tolist():
             own = int(producer[number])
-            is_last = self._last_data.get(own) == last_offset[number]
-            keeps[number] |= is_last or (is_control[number] and self._last_epochs.get(own) == epoch[number])
+            if is_control[number]:
+                keeps[number] |= self._last_epochs[own] == epoch[number]
+            else:
+                keeps[number] |= self._last_data.get(own) == last_offset[number]
         return keeps
 
 

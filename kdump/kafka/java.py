@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from typing import Final
 
 _DECIMAL: Final = re.compile(r"[+-]?\d+")
+_MOST_DIGITS: Final = 100
+"""Python takes a few thousand at most, Java any number of zeros in front."""
 _BASIC_PLANE: Final = "\uffff"
 _SLASHES: Final = re.compile(r"/{2,}")
 
@@ -27,6 +29,11 @@ def parse_int(text: str) -> int | None:
 def _parse_integer(text: str, bits: int) -> int | None:
     if not _DECIMAL.fullmatch(text) or max(text) > _BASIC_PLANE:
         return None
+    if len(text) > _MOST_DIGITS:
+        sign = text[0] if text[0] in "+-" else ""
+        text = sign + (text.lstrip("+-").lstrip("0") or "0")
+        if len(text) > _MOST_DIGITS:
+            return None
     value = int(text)
     return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
 

@@ -22,9 +22,9 @@ from kdump.log.walk import Chunk, Stop, Walk
 from kdump.scan.view import DecodePath
 from kdump.wire.checksum import crc32c
 
-_COLUMNAR_BATCHES: Final = 60_000
+COLUMNAR_BATCHES: Final = 60_000
 """Batches after which columns are faster, the import of numpy included."""
-_COLUMNAR_CHUNK: Final = 64
+COLUMNAR_CHUNK: Final = 64
 """Batches of a chunk from which on its numpy calls cost less than Python a batch."""
 
 
@@ -256,7 +256,7 @@ class SegmentRecovery:
 
     def _is_columnar(self, chunk: Chunk) -> bool:
         if self._path is DecodePath.AUTO:
-            return self._batches >= _COLUMNAR_BATCHES and len(chunk.starts) >= _COLUMNAR_CHUNK
+            return self._batches >= COLUMNAR_BATCHES and len(chunk.starts) >= COLUMNAR_CHUNK
         return self._path is DecodePath.COLUMNAR
 
     def _take_columns(self, chunk: Chunk) -> bool:

@@ -77,14 +77,14 @@ def take_chunk(recovery: SegmentRecovery, chunk: Chunk) -> bool:
     if plan is None:
         return False
     ended: InvalidRecordError | KafkaFailureError | None = None
-    for row in (taken := _producer_rows(columns, count)).tolist():
+    for row in (taken := _rows_of(columns, count)).tolist():
         try:
             _add_to_producer(recovery, chunk, row)
         except (InvalidRecordError, KafkaFailureError) as error:
             ended = error
             count = row + 1
             # What stood for a stretch may lie behind the end: what now is the last one stands for it.
-            for late in np.setdiff1d(_producer_rows(columns, row), taken).tolist():
+            for late in np.setdiff1d(_rows_of(columns, row), taken).tolist():
                 _add_to_producer(recovery, chunk, late)
             break
     if ended is not None:
@@ -172,26 +172,45 @@ def _v2_columns(headers: NDArray[np.void]) -> _Columns:
     )
 
 
-def _producer_rows(columns: _Columns, count: int) -> NDArray[np.intp]:
-    """Which of the first ``count`` entries must be applied one by one, in order, to give each producer's state.
+def producer_entries(chunk: Chunk) -> list[int] | None:
+    """Numbers of the entries of a chunk that must be applied one by one, CRCs unseen, see ``_producer_rows``.
+
+    None where one is shorter than a header.
+    """
+    data = np.frombuffer(chunk.data, np.uint8)
+    starts = np.array(chunk.starts, np.int64)
+    v2_rows = np.flatnonzero(data[starts + MAGIC_OFFSET].view(np.int8) >= 2)
+    if (np.diff(starts, append=chunk.end)[v2_rows] < HEADER_SIZE).any():
+        return None
+    columns = _v2_columns(read_headers(data, starts[v2_rows]))
+    rows: list[int] = v2_rows[_producer_rows(columns.producer_id, columns.attributes)].tolist()
+    return rows
+
+
+def _rows_of(columns: _Columns, count: int) -> NDArray[np.intp]:
+    """Of the first ``count`` entries."""
+    return _producer_rows(columns.producer_id[:count], columns.attributes[:count])
+
+
+def _producer_rows(producer_id: NDArray[np.int64], attributes: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Which entries must be applied one by one, in order, to give each producer's state.
 
     Between two markers, of batches of one producer with the same transactional bit the first may open a transaction
     or break one; each one after it only replaces what is known of the last batch.
     """
-    rows = np.flatnonzero(columns.producer_id[:count] >= 0)
+    rows = np.flatnonzero(producer_id >= 0)
     if not rows.size:
         return rows
-    rows = rows[np.argsort(columns.producer_id[rows], kind="stable")]
-    producer_id = columns.producer_id[rows]
-    kind = columns.attributes[rows] & (TRANSACTIONAL | CONTROL)
+    rows = rows[np.argsort(producer_id[rows], kind="stable")]
+    producer_id = producer_id[rows]
+    kind = attributes[rows] & (TRANSACTIONAL | CONTROL)
     is_control = kind & CONTROL > 0
     differs = (producer_id[1:] != producer_id[:-1]) | (kind[1:] != kind[:-1]) | is_control[1:]
     return np.sort(rows[np.append(True, differs) | np.append(differs, True)])
 
 
 def _add_to_producer(recovery: SegmentRecovery, chunk: Chunk, row: int) -> None:
-    start = chunk.starts[row]
-    end = chunk.starts[row + 1] if row + 1 < len(chunk.starts) else chunk.end
+    start, end = chunk.entry(row)
     batch = chunk.data[start:end]
     recovery.add_to_producer(parse_header(batch), batch)
 

@@ -50,6 +50,10 @@ class Chunk:
     starts: list[int]
     end: int
 
+    def entry(self, number: int) -> tuple[int, int]:
+        """(start, end) in ``data`` of one entry."""
+        return self.starts[number], self.starts[number + 1] if number + 1 < len(self.starts) else self.end
+
     def entries(self, first: int = 0, last: int | None = None) -> Iterator[tuple[int, int]]:
         """(start, end) in ``data`` of entries ``first`` to ``last`` (exclusive): they lie without gaps."""
         return pairwise((*self.starts, self.end)[first : None if last is None else last + 1])

@@ -25,6 +25,8 @@ _TIMES: Final = frozenset(
         "transactionStartTimestamp",
     }
 )
+_NOT_BROKEN: Final = frozenset({"codec", "goes", "reason", "state"})
+"""Columns of few words; paths and names go on in the next line where they do not fit."""
 _COLUMNS: Final[dict[str, dict[str, str]]] = {
     "codec": {
         "codec": "codec",
@@ -118,8 +120,8 @@ def _table(kind: str, rows: Sequence[Mapping[str, Any]], *, width: int, color: b
     grid = Table(pad_edge=False)
     for name, title in columns.items():
         is_number = any(isinstance(row[name], int | float) for row in rows) and name not in _TIMES | {"goes"}
-        # A path or a name may be cut, a number may not.
-        grid.add_column(title, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
+        is_whole = is_number or name in _TIMES or name in _NOT_BROKEN
+        grid.add_column(title, justify="right" if is_number else "left", no_wrap=is_whole, overflow="fold")
     for row in rows:
         style = "bold red" if row.get("goes") else "bold" if row.get("isDefault") else ""
         grid.add_row(*(Text(_cell(name, row[name])) for name in columns), style=style)

@@ -34,11 +34,14 @@ class Maintainer:
         return self._ask([f"{path}\tclean\t{now}\t{delete_retention_ms}\t{str(roll).lower()}\n" for path in partitions])
 
     def delete(
-        self, partitions: list[Path], now: int, *, milliseconds: int = -1, size: int = -1, log_start_offset: int = 0
+        self, partitions: list[Path], starts: list[int], now: int, *, milliseconds: int = -1, size: int = -1
     ) -> list[list[Left]]:
-        """What deletion by retention leaves of each."""
+        """What deletion by retention leaves of each; ``starts``: their log start offsets."""
         return self._ask(
-            [f"{path}\tdelete\t{now}\t{milliseconds}\t{size}\t{log_start_offset}\n" for path in partitions]
+            [
+                f"{path}\tdelete\t{now}\t{milliseconds}\t{size}\t{start}\n"
+                for path, start in zip(partitions, starts, strict=True)
+            ]
         )
 
     def _ask(self, requests: list[str]) -> list[list[Left]]:

@@ -188,38 +188,43 @@ def test_captures(maintainer: Maintainer, captures: Captures, tmp_path: Path) ->
         assert got.size == pytest.approx(expected.size, rel=LIBRARIES_DIFFER), partition
 
 
+def aging_log(random: Random, directory: Path) -> Path:
+    """Segments, some of them without any timestamp, whose files were changed at other times."""
+    directory.mkdir(parents=True)
+    offset = 0
+    for _ in range(random.randint(1, 6)):
+        path = directory / f"{offset:020}.log"
+        parts = []
+        for _ in range(random.randint(0 if offset else 1, 5)):
+            age = random.randrange(10 * DAY)
+            if random.random() < 0.2:
+                parts.append(message(0, offset, b"k", bytes(50)))
+            else:
+                parts.append(v2_batch([Row(0, 0, b"k", bytes(50))], base_offset=offset, base_timestamp=NOW - age))
+            offset += 1
+        offset += 1
+        path.write_bytes(b"".join(parts))
+        modified = (NOW - random.randrange(10 * DAY)) / 1000
+        os.utime(path, (modified, modified))
+    return directory
+
+
 def test_retention(maintainer: Maintainer, seed: int, tmp_path: Path) -> None:
     random = Random(seed)
-    for number in range(12):
-        directory = tmp_path / f"log-{number}" / "t-0"
-        directory.mkdir(parents=True)
-        offset = 0
-        for _ in range(random.randint(1, 6)):
-            path = directory / f"{offset:020}.log"
-            parts = []
-            for _ in range(random.randint(0 if offset else 1, 5)):
-                age = random.randrange(10 * DAY)
-                if random.random() < 0.2:
-                    parts.append(message(0, offset, b"k", bytes(50)))
-                else:
-                    parts.append(v2_batch([Row(0, 0, b"k", bytes(50))], base_offset=offset, base_timestamp=NOW - age))
-                offset += 1
-            offset += 1
-            path.write_bytes(b"".join(parts))
-            modified = (NOW - random.randrange(10 * DAY)) / 1000
-            os.utime(path, (modified, modified))
-        # Once through a broker, which makes the indexes.
-        maintainer.clean([directory], NOW)
-        made = maintainer.work / str(maintainer.calls) / "s0" / "t-0"
-        for index in made.glob("*index"):
-            shutil.copy(index, directory)
-        for days, size in ((1, -1), (3, -1), (7, -1), (-1, 200), (-1, 600), (-1, 0), (2, 700), (0, -1)):
-            milliseconds = days * DAY if days >= 0 else -1
-            start = random.choice((0, offset // 2))
-            (left,) = maintainer.delete([directory], NOW, milliseconds=milliseconds, size=size, log_start_offset=start)
-            (directory.parent / "log-start-offset-checkpoint").write_text(f"0\n1\nt 0 {start}\n")
-            retention = Retention(milliseconds if days >= 0 else None, size if size >= 0 else None)
-            rows = ask(directory).retention(retention, NOW).rows
+    logs = [aging_log(random, tmp_path / f"log-{number}" / "t-0") for number in range(30)]
+    # Once through a broker, which makes the indexes.
+    maintainer.clean(logs, NOW)
+    for number, log in enumerate(logs):
+        for index in (maintainer.work / "1" / f"s{number}" / "t-0").glob("*index"):
+            shutil.copy(index, log)
+    for days, size in ((1, -1), (3, -1), (7, -1), (-1, 200), (-1, 600), (-1, 0), (2, 700), (0, -1)):
+        milliseconds = days * DAY if days >= 0 else -1
+        starts = [int(random.choice(sorted(log.glob("*.log"))).stem) for log in logs]
+        real = maintainer.delete(logs, starts, NOW, milliseconds=milliseconds, size=size)
+        retention = Retention(milliseconds if days >= 0 else None, size if size >= 0 else None)
+        for log, start, left in zip(logs, starts, real, strict=True):
+            (log.parent / "log-start-offset-checkpoint").write_text(f"0\n1\nt 0 {start}\n")
+            rows = ask(log).retention(retention, NOW).rows
             kept = [int(Path(str(row["segment"])).stem) for row in rows if not row["goes"]]
             # Where all go, a new segment takes their place.
-            assert kept == [segment.base_offset for segment in left if kept or segment.size], (directory, retention)
+            assert kept == [segment.base_offset for segment in left if kept or segment.size], (log, retention)

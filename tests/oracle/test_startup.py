@@ -57,7 +57,7 @@ def test_starts(command: list[str], startup_seed: int, tmp_path: Path) -> None:
     differing = []
     for (directory, given, notes), answer in zip(made, answers, strict=True):
         wrong = differences(started(directory, given), answer)
-        if wrong and not _is_payload_error(answer):
+        if wrong and not (_is_payload_error(answer) or _depends_on_order(directory, answer)):
             shutil.copytree(
                 directory, KEPT / f"{startup_seed}-{directory.parent.name}" / directory.name, dirs_exist_ok=True
             )
@@ -72,6 +72,11 @@ def _sources(target: Path) -> list[tuple[dict[str, Any], Path]]:
 
 def _is_payload_error(answer: dict[str, Any]) -> bool:
     return bool(answer["exception"]) and answer["exception"]["class"] in _PAYLOAD_ERRORS
+
+
+def _depends_on_order(directory: Path, answer: dict[str, Any]) -> bool:
+    """A start that fails over one of several swaps: what the others have by then is up to the file system."""
+    return bool(answer["exception"]) and len(list(directory.glob("*.log.swap"))) > 1
 
 
 def broker_starts(command: list[str], work: Path, requests: list[tuple[Path, dict[str, Any]]]) -> list[dict[str, Any]]:

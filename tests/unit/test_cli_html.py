@@ -19,6 +19,9 @@ from fast_reference import Row
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.engine.splits import Split, find_logs
+from kdump.engine.stats import StatsOptions, StatsRun, fold_split, unpickled
+from kdump.engine.verify import Verification
 from kdump.stats.offsettimes import OffsetTimes
 from kdump.writers.charts import _doubling_bars
 from tests.harness.captures import Captures
@@ -232,3 +235,20 @@ def test_bars_hold_every_batch(histogram: dict[int, int]) -> None:
     bars = _doubling_bars(sorted(histogram.items()))
     assert sum(count for _, count in bars) == sum(histogram.values())
     assert len(bars) <= 45
+
+
+def test_curves_of_splits(captures: Captures) -> None:
+    options = StatsOptions(with_curves=True)
+    path = str(captures.root / "3.9.1" / "v2-multi-0")
+
+    def curves(run: StatsRun) -> Any:
+        for _ in Verification(run.judge(), on_error=lambda error: None).path(path):
+            pass
+        run.report()
+        return run.curves()
+
+    cut = StatsRun(options)
+    for log in find_logs([path], lambda error: None):
+        splits = [Split(log, first, min(first + 2000, log.size)) for first in range(0, log.size, 2000)]
+        cut.take(log.path, [unpickled(fold_split(split, options)) for split in splits])
+    assert curves(cut) == curves(StatsRun(options))

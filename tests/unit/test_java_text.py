@@ -139,3 +139,11 @@ def test_json_strings_are_json(text: str) -> None:
 def test_json_escapes() -> None:
     assert json_string('a"b\\c/\u00e9\u2028\x7f') == '"a\\"b\\\\c/\u00e9\u2028\x7f"'
     assert json_string("\b\f\n\r\t\x00\x1f\x0b") == '"\\b\\f\\n\\r\\t\\u0000\\u001F\\u000B"'
+
+
+def test_numbers_of_any_length() -> None:
+    zeros = "0" * 5000
+    assert parse_long(zeros) == 0
+    assert parse_long(f"-{zeros}7") == -7
+    assert parse_long("1" * 5000) is None
+    assert parse_long("+" + "9" * 120) is None

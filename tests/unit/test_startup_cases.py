@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from cli_runs import kdump
 
+from kdump.kafka import recover
+from kdump.kafka.startup import producers
 from tests.harness.startcases import NOW, cases, differences, settings_of, started, unpack_cases
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +38,15 @@ def test_cases(root: Path) -> None:
         assert (state(directory), directory.stat().st_mtime_ns) == before
     assert len(found) == 446
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
+
+
+def test_cases_in_columns(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many batches are read with numpy; the answer is the same."""
+    for module in (recover, producers):
+        monkeypatch.setattr(module, "COLUMNAR_BATCHES", 0)
+        monkeypatch.setattr(module, "COLUMNAR_CHUNK", 1)
+    for case in cases(root):
+        assert differences(started(root / case["dir"], case["params"]), case["expect"]) == []
 
 
 def test_read_only_directories(root: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kdump.fast.hashing import hash_ranges
+from kdump.fast.hashing import digest_ranges, hash_ranges
 from kdump.stats.grouping import Assigned
 from kdump.stats.keys import KeySketches
 from kdump.stats.sizes import QUANTILES, RELATIVE_ERROR, Sizes
@@ -176,3 +176,13 @@ def test_a_timeline_does_not_depend_on_order(times: list[int], random: Random) -
     assert sum(moment.records for moment in steps) == len(within)
     assert sum(moment.size for moment in steps) == 10 * len(within)
     assert {moment.begin for moment in steps} == {time // step * step for time in within}
+
+
+@given(st.lists(st.binary(max_size=40) | st.sampled_from([b"k" * 1023, b"k" * 1024, b"k" * 1025, b"k" * 3000])))
+def test_digests_tell_ranges_apart(ranges: list[bytes]) -> None:
+    size = np.array([len(each) for each in ranges], np.int64)
+    arena = np.frombuffer(b"".join(ranges), np.uint8)
+    high, low = digest_ranges(arena, np.cumsum(size) - size, size)
+    found = dict(zip(zip(high.tolist(), low.tolist(), strict=True), ranges, strict=True))
+    assert len(found) == len(set(ranges))
+    assert not np.isin(high, low).any(), "the halves say different things"

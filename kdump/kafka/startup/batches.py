@@ -6,7 +6,7 @@ Source: shared/spec/startup.md rules 9 and 20 (FileLogInputStream, FileRecords.s
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kdump.codes import Codes, DamageError
@@ -102,9 +102,9 @@ def chunks(source: Source, start: int, end: int | None = None) -> Iterator[Chunk
         )
 
 
-def batches_of(chunk: Chunk) -> Iterator[StoredBatch]:
-    """The entries of a chunk."""
-    for start, end in chunk.entries():
+def batches_of(chunk: Chunk, numbers: Iterable[int] | None = None) -> Iterator[StoredBatch]:
+    """The entries of a chunk, or those with these numbers."""
+    for start, end in chunk.entries() if numbers is None else (chunk.entry(number) for number in numbers):
         yield StoredBatch(chunk.position + start, end - start, chunk.data[start:])
 
 

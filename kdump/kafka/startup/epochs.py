@@ -103,6 +103,9 @@ def _parse(data: bytes) -> list[tuple[int, int]]:
     count = parse_int(lines[1])
     if count is None:
         raise _refused(f"its count of entries is {lines[1]!r}")
+    if count < 0:
+        # CheckpointFile makes a list for so many.
+        raise StartFailureError(ILLEGAL_ARGUMENT, f"{LEADER_EPOCH_CHECKPOINT} counts {count} entries")
     entries = []
     for line in lines[2:]:
         words = _JAVA_WHITE_SPACE.split(line)

@@ -22,8 +22,8 @@ SEGMENT_SUFFIXES: Final = (LOG, *INDEX_SUFFIXES)
 
 
 def file_name(offset: int, suffix: str) -> str:
-    """An offset as ``%020d``, and the suffix."""
-    return f"{offset:020d}{suffix}"
+    """An offset in 20 digits, behind the sign of a negative one, and the suffix."""
+    return f"{offset:0{20 if offset >= 0 else 21}d}{suffix}"
 
 
 def offset_of(name: str) -> int:

@@ -5,7 +5,7 @@ Source: shared/spec/startup.md rules 2, 19, 20, 21 and 25 (ProducerStateManager,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -15,12 +15,14 @@ from kdump.format.snapshot import parse_snapshot
 from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.markers import InvalidRecordError
 from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates
-from kdump.kafka.startup.batches import StoredBatch, batches
+from kdump.kafka.recover import COLUMNAR_BATCHES, COLUMNAR_CHUNK
+from kdump.kafka.startup.batches import StoredBatch, batches_of, chunks
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import INDEX_OUT_OF_BOUNDS, INVALID_RECORD, StartFailureError
 from kdump.kafka.startup.names import SNAPSHOT, file_name, offset_of
 from kdump.kafka.startup.segment import Segment
+from kdump.log.source import Source
 
 _EXPIRATION_MS: Final = 86_400_000
 """producer.id.expiration.ms."""
@@ -160,7 +162,7 @@ class ProducerManager:
         extent = segment.read_range(offset, last)
         if extent is not None:
             with self._directory.open(segment.log_name) as source:
-                self._apply(batches(source, *extent))
+                self._apply(_telling_batches(source, *extent))
 
     def _apply(self, found: Iterable[StoredBatch]) -> None:
         """What the batches of one segment change; the ends of its transactions count behind all of them."""
@@ -193,6 +195,19 @@ class ProducerManager:
             except KafkaFailureError as error:
                 raise StartFailureError.of(error) from None
             self._completed[ended.first_offset] = ended.last_offset
+
+
+def _telling_batches(source: Source, start: int, end: int) -> Iterator[StoredBatch]:
+    """Those of a stretch that can change more than what is known of a producer's last batch, and the last ones."""
+    seen = 0
+    for chunk in chunks(source, start, end):
+        numbers: Iterable[int] | None = None
+        if seen >= COLUMNAR_BATCHES and len(chunk.starts) >= COLUMNAR_CHUNK:
+            from kdump.kafka.recovercolumns import producer_entries
+
+            numbers = producer_entries(chunk)
+        yield from batches_of(chunk, numbers)
+        seen += len(chunk.starts)
 
 
 def _restore_data(state: ProducerState, before: ProducerState) -> None:

@@ -18,7 +18,7 @@ from kdump.wire import compression
 from kdump.writers.units import bytes_text, counted
 
 BATCH_SIZES: Final = (16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20)
-"""From the default of producers up to 3.9's to the default of max.message.bytes."""
+"""From the default of producers to that of max.message.bytes."""
 _COMPRESSED_SAMPLE: Final = 16 << 20
 """Of each codec so many bytes of records are compressed for a batch size; the ratio found stands for the rest."""
 _RATIO_MARGIN: Final = 1.05
@@ -26,7 +26,6 @@ _RATIO_MARGIN: Final = 1.05
 _SAMPLED_SHARE: Final = 0.05
 _RAW_LIMITS: Final = np.array([1 << 7 * width for width in range(1, 10)], np.uint64)
 """Raw varints below the n-th take n bytes or fewer."""
-
 
 _Compress: TypeAlias = Callable[[int, int], tuple[int, int]]
 """Bytes of rows first to last (exclusive) as a batch's records, without and with compression."""

@@ -9,9 +9,7 @@ from os.path import dirname
 
 from kdump.kafka.retention import Reason, RetainedSegment, Retention
 from kdump.stats.whatif.answer import Answer
-from kdump.writers.units import bytes_text, counted
-
-_DAY_MS = 86_400_000
+from kdump.writers.units import bytes_text, counted, span_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +52,9 @@ def _words(directory: str, fates: list[SegmentFate], now: int) -> str:
     freed = sum(fate.segment.size for fate in going)
     words = f"{directory}: {len(going)} of {counted(len(fates), 'segment')} would go"
     if not going:
-        oldest = fates[0].segment.largest_timestamp
-        return f"{words}; the oldest one ends {(now - oldest) / _DAY_MS:,.1f} days before."
+        age = now - fates[0].segment.largest_timestamp
+        when = f"{span_text(age)} old" if age >= 0 else f"{span_text(-age)} in the future"
+        return f"{words}; the newest record of the oldest one is {when}."
     words += f", {bytes_text(freed)} of {bytes_text(size)}"
     if len(going) == len(fates):
         return words + "; the active one too, a new and empty one takes its place."

@@ -111,7 +111,7 @@ public class LogMaintenance {
             false);
         if (target.totalBytes() > 0) {
             Throttler throttler = new Throttler(Double.MAX_VALUE, Long.MAX_VALUE, "cleaner", "bytes", clock);
-            new Cleaner(0, new SkimpyOffsetMap(64 << 20), 1 << 16, 64 << 20, 0.9, throttler, clock, partition -> { })
+            new Cleaner(0, new SkimpyOffsetMap(8 << 20), 1 << 16, 64 << 20, 0.9, throttler, clock, partition -> { })
                 .clean(target);
         }
         return log;

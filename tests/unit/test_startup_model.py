@@ -1,0 +1,45 @@
+"""kafka.startup where no case of the fixtures leads; what is expected was measured on UnifiedLog.create of 4.3.1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from batches import plain_rows, v2_batch
+
+from kdump.checks.startup import StartCheck, check_start
+from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.loading import Settings
+from kdump.kafka.startup.outcome import Outcome
+
+
+def started(directory: Path, *, is_clean: bool = True) -> StartCheck:
+    return check_start(Directory.on_disk(str(directory)), Settings(is_clean))
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "java_class"),
+    [
+        (b"0\n-1\n", Outcome.BROKER_STOPS, "java.lang.IllegalArgumentException"),
+        (b"0\n-1\n1 5\n", Outcome.BROKER_STOPS, "java.lang.IllegalArgumentException"),
+        (b"0\n1\n" + b"1" * 5000 + b" 5\n", Outcome.BROKER_STOPS, "java.lang.NumberFormatException"),
+        (b"0" * 5000 + b"\n1\n1 5\n", Outcome.STARTS, None),
+        (b"0\n" + b"0" * 5000 + b"1\n1 5\n", Outcome.STARTS, None),
+    ],
+)
+def test_leader_epochs(tmp_path: Path, text: bytes, outcome: Outcome, java_class: str | None) -> None:
+    (tmp_path / "leader-epoch-checkpoint").write_bytes(text)
+    start = started(tmp_path).start
+    assert (start.outcome, start.failure and start.failure.java_class) == (outcome, java_class)
+
+
+def test_names_of_negative_offsets(tmp_path: Path) -> None:
+    """20 digits behind the sign; another spelling opens that file, and leaves its own unread."""
+    for name in ("-0000000000000000005.log", f"-{7:020}.log"):
+        (tmp_path / name).write_bytes(v2_batch(plain_rows(1), base_offset=int(name.split(".")[0])))
+    check = started(tmp_path)
+    assert check.start.served is not None
+    assert [base for base, size in check.start.served.segments if not size] == [-5]
+    assert check.start.served.segments[0][0] == -7
+    assert check.start.served.segments[0][1] > 0
+    assert f"-{5:020}.log" in {file.name for file in check.files}
