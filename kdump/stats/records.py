@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from kdump.format.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
-    MAX_INT32,
     BatchHeader,
     header_dtype,
     parse_header,
@@ -37,6 +36,8 @@ from kdump.log.resync import CheckedChunk
 
 _LEGACY_OVERHEAD = np.array([26, 34])
 """Bytes of a message without key and value, by magic."""
+_PIECE_RECORDS = 1 << 16
+"""Of an entry that is read one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class RecordReader:
     def __init__(self, limit: int, take: Callable[[EntryRecords], None]) -> None:
         self._limit = limit
         self._take = take
-        self._reader = BlockReader(limit, with_records=True, largest_count=MAX_INT32)
+        self._reader = BlockReader(limit, with_records=True)
 
     def in_doubt(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[int]:
         """Read all records of a chunk; the numbers of the sound entries that are not proved right."""
@@ -150,8 +151,7 @@ class RecordReader:
                 continue
             for number in numbers[first:last]:
                 start, end = bounds[number], bounds[number + 1]
-                read = _read_alone(chunk.data[start:end], chunk.position + start, self._limit)
-                if read is not None:
+                for read in _read_alone(chunk.data[start:end], chunk.position + start, self._limit):
                     self._take(read)
 
 
@@ -164,39 +164,55 @@ def _message_bytes(groups: RecordGroups) -> NDArray[np.int64]:
     return contents + overhead
 
 
-def _read_alone(data: memoryview, position: int, limit: int) -> EntryRecords | None:
-    """One entry by the scalar decoders, up to where it cannot be read; None: it is none at all."""
-    if data[MAGIC_OFFSET] >= 2:
-        return _read_batch(data, position, limit)
-    entry = legacy.parse_message(data)
-    records: list[Record] = []
-    try:
-        for record in legacy.read_records(entry, limit):
-            legacy.check_inner(record, entry)
-            message = record.message
-            records.append(Record(record.offset, record.timestamp, -1, message.key(), message.value(), ()))
-    except DamageError:
-        pass
-    groups = _single(records, entry)
-    uncompressed = _message_bytes(groups)
-    return EntryRecords(groups, np.array([position]), np.where(uncompressed > 0, len(data), 0), uncompressed)
-
-
-def _read_batch(data: memoryview, position: int, limit: int) -> EntryRecords | None:
+def _read_alone(data: memoryview, position: int, limit: int) -> Iterator[EntryRecords]:
+    """One entry by the scalar decoders, up to where it cannot be read; a large one in several pieces."""
+    if data[MAGIC_OFFSET] < 2:
+        entry = legacy.parse_message(data)
+        for records in _pieces(_legacy_records(entry, limit)):
+            groups = _single(records, entry)
+            uncompressed = _message_bytes(groups)
+            yield EntryRecords(groups, np.array([position]), np.array([len(data)]), uncompressed)
+            # Stored once.
+            data = data[:0]
+        return
     if len(data) < HEADER_SIZE:
-        return None
+        return
     header = parse_header(data)
-    records: list[Record] = []
-    stored = uncompressed = 0
+    sizes = _body_sizes(header, data, limit)
+    for records in _pieces(v2.read_records(header, data, limit)):
+        groups = _single(records, header, np.frombuffer(data[:HEADER_SIZE], header_dtype()))
+        yield EntryRecords(groups, np.array([position]), *(np.array([size]) for size in sizes))
+        sizes = (0, 0)
+
+
+def _pieces(records: Iterator[Record]) -> Iterator[list[Record]]:
+    """A few at a time, up to where they cannot be read."""
+    while True:
+        piece: list[Record] = []
+        try:
+            # Those before the damage stay.
+            piece.extend(islice(records, _PIECE_RECORDS))
+        except DamageError:
+            records = iter(())
+        if not piece:
+            return
+        yield piece
+
+
+def _legacy_records(entry: Message, limit: int) -> Iterator[Record]:
+    """The records of a message. Raises as ``legacy.read_records`` and ``legacy.check_inner``."""
+    for record in legacy.read_records(entry, limit):
+        legacy.check_inner(record, entry)
+        message = record.message
+        yield Record(record.offset, record.timestamp, -1, message.key(), message.value(), ())
+
+
+def _body_sizes(header: BatchHeader, data: memoryview, limit: int) -> tuple[int, int]:
+    """Bytes of the records as they are stored, and without compression; nothing where that cannot be undone."""
     try:
-        uncompressed = len(v2.batch_body(header, data, limit))
-        stored = len(data) - HEADER_SIZE
-        # Those before the damage stay.
-        records.extend(v2.read_records(header, data, limit))
+        return len(data) - HEADER_SIZE, len(v2.batch_body(header, data, limit))
     except DamageError:
-        pass
-    groups = _single(records, header, np.frombuffer(data[:HEADER_SIZE], header_dtype()))
-    return EntryRecords(groups, np.array([position]), np.array([stored]), np.array([uncompressed]))
+        return 0, 0
 
 
 def _single(

@@ -49,15 +49,16 @@ def test_groups(captures: Captures, group: str, by: By) -> None:
     if not by.is_of_files:
         assert set(rows) == keys
     for name in keys:
-        plain = plain_figures(
-            (row for row in batches if key(row) == name), (row for row in records if key(row) == name)
-        )
+        own = [row for row in records if key(row) == name]
+        plain = plain_figures([row for row in batches if key(row) == name], own)
         if by.is_of_files:
             # Empty logs are files too.
             del plain["files"]
         if by is By.HOUR:
             # A batch is in the hour of its largest timestamp, its records each in their own.
             del plain["codecs"], plain["magics"], plain["timestampTypes"]
+        else:
+            assert {outcome: share["records"] for outcome, share in rows[name]["transactions"].items()} == outcomes(own)
         assert {what: rows[name][what] for what in plain} == plain, name
 
 
