@@ -96,11 +96,12 @@ class StartCheck:
 
 
 class Obstacle(NamedTuple):
-    """A directory over which the whole broker stops, whatever is in it."""
+    """What stops a log directory or the whole broker, whatever is in the partitions: a folder, or a checkpoint."""
 
     path: str
     java_class: str
     message: str
+    outcome: Outcome = Outcome.BROKER_STOPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +117,8 @@ class LogDirectoryCheck:
     @property
     def outcome(self) -> Outcome:
         """Of the directory, and where it stops of its broker."""
-        outcomes = {check.start.outcome for check in self.failed}
-        if self.obstacles or Outcome.BROKER_STOPS in outcomes:
+        outcomes = {check.start.outcome for check in self.failed} | {obstacle.outcome for obstacle in self.obstacles}
+        if Outcome.BROKER_STOPS in outcomes:
             return Outcome.BROKER_STOPS
         return Outcome.DIR_OFFLINE if outcomes else Outcome.STARTS
 

@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 from kdump.checks.startup import LogDirectoryCheck, Obstacle, StartCheck, check_start
 from kdump.codes import Codes, KdumpError
+from kdump.format.checkpoint import PARTITION_METADATA
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.errors import ILLEGAL_STATE, KAFKA
+from kdump.kafka.startup.errors import ILLEGAL_STATE, KAFKA, KAFKA_STORAGE
 from kdump.kafka.startup.loading import Settings
 from kdump.kafka.startup.logdirectory import (
     LogDirectory,
     Partition,
+    parse_folder,
     read_log_directory,
     served_partition,
     sort_folders,
@@ -58,10 +60,11 @@ Runner = Callable[[Sequence[Task]], Iterable[StartCheck | KdumpError]]
 
 
 class _Place(NamedTuple):
-    """What one PATH stands for. ``log_directory`` is None when it is a partition directory."""
+    """What one PATH stands for. ``log_directory`` is that above where it is a partition directory, not ``is_whole``."""
 
     path: str
-    log_directory: LogDirectory | None
+    log_directory: LogDirectory
+    is_whole: bool
     tasks: list[Task]
     obstacles: list[Obstacle]
 
@@ -79,6 +82,8 @@ def start_all(
 ) -> Iterator[Item]:
     """What a broker would make of partition directories and log directories, as one broker's.
 
+    Where the meta.properties of two log directories name two brokers, they are taken for two.
+
     Args:
         paths: of both kinds.
         options: see StartOptions.
@@ -92,6 +97,7 @@ def start_all(
         except KdumpError as error:
             on_error(error.located(path))
     duplicates = _duplicates(places)
+    told: set[Obstacle] = set()
     for place in places:
         failed = []
         for result in run(place.tasks):
@@ -102,20 +108,28 @@ def start_all(
                 failed.append(result)
             yield result
         obstacles = [*place.obstacles, *(duplicates[task.path] for task in place.tasks if task.path in duplicates)]
-        yield from obstacles
-        if place.log_directory is not None:
+        for obstacle in obstacles:
+            # That of a log directory is met with each of its partitions that is a PATH.
+            if obstacle not in told:
+                told.add(obstacle)
+                yield obstacle
+        if place.is_whole:
             is_clean = place.log_directory.is_clean if options.is_clean is None else options.is_clean
             yield LogDirectoryCheck(place.path, is_clean, len(place.tasks), tuple(failed), tuple(obstacles))
 
 
 def task_of(directory: str, options: StartOptions) -> Task:
     """The start of one partition directory, with what the log directory above says of it."""
-    above = os.path.dirname(files.absolute(directory))
-    return _task(directory, read_log_directory(above), options)
+    return _task(directory, read_log_directory(_above(directory)), options)
+
+
+def _above(directory: str) -> str:
+    return os.path.dirname(files.absolute(directory))
 
 
 def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
-    partition = parse_partition_directory(os.path.basename(files.absolute(directory)))
+    folder = parse_folder(os.path.basename(files.absolute(directory)))
+    partition = None if folder is None else folder[0]
     recovery_point, log_start = options.recovery_point, options.log_start_offset
     if recovery_point is None:
         recovery_point = known.recovery_points.get(partition, 0) if partition is not None else 0
@@ -133,7 +147,9 @@ def _place(path: str, options: StartOptions) -> _Place:
         raise KdumpError(Codes.UNREADABLE, "is no directory: a broker starts on those of partitions")
     entries = files.listing(path)
     if _is_partition(path, entries):
-        return _Place(path, None, [task_of(path, options)], [])
+        above = _above(path)
+        known = read_log_directory(above)
+        return _Place(path, known, False, [_task(path, known, options)], _refusals(above, known))
     folders = sort_folders([entry.name for entry in entries if entry.is_directory])
     if not folders.partitions:
         raise KdumpError(Codes.NO_SEGMENTS, Codes.NO_SEGMENTS.value.title)
@@ -141,7 +157,14 @@ def _place(path: str, options: StartOptions) -> _Place:
     tasks = [_task(os.path.join(path, name), known, options) for name in folders.partitions]
     message = "the name is not <topic>-<number>"
     obstacles = [Obstacle(os.path.join(path, name), KAFKA, message) for name in folders.unparsable]
-    return _Place(path, known, tasks, obstacles)
+    return _Place(path, known, True, tasks, obstacles + _refusals(path, known))
+
+
+def _refusals(path: str, known: LogDirectory) -> list[Obstacle]:
+    return [
+        Obstacle(os.path.join(path, name), KAFKA_STORAGE, message, Outcome.DIR_OFFLINE)
+        for name, message in known.refusals
+    ]
 
 
 def _is_partition(path: str, entries: Sequence[files.Entry]) -> bool:
@@ -155,16 +178,30 @@ def _is_partition(path: str, entries: Sequence[files.Entry]) -> bool:
 
 
 def _duplicates(places: Iterable[_Place]) -> dict[str, Obstacle]:
-    """Directories of one partition, by path."""
-    owners: dict[tuple[Partition, bool], str] = {}
-    found: dict[str, Obstacle] = {}
+    """Directories of one partition of one broker, by path."""
+    owners: dict[tuple[Partition, bool], list[tuple[str, LogDirectory]]] = {}
     for place in places:
         for task in place.tasks:
             served = served_partition(os.path.basename(files.absolute(task.path)))
-            if served is None:
-                continue
-            owner = owners.setdefault(served, task.path)
-            if files.absolute(owner) != files.absolute(task.path):
-                for path, other in ((owner, task.path), (task.path, owner)):
-                    found.setdefault(path, Obstacle(path, ILLEGAL_STATE, f"the same partition as {other}"))
+            if served is not None:
+                owners.setdefault(served, []).append((task.path, place.log_directory))
+    found: dict[str, Obstacle] = {}
+    for several in owners.values():
+        if len(several) > 1:
+            found |= _conflicts(several)
     return found
+
+
+def _conflicts(several: Iterable[tuple[str, LogDirectory]]) -> Iterator[tuple[str, Obstacle]]:
+    """Without its topic id a directory is a stray one, and stands in nobody's way."""
+    served = [owner for owner in several if files.exists(os.path.join(owner[0], PARTITION_METADATA))]
+    for path, known in served:
+        for other, of_other in served:
+            if files.absolute(path) != files.absolute(other) and _is_one_broker(known, of_other):
+                yield path, Obstacle(path, ILLEGAL_STATE, f"the same partition as {other}")
+                break
+
+
+def _is_one_broker(one: LogDirectory, other: LogDirectory) -> bool:
+    """Of directories without a meta.properties nothing else is known."""
+    return one.broker is None or other.broker is None or one.broker == other.broker

@@ -66,10 +66,10 @@ def _lost_members(check: StartCheck) -> list[dict[str, Any]]:
 
 
 def obstacle_json(obstacle: Obstacle) -> str:
-    """The same of a directory over which the broker stops, whatever is in it."""
+    """The same of what stops the directory or the broker, whatever is in the partitions."""
     nothing = {"logStartOffset": None, "recoveryPoint": None, "logEndOffset": None}
     lists: dict[str, list[Any]] = {"segments": [], "files": [], "deletedLater": [], "lost": []}
-    return _line(obstacle.path, Outcome.BROKER_STOPS, obstacle.java_class, {**nothing, **lists})
+    return _line(obstacle.path, obstacle.outcome, obstacle.java_class, {**nothing, **lists})
 
 
 def _line(path: str, outcome: Outcome, exception: str | None, members: dict[str, Any]) -> str:
@@ -236,8 +236,9 @@ def log_directory_text(check: LogDirectoryCheck) -> str:
 
 
 def obstacle_text(obstacle: Obstacle) -> str:
-    """A directory over which the broker stops."""
-    return f"{escaped(obstacle.path)}: the whole broker stops: {escaped(obstacle.message)} ({obstacle.java_class})\n"
+    """What stops the directory or the broker."""
+    what = "the whole broker stops" if obstacle.outcome is Outcome.BROKER_STOPS else "the log directory goes offline"
+    return f"{escaped(obstacle.path)}: {what}: {escaped(obstacle.message)} ({obstacle.java_class})\n"
 
 
 def _transaction(transaction: OpenTransaction) -> str:

@@ -105,7 +105,16 @@ def test_what_is_not_given_is_read_from_the_log_directory(tmp_path: Path) -> Non
     assert lines("--recovery-point", "12", "logs", cwd=tmp_path)[0] == CLEAN
     assert lines("--log-start-offset", "18", "--clean", "logs/orders-1", cwd=tmp_path)[1][0]["logStartOffset"] == 18
     (logs / "recovery-point-offset-checkpoint").write_bytes(b"0\n7\n")
-    assert [line["logEndOffset"] for line in lines("logs", cwd=tmp_path)[1]] == [12, 12]
+    *found, refused = lines("logs", cwd=tmp_path)[1]
+    assert [line["logEndOffset"] for line in found] == [12, 12]
+    assert (refused["file"], refused["outcome"]) == ("logs/recovery-point-offset-checkpoint", "dir_offline")
+    assert refused["exception"] == "org.apache.kafka.common.errors.KafkaStorageException"
+    # It is told once.
+    told = lines("logs/orders-0", "logs/orders-1", cwd=tmp_path)[1]
+    assert [line["outcome"] for line in told] == ["starts", "dir_offline", "starts"]
+    shown = text("--clean", "logs", cwd=tmp_path)[1]
+    assert "its log directory goes offline" in shown
+    assert "because of recovery-point-offset-checkpoint\n" in shown
 
 
 def test_a_bad_partition_keeps_the_broker_down(tmp_path: Path) -> None:
@@ -131,6 +140,16 @@ def test_a_refused_checkpoint_takes_the_directory_offline(tmp_path: Path) -> Non
         "org.apache.kafka.common.errors.KafkaStorageException",
     )
     assert "its log directory goes offline" in text("logs", cwd=tmp_path)[1].splitlines()[-2]
+
+
+def test_directories_of_two_brokers_and_strays_are_no_duplicates(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        log_directory(tmp_path / name, "orders-0")
+    (tmp_path / "b" / "meta.properties").write_bytes(b"version=1\nnode.id=2\ncluster.id=x\n")
+    (tmp_path / "c" / "orders-0" / "partition.metadata").unlink()
+    assert lines("a", "b", "c", cwd=tmp_path)[0] == CLEAN
+    (tmp_path / "b" / "meta.properties").write_bytes(b"")
+    assert lines("a", "b", cwd=tmp_path)[0] == DAMAGE
 
 
 def test_names_and_duplicates(tmp_path: Path) -> None:

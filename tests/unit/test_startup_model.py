@@ -8,7 +8,7 @@ import pytest
 from batches import plain_rows, v2_batch
 
 from kdump.checks.startup import StartCheck, check_start
-from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.directory import Action, Directory
 from kdump.kafka.startup.loading import Settings
 from kdump.kafka.startup.outcome import Outcome
 
@@ -34,12 +34,11 @@ def test_leader_epochs(tmp_path: Path, text: bytes, outcome: Outcome, java_class
 
 
 def test_names_of_negative_offsets(tmp_path: Path) -> None:
-    """20 digits behind the sign; another spelling opens that file, and leaves its own unread."""
-    for name in ("-0000000000000000005.log", f"-{7:020}.log"):
-        (tmp_path / name).write_bytes(v2_batch(plain_rows(1), base_offset=int(name.split(".")[0])))
+    """20 digits behind the sign; another spelling opens that file, and stays as it is."""
+    (tmp_path / "-5.log").write_bytes(b"")
+    (tmp_path / f"{0:020}.log").write_bytes(v2_batch(plain_rows(1)))
     check = started(tmp_path)
     assert check.start.served is not None
-    assert [base for base, size in check.start.served.segments if not size] == [-5]
-    assert check.start.served.segments[0][0] == -7
-    assert check.start.served.segments[0][1] > 0
-    assert f"-{5:020}.log" in {file.name for file in check.files}
+    assert [base for base, _ in check.start.served.segments] == [-5, 0]
+    made = {file.name for file in check.files if file.action is Action.CREATED}
+    assert {f"-{5:020}.log", f"-{5:020}.index"} < made

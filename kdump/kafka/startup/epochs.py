@@ -5,17 +5,16 @@ Source: shared/spec/startup.md rules 1, 11, 16 and 23 (LeaderEpochFileCache, Che
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
 from kdump.kafka.java import parse_int, parse_long
+from kdump.kafka.startup.checkpointfile import checkpoint_words
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.errors import ILLEGAL_ARGUMENT, KAFKA_STORAGE, NUMBER_FORMAT, StartFailureError
+from kdump.kafka.startup.errors import ILLEGAL_ARGUMENT, NUMBER_FORMAT, StartFailureError
 
 _VERSION: Final = 0
-_JAVA_WHITE_SPACE: Final = re.compile(r"[ \t\n\x0b\f\r]+")
 _TEMPORARY: Final = LEADER_EPOCH_CHECKPOINT + ".tmp"
 
 
@@ -92,35 +91,11 @@ class LeaderEpochs:
 
 def _parse(data: bytes) -> list[tuple[int, int]]:
     """The entries in file order."""
-    try:
-        lines = [line.decode() for line in data.splitlines()]
-    except UnicodeDecodeError:
-        raise _refused("it is not UTF-8") from None
-    if lines and parse_int(lines[0]) != _VERSION:
-        raise _refused(f"its version is {lines[0]!r}")
-    if len(lines) < 2:
-        return []
-    count = parse_int(lines[1])
-    if count is None:
-        raise _refused(f"its count of entries is {lines[1]!r}")
-    if count < 0:
-        # CheckpointFile makes a list for so many.
-        raise StartFailureError(ILLEGAL_ARGUMENT, f"{LEADER_EPOCH_CHECKPOINT} counts {count} entries")
     entries = []
-    for line in lines[2:]:
-        words = _JAVA_WHITE_SPACE.split(line)
-        while words and not words[-1]:
-            words.pop()
-        if len(words) != 2:
-            raise _refused(f"the line {line!r} is no epoch and offset")
+    for words in checkpoint_words(LEADER_EPOCH_CHECKPOINT, data, ("epoch", "offset")):
         epoch, offset = parse_int(words[0]), parse_long(words[1])
         if epoch is None or offset is None:
+            line = " ".join(words)
             raise StartFailureError(NUMBER_FORMAT, f"{LEADER_EPOCH_CHECKPOINT}: the line {line!r} holds no two numbers")
         entries.append((epoch, offset))
-    if len(entries) != count:
-        raise _refused(f"it has {len(entries)} entries and counts {count}")
     return entries
-
-
-def _refused(message: str) -> StartFailureError:
-    return StartFailureError(KAFKA_STORAGE, f"{LEADER_EPOCH_CHECKPOINT} is refused: {message}", is_io=True)
