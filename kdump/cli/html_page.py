@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.checks.summary import SegmentSummary
 from kdump.codes import Codes, Finding, KdumpError
+from kdump.log.names import parse_file_name
 from kdump.writers.files import NewFile, publish
 
 if TYPE_CHECKING:
@@ -22,11 +23,12 @@ class HtmlPage:
     """The report of a run.
 
     Args:
-        path: of the file, which appears when it is whole, over what is there.
+        path: of the file, which appears when it is whole, over an older report.
         names: what is looked at.
 
     Raises:
-        KdumpError: UNREADABLE without plotly, UNWRITABLE where the file cannot be made; said before anything is read.
+        KdumpError: UNREADABLE without plotly, UNWRITABLE where the file cannot be made, or where it would take the
+            place of something else; said before anything is read.
     """
 
     def __init__(self, path: str, names: Sequence[str]) -> None:
@@ -39,6 +41,9 @@ class HtmlPage:
         place = path if is_stream else os.path.dirname(path) or "."
         if os.path.isdir(path) or not os.access(place, os.W_OK):
             raise KdumpError(Codes.UNWRITABLE, Codes.UNWRITABLE.value.title, path=path)
+        if parse_file_name(path) is not None or not _may_be_replaced(path):
+            # ``--html *.log`` makes the first log the FILE.
+            raise KdumpError(Codes.UNWRITABLE, "is no place for a report: only an older one is written over", path=path)
         self._path = path
         self._names = names
         self._segments: list[SegmentSummary] = []
@@ -65,6 +70,19 @@ class HtmlPage:
             _write(self._path, text.encode("utf-8", "replace"))
         except OSError as error:
             raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=self._path) from error
+
+
+def _may_be_replaced(path: str) -> bool:
+    """There is nothing, or nothing in it, or a report, or a device."""
+    from kdump.writers.htmlreport import DOCTYPE
+
+    if not os.path.isfile(path):
+        return True
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(DOCTYPE)) in (b"", DOCTYPE.encode())
+    except OSError:
+        return False
 
 
 def _write(path: str, data: bytes) -> None:

@@ -20,6 +20,8 @@ from kdump.writers.charts import Chart, ReportData, charts
 from kdump.writers.table import time_text
 from kdump.writers.units import bytes_text, counted, percent
 
+DOCTYPE: Final = "<!DOCTYPE html>"
+"""How each report begins."""
 _MOST_GROUPS: Final = 500
 _MOST_FINDINGS: Final = 100
 _CONFIG: Final = {"displaylogo": False, "displayModeBar": False}
@@ -100,7 +102,7 @@ def html_report(report: Report, by: By, data: ReportData, names: Sequence[str]) 
     title = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     made = list(charts(data))
     parts = [
-        "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n",
+        f"{DOCTYPE}\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n",
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n",
         f"<title>kdump stats: {_text(title)}</title>\n<style>{_STYLE}</style>\n",
         f"<script>{get_plotlyjs()}</script>\n</head>\n<body>\n<main>\n",

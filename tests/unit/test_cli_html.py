@@ -135,7 +135,7 @@ def test_nothing_of_a_log_is_markup(folder: Path) -> None:
     directory.mkdir()
     row = Row(0, 0, EVIL.encode(), EVIL.encode(), [(EVIL.encode(), EVIL.encode())])
     (directory / NAME).write_bytes(v2_batch([row] * 3))
-    (folder / "report.html").write_text("old")
+    (folder / "report.html").write_text("<!DOCTYPE html>old")
     page = report(directory.name, cwd=folder, status=DAMAGE)
     text = (folder / "report.html").read_text("utf-8")
     assert "<script>alert" not in text
@@ -182,6 +182,24 @@ def test_where_no_file_can_be(folder: Path) -> None:
         assert b"KD" not in run.stdout
         assert run.stderr.startswith(f"kdump: {target}: ".encode())
     assert sorted(path.name for path in folder.iterdir()) == ["orders-0"]
+
+
+def test_nothing_but_a_report_is_written_over(folder: Path) -> None:
+    (folder / "cleaner-offset-checkpoint").write_text("0\n0\n")
+    (folder / "empty.index").touch()
+    log = f"orders-0/{NAME}"
+    before = (folder / log).read_bytes()
+    for target in (log, "cleaner-offset-checkpoint", "empty.index", f"new/{NAME}"):
+        (folder / "new").mkdir(exist_ok=True)
+        run = kdump("stats", "--html", target, "orders-0", cwd=folder)
+        assert run.returncode == UNREADABLE
+        assert run.stderr == f"kdump: {target}: is no place for a report: only an older one is written over\n".encode()
+        assert run.stdout == b""
+    assert (folder / log).read_bytes() == before
+    assert not any((folder / "new").iterdir())
+    (folder / "report.html").touch()
+    for _ in range(2):
+        assert report("orders-0", cwd=folder).charts()
 
 
 def test_a_device_stays_one(folder: Path) -> None:
