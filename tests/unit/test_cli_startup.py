@@ -263,6 +263,10 @@ def test_paths(tmp_path: Path) -> None:
     run = kdump("verify", "--startup", f"logs/orders-0/{0:020}.log", cwd=tmp_path)
     assert run.returncode == UNREADABLE
     assert b"is no directory" in run.stderr
+    partition(tmp_path / "__cluster_metadata-0")
+    run = kdump("verify", "--startup", "__cluster_metadata-0", cwd=tmp_path)
+    assert run.returncode == UNREADABLE
+    assert b"no answer" in run.stderr
     # An empty directory by the name of a partition gets its first segment.
     status, [line] = lines("new-0", cwd=tmp_path)
     assert status == CLEAN
