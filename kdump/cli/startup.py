@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,11 +43,11 @@ def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> 
         console.show_error(error)
 
     options = StartOptions(
-        int(time.time() * 1000) if given["now"] is None else given["now"],
         given["is_clean"],
         given["recovery_point"],
         given["log_start_offset"],
         given["segment_index_bytes"] or DEFAULT_INDEX_SIZE,
+        given["now"],
         checksums=output == "jsonl",
     )
     try:

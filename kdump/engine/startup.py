@@ -32,11 +32,11 @@ class StartOptions(NamedTuple):
     ``max_index_size``: segment.index.bytes; ``now``: the clock, ms; ``checksums``: see check_start.
     """
 
-    now: int
     is_clean: bool | None = None
     recovery_point: int | None = None
     log_start_offset: int | None = None
     max_index_size: int = DEFAULT_INDEX_SIZE
+    now: int | None = None
     checksums: bool = False
 
 
