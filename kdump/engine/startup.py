@@ -146,7 +146,7 @@ def _place(path: str, options: StartOptions) -> _Place:
             raise KdumpError(Codes.MISSING, Codes.MISSING.value.title)
         raise KdumpError(Codes.UNREADABLE, "is no directory: a broker starts on those of partitions")
     entries = files.listing(path)
-    if _is_partition(path, entries):
+    if _holds_segments(path, entries):
         above = _above(path)
         known = read_log_directory(above)
         return _Place(path, known, False, [_task(path, known, options)], _refusals(above, known))
@@ -167,7 +167,15 @@ def _refusals(path: str, known: LogDirectory) -> list[Obstacle]:
     ]
 
 
-def _is_partition(path: str, entries: Sequence[files.Entry]) -> bool:
+def is_partition(path: str) -> bool:
+    """It is the directory of one partition; False where that cannot be told."""
+    try:
+        return files.is_directory(path) and _holds_segments(path, files.listing(path))
+    except KdumpError:
+        return False
+
+
+def _holds_segments(path: str, entries: Sequence[files.Entry]) -> bool:
     """By the files in it; an empty directory by its name."""
     for entry in entries:
         if not entry.is_directory and (entry.name in SIBLING_TEXT_FILES or parse_file_name(entry.name) is not None):

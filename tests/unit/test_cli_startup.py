@@ -275,3 +275,9 @@ def test_control_characters_of_names(tmp_path: Path) -> None:
     shown = on_a_terminal("verify", "--startup", "--clean", "orders-0", cwd=tmp_path, NO_COLOR="1")
     assert b"\x1b" not in shown
     assert b"does not start" in shown
+
+
+def test_a_single_partition_is_no_work_for_spark(tmp_path: Path) -> None:
+    partition(tmp_path / "orders-0", tuple(range(0, 6 * 70, 6)))
+    run = kdump("verify", "--startup", "--clean", "orders-0", cwd=tmp_path)
+    assert (run.returncode, run.stderr) == (CLEAN, b"")
