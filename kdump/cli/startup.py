@@ -15,6 +15,7 @@ from kdump.codes import KdumpError
 from kdump.engine.startup import Item, Runner, StartOptions, in_process, is_partition, start_all
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.outcome import Outcome
+from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.writers.startups import (
     log_directory_text,
     obstacle_json,
@@ -32,6 +33,7 @@ def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> 
         ("--quick", given["depth"] == "quick"),
         ("--strict", given["strict"]),
         ("--rate", given["rate"]),
+        ("--max-decompressed-size", given["max_decompressed_size"] != DEFAULT_LIMIT),
     ):
         if value:
             raise click.UsageError(f"{name} does not go with --startup")

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kdump.checks.startup import LogDirectoryCheck, Obstacle, StartCheck, check_start
 from kdump.codes import Codes, KdumpError
-from kdump.format.checkpoint import PARTITION_METADATA
+from kdump.format.checkpoint import (
+    CLEAN_SHUTDOWN,
+    LOG_START_CHECKPOINT,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINT_CHECKPOINT,
+)
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import ILLEGAL_STATE, KAFKA, KAFKA_STORAGE
@@ -24,6 +30,8 @@ from kdump.kafka.startup.logdirectory import (
 from kdump.kafka.startup.outcome import Outcome
 from kdump.log import files
 from kdump.log.names import SIBLING_TEXT_FILES, parse_file_name, parse_partition_directory
+
+_OF_LOG_DIRECTORIES: Final = {META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT}
 
 
 class StartOptions(NamedTuple):
@@ -100,9 +108,11 @@ def start_all(
     told: set[Obstacle] = set()
     for place in places:
         failed = []
+        unread = 0
         for result in run(place.tasks):
             if isinstance(result, KdumpError):
                 on_error(result)
+                unread += 1
                 continue
             if result.start.outcome is not Outcome.STARTS:
                 failed.append(result)
@@ -115,7 +125,7 @@ def start_all(
                 yield obstacle
         if place.is_whole:
             is_clean = place.log_directory.is_clean if options.is_clean is None else options.is_clean
-            yield LogDirectoryCheck(place.path, is_clean, len(place.tasks), tuple(failed), tuple(obstacles))
+            yield LogDirectoryCheck(place.path, is_clean, len(place.tasks), tuple(failed), unread, tuple(obstacles))
 
 
 def task_of(directory: str, options: StartOptions) -> Task:
@@ -151,7 +161,8 @@ def _place(path: str, options: StartOptions) -> _Place:
         known = read_log_directory(above)
         return _Place(path, known, False, [_task(path, known, options)], _refusals(above, known))
     folders = sort_folders([entry.name for entry in entries if entry.is_directory])
-    if not folders.partitions:
+    is_broker_s = any(entry.name in _OF_LOG_DIRECTORIES for entry in entries if not entry.is_directory)
+    if not folders.partitions and not (is_broker_s and folders.unparsable):
         raise KdumpError(Codes.NO_SEGMENTS, Codes.NO_SEGMENTS.value.title)
     known = read_log_directory(path)
     tasks = [_task(os.path.join(path, name), known, options) for name in folders.partitions]
