@@ -52,3 +52,20 @@ def test_a_wrapper_in_a_wrapper_stops_the_broker(tmp_path: Path) -> None:
         assert start.outcome is Outcome.BROKER_STOPS
         assert start.failure is not None
         assert start.failure.java_class == "org.apache.kafka.common.InvalidRecordException"
+
+
+def test_a_file_that_no_java_array_takes(tmp_path: Path) -> None:
+    with (tmp_path / f"{3:020}.snapshot").open("wb") as file:
+        file.truncate(2**31)
+    (tmp_path / f"{0:020}.index").write_bytes(b"")
+    (tmp_path / f"{0:020}.log").write_bytes(v2_batch(plain_rows(4)))
+    failure = started(tmp_path).start.failure
+    assert failure is not None
+    assert failure.java_class == "java.lang.OutOfMemoryError"
+
+
+def test_of_a_long_line_only_the_beginning_is_quoted(tmp_path: Path) -> None:
+    (tmp_path / "leader-epoch-checkpoint").write_bytes(bytes(100_000))
+    failure = started(tmp_path).start.failure
+    assert failure is not None
+    assert len(failure.message) < 400
