@@ -11,9 +11,10 @@ from kdump.checks.startup import Obstacle, StartCheck
 from kdump.cli import engine_options, exit_status
 from kdump.cli.console import Console
 from kdump.codes import KdumpError
-from kdump.engine.startup import Item, Runner, StartOptions, in_process, start_all
+from kdump.engine.startup import Item, Runner, StartOptions, in_process, is_partition, start_all
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.outcome import Outcome
+from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.writers.startups import (
     log_directory_text,
     obstacle_json,
@@ -31,6 +32,7 @@ def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> 
         ("--quick", given["depth"] == "quick"),
         ("--strict", given["strict"]),
         ("--rate", given["rate"]),
+        ("--max-decompressed-size", given["max_decompressed_size"] != DEFAULT_LIMIT),
     ):
         if value:
             raise click.UsageError(f"{name} does not go with --startup")
@@ -65,6 +67,9 @@ def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> 
 
 def _runner(paths: Sequence[str], given: Mapping[str, Any], console: Console) -> Runner:
     """What does the work: this process, or Spark. Raises as ``engine_options.session``."""
+    if given["engine"] == "auto" and not given["master"] and len(paths) == 1 and is_partition(paths[0]):
+        # A partition is one task, however many segments it has.
+        return in_process
     spark = engine_options.session(given, paths, console.note, cannot={})
     if spark is None:
         return in_process
