@@ -40,15 +40,17 @@ class LossReason(Enum):
 
 
 class LostRange(NamedTuple):
-    """Offsets (inclusive) that a start loses; ``records``: what the headers of their good batches count.
+    """Offsets (inclusive) that a start loses.
 
-    A damaged batch at the place of a cut counts too, as far as its header can be believed.
+    ``records`` are those that the headers of their batches count, that of a damaged one at the place of a cut among
+    them if it can be believed; ``good_records`` those of batches whose CRC holds.
     """
 
     first_offset: int
     last_offset: int
     records: int
     reason: LossReason
+    good_records: int
 
 
 class FileState(NamedTuple):
@@ -200,10 +202,12 @@ def _cut(source: ContentSource, cut: RecoveredSegment) -> Iterator[LostRange]:
     if cut.is_emptied:
         yield from _range(found, LossReason.EMPTIED)
         return
+    good_records = found.records
     torn = torn_end(source, size, cut.end_offset)
     if torn > cut.end_offset:
         found += SoundData(1, torn - cut.end_offset, cut.end_offset, torn - 1)
-    yield from _range(found, LossReason.CUT)
+    for lost in _range(found, LossReason.CUT):
+        yield lost._replace(good_records=good_records)
 
 
 def _uncovered(before: Content, covered: list[tuple[int, int]]) -> Iterator[LostRange]:
@@ -256,7 +260,7 @@ def _hidden(directory: Directory, result: Start) -> Iterator[LostRange]:
 
 def _range(found: SoundData, reason: LossReason) -> Iterator[LostRange]:
     if found.first_offset is not None and found.last_offset is not None:
-        yield LostRange(found.first_offset, found.last_offset, found.records, reason)
+        yield LostRange(found.first_offset, found.last_offset, found.records, reason, found.records)
 
 
 def _merged(losses: Iterable[LostRange]) -> list[LostRange]:
@@ -265,7 +269,11 @@ def _merged(losses: Iterable[LostRange]) -> list[LostRange]:
     for loss in sorted(losses, key=lambda loss: (loss.first_offset, loss.last_offset)):
         last = merged[-1] if merged else None
         if last is not None and last.reason is loss.reason and last.last_offset + 1 == loss.first_offset:
-            merged[-1] = last._replace(last_offset=loss.last_offset, records=last.records + loss.records)
+            merged[-1] = last._replace(
+                last_offset=loss.last_offset,
+                records=last.records + loss.records,
+                good_records=last.good_records + loss.good_records,
+            )
         else:
             merged.append(loss)
     return merged

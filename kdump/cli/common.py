@@ -1,4 +1,4 @@
-"""Options that every subcommand has."""
+"""Options that several or all subcommands have."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from kdump import __version__
+from kdump.wire.compression import DEFAULT_LIMIT
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -21,3 +22,32 @@ def common_options(function: _Function) -> _Function:
     ):
         function = option(function)
     return function
+
+
+def limit_option(what: str = "Take a batch that decompresses to more for damage.") -> Callable[[_Function], _Function]:
+    """``--max-decompressed-size``, as ``max_decompressed_size``; ``what`` is done with larger batches."""
+    return click.option(
+        "--max-decompressed-size",
+        type=click.IntRange(1),
+        default=DEFAULT_LIMIT,
+        metavar="BYTES",
+        help=f"{what}  [default: 1 GiB]",
+    )
+
+
+def color_option(what: str) -> Callable[[_Function], _Function]:
+    """``--color``, as ``color``; ``what`` has colours."""
+    return click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        help=f"Colours of {what}. [default: auto: on a terminal without NO_COLOR]",
+    )
+
+
+def rate_option(function: _Function) -> _Function:
+    """``--rate``, as ``rate``: bytes a second, or None."""
+    option = click.option(
+        "--rate", type=click.IntRange(1), metavar="BYTES", help="Read at most so many bytes a second."
+    )
+    return option(function)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.cli import engine_options, exit_status
-from kdump.cli.common import common_options
+from kdump.cli.common import common_options, limit_option
 from kdump.cli.console import Console
 from kdump.cli.params import OffsetRange, TimeRange
 from kdump.codes import INPUT_CODES, Finding, KdumpError
@@ -33,7 +33,7 @@ from kdump.log.names import is_uri
 from kdump.log.source import reads_once
 from kdump.scan.run import Reporter
 from kdump.scan.selection import Range
-from kdump.wire.compression import DEFAULT_LIMIT, LEVELS, ZSTD
+from kdump.wire.compression import LEVELS, ZSTD
 from kdump.writers.conversions import converted_lines, converted_row, loss_lines, loss_rows
 from kdump.writers.findings import finding_json
 
@@ -94,13 +94,7 @@ Examples:
 @click.option("--strict", is_flag=True, help="Write nothing when anything would be lost.")
 @click.option("--skip-damaged", is_flag=True, help="Leave out what is damaged, and say so.")
 @click.option("--output", type=click.Choice(["text", "jsonl"]), default="text", help="How to say what was done.")
-@click.option(
-    "--max-decompressed-size",
-    type=click.IntRange(1),
-    default=DEFAULT_LIMIT,
-    metavar="BYTES",
-    help="Take a batch that decompresses to more for damage.  [default: 1 GiB]",
-)
+@limit_option()
 @engine_options.engine_options
 @common_options
 def convert(source: str | None, destination: str | None, **given: Any) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.cli import engine_options, exit_status, view_options
-from kdump.cli.common import common_options
+from kdump.cli.common import common_options, limit_option
 from kdump.cli.console import Console
 from kdump.cli.coordinated import PartitionFinder, coordinated
 from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once
@@ -26,7 +26,6 @@ from kdump.scan.printing import Emit
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
 from kdump.scan.target import Target, target_by_path
-from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from kdump.engine.rowdump import RowOptions
@@ -58,13 +57,7 @@ Examples:
 @click.option("--all-files", is_flag=True, help="Of a directory: the siblings of the .log files too.")
 @java_options
 @view_options.view_options
-@click.option(
-    "--max-decompressed-size",
-    type=click.IntRange(1),
-    default=DEFAULT_LIMIT,
-    metavar="BYTES",
-    help="Refuse a batch that decompresses to more.  [default: 1 GiB]",
-)
+@limit_option("Refuse a batch that decompresses to more.")
 @click.option(
     "--explain",
     type=click.IntRange(0),

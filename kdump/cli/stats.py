@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.cli import engine_options, exit_status, question_options
-from kdump.cli.common import common_options
+from kdump.cli.common import color_option, common_options, limit_option, rate_option
 from kdump.cli.console import Console
 from kdump.cli.html_page import HtmlPage
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import enter
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
-from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.writers.units import counted
 
 if TYPE_CHECKING:
@@ -57,20 +56,9 @@ Examples:
     help="Write a report with charts too: one file, which a browser shows without a network.",
 )
 @question_options.question_options
-@click.option("--rate", type=click.IntRange(1), metavar="BYTES", help="Read at most so many bytes a second.")
-@click.option(
-    "--max-decompressed-size",
-    type=click.IntRange(1),
-    default=DEFAULT_LIMIT,
-    metavar="BYTES",
-    help="Take a batch that decompresses to more for damage.  [default: 1 GiB]",
-)
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="Colours of the page. [default: auto: on a terminal without NO_COLOR]",
-)
+@rate_option
+@limit_option()
+@color_option("the page")
 @engine_options.engine_options
 @common_options
 def stats(paths: tuple[str, ...], output: str, **given: Any) -> int:

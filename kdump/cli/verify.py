@@ -9,7 +9,7 @@ import click
 
 from kdump.checks.segment import CheckOptions
 from kdump.cli import engine_options, exit_status
-from kdump.cli.common import common_options
+from kdump.cli.common import color_option, common_options, limit_option, rate_option
 from kdump.cli.console import Console
 from kdump.cli.startup_options import refuse_without_startup, startup_options
 from kdump.codes import Finding, KdumpError, Severity
@@ -19,7 +19,6 @@ from kdump.log.files import enter
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
 from kdump.scan.run import Reporter
-from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.writers.findings import JUnitReport, finding_json, finding_line, summary_line
 from kdump.writers.summary import TerminalSummary
 
@@ -44,20 +43,9 @@ Examples:
     default="text",
     help="A line a finding and one a segment (default), JSON lines of findings, or JUnit XML.",
 )
-@click.option("--rate", type=click.IntRange(1), metavar="BYTES", help="Read at most so many bytes a second.")
-@click.option(
-    "--max-decompressed-size",
-    type=click.IntRange(1),
-    default=DEFAULT_LIMIT,
-    metavar="BYTES",
-    help="Take a batch that decompresses to more for damage.  [default: 1 GiB]",
-)
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="Colours of the text. [default: auto: on a terminal without NO_COLOR]",
-)
+@rate_option
+@limit_option()
+@color_option("the text")
 @startup_options
 @engine_options.engine_options
 @common_options

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from kdump.cli.common import color_option
 from kdump.cli.coordinated import coordinated
 from kdump.cli.java_options import topic_decoder
 from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
@@ -100,12 +101,7 @@ _OPTIONS: Final = (
         help="Replace keys and values by keyed hashes of the same size.",
     ),
     click.option("--redact-key", metavar="SECRET", help="--redact with the same hashes in every run."),
-    click.option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        help="Colours of tables. [default: auto: on a terminal without NO_COLOR]",
-    ),
+    color_option("tables"),
     click.option("--pager", is_flag=True, help="Show the output in $PAGER when it goes to a terminal."),
 )
 

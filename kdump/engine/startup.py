@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kdump.checks.startup import LogDirectoryCheck, Obstacle, StartCheck, check_start
 from kdump.codes import Codes, KdumpError
-from kdump.format.checkpoint import PARTITION_METADATA
+from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import ILLEGAL_STATE, KAFKA, KAFKA_STORAGE
@@ -23,7 +23,7 @@ from kdump.kafka.startup.logdirectory import (
 )
 from kdump.kafka.startup.outcome import Outcome
 from kdump.log import files
-from kdump.log.names import SIBLING_TEXT_FILES, parse_file_name, parse_partition_directory
+from kdump.log.names import CLUSTER_METADATA, Kind, parse_file_name, parse_partition_directory
 
 
 class StartOptions(NamedTuple):
@@ -146,6 +146,8 @@ def _place(path: str, options: StartOptions) -> _Place:
             raise KdumpError(Codes.MISSING, Codes.MISSING.value.title)
         raise KdumpError(Codes.UNREADABLE, "is no directory: a broker starts on those of partitions")
     entries = files.listing(path)
+    if os.path.basename(files.absolute(path)).startswith(f"{CLUSTER_METADATA}-"):
+        raise KdumpError(Codes.UNREADABLE, "the log of a KRaft cluster's metadata, which other code loads: no answer")
     if _is_partition(path, entries):
         above = _above(path)
         known = read_log_directory(above)
@@ -170,11 +172,15 @@ def _refusals(path: str, known: LogDirectory) -> list[Obstacle]:
 def _is_partition(path: str, entries: Sequence[files.Entry]) -> bool:
     """By the files in it; an empty directory by its name."""
     for entry in entries:
-        if not entry.is_directory and (entry.name in SIBLING_TEXT_FILES or parse_file_name(entry.name) is not None):
+        name = parse_file_name(entry.name)
+        is_segment_file = name is not None and name.kind is not Kind.CHECKPOINT
+        if not entry.is_directory and (is_segment_file or entry.name in _OF_A_PARTITION):
             return True
     has_partitions = any(entry.is_directory and parse_partition_directory(entry.name) for entry in entries)
-    name = os.path.basename(files.absolute(path))
-    return not has_partitions and parse_partition_directory(name) is not None
+    return not has_partitions and parse_partition_directory(os.path.basename(files.absolute(path))) is not None
+
+
+_OF_A_PARTITION: Final = frozenset({LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA})
 
 
 def _duplicates(places: Iterable[_Place]) -> dict[str, Obstacle]:

@@ -33,9 +33,9 @@ class StartWay(NamedTuple):
 
     @property
     def cost(self) -> tuple[int, int, int]:
-        """To be compared: how it ends, records lost, transactions forgotten."""
+        """To be compared: how it ends, good records lost, transactions forgotten."""
         check = self.check
-        records = self.records_dropped + sum(lost.records for lost in check.lost)
+        records = self.records_dropped + sum(lost.good_records for lost in check.lost)
         return _RANKS[check.start.outcome], records, len(check.forgotten)
 
 

@@ -213,7 +213,7 @@ _SHORT: Final = {
 }
 _ROWS: Final = (
     ("start", _outcome),
-    ("records lost", _lost),
+    ("good records lost", _lost),
     ("transactions forgotten", _forgotten),
     ("segments", _segments),
     ("log end offset", _end_offset),

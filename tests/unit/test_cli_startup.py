@@ -199,7 +199,7 @@ def test_the_ways_to_lose_less_are_put_side_by_side(tmp_path: Path) -> None:
     assert status == DAMAGE
     table = shown[shown.index("repairs behind which") :].splitlines()
     cells = {row[:26].strip(): row[26:].split() for row in table if row.startswith("    ")}
-    assert cells["records lost"] == ["12", "0", "0"]
+    assert cells["good records lost"] == ["12", "0", "0"]
     assert cells["segments"] == ["1", "3", "3"]
     assert cells["log end offset"] == ["6", "18", "18"]
     commands = [row.partition("kdump ")[2] for row in table if "kdump repair" in row]
@@ -263,6 +263,10 @@ def test_paths(tmp_path: Path) -> None:
     run = kdump("verify", "--startup", f"logs/orders-0/{0:020}.log", cwd=tmp_path)
     assert run.returncode == UNREADABLE
     assert b"is no directory" in run.stderr
+    partition(tmp_path / "__cluster_metadata-0")
+    run = kdump("verify", "--startup", "__cluster_metadata-0", cwd=tmp_path)
+    assert run.returncode == UNREADABLE
+    assert b"no answer" in run.stderr
     # An empty directory by the name of a partition gets its first segment.
     status, [line] = lines("new-0", cwd=tmp_path)
     assert status == CLEAN

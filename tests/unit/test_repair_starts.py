@@ -83,7 +83,7 @@ def test_the_plan_shows_both_starts(root: Path, tmp_path: Path) -> None:
     assert run.returncode == DAMAGE
     table = run.stdout.decode().partition("the next start of the broker\n")[2].splitlines()
     cells = {row[:26].strip(): row[26:].split() for row in table[:7]}
-    assert cells["records lost"] == ["103", "0"]
+    assert cells["good records lost"] == ["103", "0"]
     assert cells["log end offset"] == ["239", "351"]
     run = kdump("repair", "--output", "jsonl", "--salvage", str(directory), cwd=tmp_path)
     starts = json.loads(run.stdout)["starts"]
