@@ -267,8 +267,10 @@ class PartFold:
         fold = self._fold
         if fold.offset_times is not None:
             fold.offset_times.add(self._part.place.directory, rows["last_offset"], rows["max_timestamp"])
-        missing = missing_offsets(self._run, rows, assigned)
+        missing, earlier = missing_offsets(self._run, rows, assigned)
         fold.sums.add(assigned.ids, missing_offsets=assigned.sums(missing))
+        if earlier is not None:
+            fold.sums.add(np.array([earlier.group]), missing_offsets=np.array([earlier.missing_offsets]))
         if (rows["producer_id"] != NO_PRODUCER).any():
             fold.producers.add(rows, assigned)
             self._see_transactions(rows, assigned)
