@@ -110,8 +110,10 @@ def answer(paths: Sequence[str], given: Mapping[str, Any], output: str, console:
     """
     option = "--what-if" if given["what_if"] else "--at"
     engine_options.session(given, paths, console.note, cannot={option: True})
-    for other in ("--quick", "--html"):
-        if given[other.removeprefix("--")]:
+    for other, is_given in (
+        ("--quick", given["quick"]), ("--html", given["html"] is not None), ("--by", given["by"] != "segment"),
+    ):  # fmt: skip
+        if is_given:
             raise click.UsageError(f"{other} does not go with {option}")
     run = _Run(paths, given, output, console)
     if given["what_if"]:

@@ -61,7 +61,7 @@ Examples:
 @color_option("the page")
 @engine_options.engine_options
 @common_options
-def stats(paths: tuple[str, ...], by: str, output: str, **given: Any) -> int:
+def stats(paths: tuple[str, ...], output: str, **given: Any) -> int:
     """Count what is in segments, partition directories, log directories, URIs of them and pipes, past all damage.
 
     Exit status 1 when there is damage.
@@ -78,7 +78,7 @@ def stats(paths: tuple[str, ...], by: str, output: str, **given: Any) -> int:
 
     reporter = console.reporter(verbose=given["verbose"])
     options = StatsOptions(
-        By(by),
+        By(given["by"]),
         with_records=not given["quick"],
         limit=given["max_decompressed_size"],
         with_curves=given["html"] is not None,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.checks.table import NO_PRODUCER
+from kdump.fast.recordtable import RecordGroups
 from kdump.format.batch import CODEC_MASK, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME
 from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.grouping import Assigned, By, Groups, Key, hours
@@ -266,8 +267,10 @@ class PartFold:
         fold = self._fold
         if fold.offset_times is not None:
             fold.offset_times.add(self._part.place.directory, rows["last_offset"], rows["max_timestamp"])
-        missing = missing_offsets(self._run, rows, assigned)
+        missing, earlier = missing_offsets(self._run, rows, assigned)
         fold.sums.add(assigned.ids, missing_offsets=assigned.sums(missing))
+        if earlier is not None:
+            fold.sums.add(np.array([earlier.group]), missing_offsets=np.array([earlier.missing_offsets]))
         if (rows["producer_id"] != NO_PRODUCER).any():
             fold.producers.add(rows, assigned)
             self._see_transactions(rows, assigned)
@@ -292,17 +295,22 @@ class PartFold:
         counts = groups.rows
         nothing = np.zeros_like(counts)
         group_counts(
-            fold.codecs, of_entries, groups.codec, nothing, counts, nothing, entries.stored, entries.uncompressed
+            fold.codecs, of_entries, groups.codec, nothing, nothing, nothing, entries.stored, entries.uncompressed
         )
-        group_counts(fold.magics, of_entries, groups.magic, nothing, counts, nothing)
-        types = _types(groups.magic, groups.is_log_append_time)
-        group_counts(fold.timestamp_types, of_entries, types, counts)
         if not table.rows:
             return
         entry = np.repeat(np.arange(groups.count), counts)
         assigned = of_entries.rows(entry)
         if fold.by is By.HOUR:
+            # A record is of its own hour, which need not be that of its batch.
             assigned = fold.groups.assign(hours(table.timestamp))
+            is_first = np.diff(entry, prepend=-1) != 0
+            if assigned.index is not None:
+                is_first[1:] |= np.diff(assigned.index) != 0
+            first = np.flatnonzero(is_first)
+            self._count_records(groups, entry[first], assigned.rows(first), np.diff(first, append=table.rows))
+        else:
+            self._count_records(groups, np.arange(groups.count), of_entries, counts)
         self._note_file(assigned)
         key_size, value_size = table.key_size.astype(np.int64), table.value_size.astype(np.int64)
         header_bytes = _header_bytes(table.header_count, table.headers.key_size, table.headers.value_size)
@@ -332,6 +340,17 @@ class PartFold:
         if has_control:
             key_size = np.where(is_control[entry], -1, key_size)
         fold.keys.add(assigned, table.arena, table.key_start, key_size, size)
+
+    def _count_records(
+        self, groups: RecordGroups, entry: NDArray[np.intp], assigned: Assigned, count: NDArray[np.int64]
+    ) -> None:
+        """Records by what their entry says of them: ``count`` of each ``entry``; shapes (rows,), as ``assigned``."""
+        fold, nothing = self._fold, np.zeros_like(count)
+        codec, magic = groups.codec[entry], groups.magic[entry]
+        group_counts(fold.codecs, assigned, codec, nothing, count, nothing, nothing, nothing)
+        group_counts(fold.magics, assigned, magic, nothing, count, nothing)
+        types = _types(magic, groups.is_log_append_time[entry])
+        group_counts(fold.timestamp_types, assigned, types, count)
 
     def _see_times(self, offset: NDArray[np.int64], timestamp: NDArray[np.int64], assigned: Assigned) -> None:
         fold = self._fold

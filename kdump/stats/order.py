@@ -8,8 +8,10 @@ Source: shared/spec/formats.md section 3 for what compaction leaves of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +39,13 @@ class Run:
     first_offset_group: int = 0
     last_offset: int | None = None
     """Of the last batch."""
+    second_offset: int | None = None
+    """Of the batch behind the first one."""
+    last_base: int = 0
+    """The base offset of the last batch."""
+    last_gap: int = 0
+    """Offsets between it and a batch of the run before it; what follows tells whether they count."""
+    last_gap_group: int = 0
     is_uncertain: bool = False
     """Compaction need not have taken what is missing before the first batch: damage lies there, or nobody knows where
     the batch begins."""
@@ -62,39 +71,62 @@ class Runs:
             mapped = self.found[place] = replace(run)
             if run.first_offset is not None:
                 mapped.first_offset_group = int(ids[run.first_offset_group])
+                mapped.last_gap_group = int(ids[run.last_gap_group])
             if run.first_timestamp is not None:
                 mapped.first_timestamp_group = int(ids[run.first_timestamp_group])
 
     def between(self) -> Iterator[Between]:
         """What lies between the runs of each partition."""
-        directory = file = None
-        last_offset: int | None = None
-        last_timestamp: int | None = None
-        is_behind_hole = False
-        for place in sorted(self.found):
-            run = self.found[place]
-            if place.directory != directory:
-                directory, file, last_offset, last_timestamp, is_behind_hole = place.directory, None, None, None, False
-            if file != place.file:
-                file = place.file
-                if last_offset is None and place.base_offset >= 0:
-                    # A segment's name says where it began.
-                    last_offset = place.base_offset - 1
-            if run.first_offset is not None and run.last_offset is not None:
-                missing = 0 if last_offset is None else run.first_offset - last_offset - 1
-                if missing > 0 and not run.is_uncertain and not is_behind_hole:
-                    yield Between(run.first_offset_group, missing_offsets=missing)
-                last_offset = run.last_offset
-                is_behind_hole = False
-            is_behind_hole |= run.ends_in_hole
-            if run.first_timestamp is not None:
-                if last_timestamp is not None and run.first_timestamp < last_timestamp:
-                    yield Between(run.first_timestamp_group, step_back=last_timestamp - run.first_timestamp)
-                last_timestamp = run.last_timestamp
+        for _, places in groupby(sorted(self.found), key=attrgetter("directory")):
+            runs = [(place, self.found[place]) for place in places]
+            yield from _gaps(runs)
+            yield from _steps(run for _, run in runs)
 
 
-def missing_offsets(run: Run, rows: NDArray[np.void], assigned: Assigned) -> NDArray[np.int64]:
-    """Offsets that sound batches of a run leave out, before and in them; shape (rows,).
+def _gaps(runs: Iterable[tuple[Place, Run]]) -> Iterator[Between]:
+    """Missing offsets between the runs of a partition, in order, and before the last batch of each."""
+    file: str | None = None
+    last_offset: int | None = None
+    is_behind_hole = False
+    open_gap: tuple[int, Between] | None = None
+    for place, run in runs:
+        if file != place.file:
+            file = place.file
+            if last_offset is None and place.base_offset >= 0:
+                # A segment's name says where it began.
+                last_offset = place.base_offset - 1
+        if run.first_offset is not None and run.last_offset is not None:
+            if open_gap is not None and open_gap[0] <= run.first_offset:
+                yield open_gap[1]
+            is_known = last_offset is not None and not run.is_uncertain and not is_behind_hole
+            missing = max(run.first_offset - (last_offset or 0) - 1, 0) if is_known else 0
+            open_gap = run.first_offset, Between(run.first_offset_group, missing_offsets=missing)
+            if run.second_offset is not None:
+                if run.first_offset <= run.second_offset:
+                    yield open_gap[1]
+                open_gap = run.last_base, Between(run.last_gap_group, missing_offsets=run.last_gap)
+            last_offset = run.last_offset
+            is_behind_hole = False
+        is_behind_hole |= run.ends_in_hole
+    if open_gap is not None:
+        yield open_gap[1]
+
+
+def _steps(runs: Iterable[Run]) -> Iterator[Between]:
+    """Timestamps that go back from one run to the next."""
+    last_timestamp: int | None = None
+    for run in runs:
+        if run.first_timestamp is not None:
+            if last_timestamp is not None and run.first_timestamp < last_timestamp:
+                yield Between(run.first_timestamp_group, step_back=last_timestamp - run.first_timestamp)
+            last_timestamp = run.last_timestamp
+
+
+def missing_offsets(run: Run, rows: NDArray[np.void], assigned: Assigned) -> tuple[NDArray[np.int64], Between | None]:
+    """Offsets that batches leave out, before and in them, shape (rows,); and those before the batch ahead of them.
+
+    What lies before a batch does not count where the batch behind it goes back: its base offset, which no CRC guards,
+    is wrong. So those before the last row wait.
 
     Args:
         run: what it has so far; the rows follow on it.
@@ -109,14 +141,24 @@ def missing_offsets(run: Run, rows: NDArray[np.void], assigned: Assigned) -> NDA
     before[1:] = last[:-1]
     before[0] = last[0] if run.last_offset is None else run.last_offset
     base = np.where(is_known, rows["base_offset"], before + 1)
-    missing = np.where(rows["is_behind_hole"], 0, np.maximum(base - before - 1, 0))
+    gap = np.where(rows["is_behind_hole"], 0, np.maximum(base - before - 1, 0))
+    gap[:-1][base[1:] < base[:-1]] = 0
+    earlier = None
     if run.first_offset is None:
         run.first_offset, run.first_offset_group = int(base[0]), _first(assigned)
         run.is_uncertain = bool(rows["is_behind_hole"][0]) or not is_known[0]
-        missing[0] = 0
+        gap[0] = 0
+        run.second_offset = int(base[1]) if rows.size > 1 else None
+    else:
+        if run.last_gap and run.last_base <= base[0]:
+            earlier = Between(run.last_gap_group, missing_offsets=run.last_gap)
+        if run.second_offset is None:
+            run.second_offset = int(base[0])
+    run.last_base, run.last_gap, run.last_gap_group = int(base[-1]), int(gap[-1]), _last(assigned)
+    gap[-1] = 0
     run.last_offset = int(last[-1])
-    missing += np.where(is_known, np.maximum(last - base + 1 - np.maximum(count, 0), 0), 0)
-    return missing
+    inside = np.where(is_known, np.maximum(last - base + 1 - np.maximum(count, 0), 0), 0)
+    return gap + inside, earlier
 
 
 def steps_back(run: Run, timestamp: NDArray[np.int64], assigned: Assigned) -> NDArray[np.int64]:
@@ -135,6 +177,11 @@ def steps_back(run: Run, timestamp: NDArray[np.int64], assigned: Assigned) -> ND
     run.last_timestamp = int(timestamp[-1])
     back: NDArray[np.int64] = np.maximum(before - timestamp, 0)
     return back
+
+
+def _last(assigned: Assigned) -> int:
+    """The group of the last row."""
+    return int(assigned.ids[0] if assigned.index is None else assigned.ids[assigned.index[-1]])
 
 
 def _first(assigned: Assigned) -> int:

@@ -105,6 +105,13 @@ def test_retention_goes_by_the_time_index(folder: Path) -> None:
     assert (first["largestTimestamp"], first["goes"]) == (NOW + 10**9, False)
 
 
+def test_retention_names_the_directory(folder: Path) -> None:
+    for cwd, path, name in ((folder, "t-0", "t-0"), (folder / "t-0", NAME, ".")):
+        status, out, _ = stats("--what-if", "retention=1000d", "--at", str(NOW), path, cwd=cwd)
+        assert status == CLEAN
+        assert out.startswith(f"{name}: 0 of ")
+
+
 def test_compaction_of_partitions(folder: Path) -> None:
     found = rows("--what-if", "compaction", "t-0", "__consumer_offsets-4", cwd=folder)
     assert [(row["topic"], row["partition"], row["cleanedSegments"], row["segments"]) for row in found] == [
@@ -139,6 +146,7 @@ def test_missing_paths_do_not_stop_the_others(folder: Path) -> None:
         ["--what-if", "retention=x"],
         ["--what-if", "magic", "--quick"],
         ["--what-if", "magic", "--html", "x.html"],
+        ["--what-if", "magic", "--by", "topic"],
         ["--what-if", "magic", "--engine", "spark"],
         ["--at", "yesterday"],
         ["--at", ""],

@@ -70,6 +70,9 @@ def random_entries(random: Random, count: int) -> list[bytes]:
         ]
         codec = random.choice((NONE, NONE, *CODECS))
         crc = {"crc": 1} if random.random() < 0.1 else {}
+        if random.random() < 0.1:
+            # No CRC guards it.
+            header["base_offset"] = random.choice((2**40, 0))
         found.append(v2_batch(rows, codec=codec, **header, last_offset_delta=5, **crc))
         offset += 6
     return found

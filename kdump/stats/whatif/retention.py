@@ -41,7 +41,7 @@ def retention_answer(fates: Sequence[SegmentFate], retention: Retention, now: in
                 "partition": fate.partition,
             }
         )
-    for directory, group in groupby(fates, key=lambda fate: dirname(fate.path)):
+    for directory, group in groupby(fates, key=lambda fate: dirname(fate.path) or "."):
         answer.words.append(_words(directory, list(group), now))
     return answer
 
