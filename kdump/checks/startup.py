@@ -108,12 +108,13 @@ class Obstacle(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogDirectoryCheck:
-    """A log directory as a whole: its partitions, and those that do not start."""
+    """A log directory as a whole: its partitions, those that do not start, how many cannot be read."""
 
     path: str
     is_clean: bool
     partitions: int
     failed: tuple[StartCheck, ...]
+    unread: int
     obstacles: tuple[Obstacle, ...]
 
     @property

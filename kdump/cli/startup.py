@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,9 +11,10 @@ from kdump.checks.startup import Obstacle, StartCheck
 from kdump.cli import engine_options, exit_status
 from kdump.cli.console import Console
 from kdump.codes import KdumpError
-from kdump.engine.startup import Item, Runner, StartOptions, in_process, start_all
+from kdump.engine.startup import Item, Runner, StartOptions, in_process, is_partition, start_all
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.outcome import Outcome
+from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.writers.startups import (
     log_directory_text,
     obstacle_json,
@@ -32,6 +32,7 @@ def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> 
         ("--quick", given["depth"] == "quick"),
         ("--strict", given["strict"]),
         ("--rate", given["rate"]),
+        ("--max-decompressed-size", given["max_decompressed_size"] != DEFAULT_LIMIT),
     ):
         if value:
             raise click.UsageError(f"{name} does not go with --startup")
@@ -44,11 +45,11 @@ def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> 
         console.show_error(error)
 
     options = StartOptions(
-        int(time.time() * 1000) if given["now"] is None else given["now"],
         given["is_clean"],
         given["recovery_point"],
         given["log_start_offset"],
         given["segment_index_bytes"] or DEFAULT_INDEX_SIZE,
+        given["now"],
         checksums=output == "jsonl",
     )
     try:
@@ -66,6 +67,9 @@ def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> 
 
 def _runner(paths: Sequence[str], given: Mapping[str, Any], console: Console) -> Runner:
     """What does the work: this process, or Spark. Raises as ``engine_options.session``."""
+    if given["engine"] == "auto" and not given["master"] and len(paths) == 1 and is_partition(paths[0]):
+        # A partition is one task, however many segments it has.
+        return in_process
     spark = engine_options.session(given, paths, console.note, cannot={})
     if spark is None:
         return in_process

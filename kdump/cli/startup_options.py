@@ -20,7 +20,11 @@ _OFFSET: Final = click.IntRange(0, 2**63 - 1)
 def startup_options(function: _Function) -> _Function:
     """``--startup`` and what goes with it."""
     for option in (
-        click.option("--now", type=Moment(), help="With --startup: the clock of that start.  [default: now]"),
+        click.option(
+            "--now",
+            type=Moment(),
+            help="With --startup: the clock of that start.  [default: when the log was written last]",
+        ),
         click.option(
             "--segment-index-bytes",
             type=click.IntRange(12, MAX_INT32),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -193,7 +192,7 @@ class Repair:
         """What a broker would make of the directory as it is, and as the plan leaves it."""
         if not plan.is_whole or not plan.has_changes or plan.is_refused or plan.is_metadata:
             return None
-        before = task_of(plan.target, StartOptions(int(time.time() * 1000))).run()
+        before = task_of(plan.target, StartOptions()).run()
         if isinstance(before, KdumpError):
             raise before
         return StartWay(None, before), start_behind(plan, self._options.settings, before.settings)

@@ -8,7 +8,14 @@ from typing import Final, NamedTuple
 
 from kdump.checks.startup import LogDirectoryCheck, Obstacle, StartCheck, check_start
 from kdump.codes import Codes, KdumpError
-from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from kdump.format.checkpoint import (
+    CLEAN_SHUTDOWN,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINT_CHECKPOINT,
+)
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import ILLEGAL_STATE, KAFKA, KAFKA_STORAGE
@@ -25,6 +32,9 @@ from kdump.kafka.startup.outcome import Outcome
 from kdump.log import files
 from kdump.log.names import CLUSTER_METADATA, Kind, parse_file_name, parse_partition_directory
 
+_OF_A_PARTITION: Final = frozenset({LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA})
+_OF_LOG_DIRECTORIES: Final = {META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT}
+
 
 class StartOptions(NamedTuple):
     """What is given instead of read from the log directory; None: nothing.
@@ -32,11 +42,11 @@ class StartOptions(NamedTuple):
     ``max_index_size``: segment.index.bytes; ``now``: the clock, ms; ``checksums``: see check_start.
     """
 
-    now: int
     is_clean: bool | None = None
     recovery_point: int | None = None
     log_start_offset: int | None = None
     max_index_size: int = DEFAULT_INDEX_SIZE
+    now: int | None = None
     checksums: bool = False
 
 
@@ -100,9 +110,11 @@ def start_all(
     told: set[Obstacle] = set()
     for place in places:
         failed = []
+        unread = 0
         for result in run(place.tasks):
             if isinstance(result, KdumpError):
                 on_error(result)
+                unread += 1
                 continue
             if result.start.outcome is not Outcome.STARTS:
                 failed.append(result)
@@ -115,7 +127,7 @@ def start_all(
                 yield obstacle
         if place.is_whole:
             is_clean = place.log_directory.is_clean if options.is_clean is None else options.is_clean
-            yield LogDirectoryCheck(place.path, is_clean, len(place.tasks), tuple(failed), tuple(obstacles))
+            yield LogDirectoryCheck(place.path, is_clean, len(place.tasks), tuple(failed), unread, tuple(obstacles))
 
 
 def task_of(directory: str, options: StartOptions) -> Task:
@@ -148,12 +160,13 @@ def _place(path: str, options: StartOptions) -> _Place:
     entries = files.listing(path)
     if os.path.basename(files.absolute(path)).startswith(f"{CLUSTER_METADATA}-"):
         raise KdumpError(Codes.UNREADABLE, "the log of a KRaft cluster's metadata, which other code loads: no answer")
-    if _is_partition(path, entries):
+    if _holds_segments(path, entries):
         above = _above(path)
         known = read_log_directory(above)
         return _Place(path, known, False, [_task(path, known, options)], _refusals(above, known))
     folders = sort_folders([entry.name for entry in entries if entry.is_directory])
-    if not folders.partitions:
+    is_broker_s = any(entry.name in _OF_LOG_DIRECTORIES for entry in entries if not entry.is_directory)
+    if not folders.partitions and not (is_broker_s and folders.unparsable):
         raise KdumpError(Codes.NO_SEGMENTS, Codes.NO_SEGMENTS.value.title)
     known = read_log_directory(path)
     tasks = [_task(os.path.join(path, name), known, options) for name in folders.partitions]
@@ -169,7 +182,15 @@ def _refusals(path: str, known: LogDirectory) -> list[Obstacle]:
     ]
 
 
-def _is_partition(path: str, entries: Sequence[files.Entry]) -> bool:
+def is_partition(path: str) -> bool:
+    """It is the directory of one partition; False where that cannot be told."""
+    try:
+        return files.is_directory(path) and _holds_segments(path, files.listing(path))
+    except KdumpError:
+        return False
+
+
+def _holds_segments(path: str, entries: Sequence[files.Entry]) -> bool:
     """By the files in it; an empty directory by its name."""
     for entry in entries:
         name = parse_file_name(entry.name)
@@ -178,9 +199,6 @@ def _is_partition(path: str, entries: Sequence[files.Entry]) -> bool:
             return True
     has_partitions = any(entry.is_directory and parse_partition_directory(entry.name) for entry in entries)
     return not has_partitions and parse_partition_directory(os.path.basename(files.absolute(path))) is not None
-
-
-_OF_A_PARTITION: Final = frozenset({LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA})
 
 
 def _duplicates(places: Iterable[_Place]) -> dict[str, Obstacle]:

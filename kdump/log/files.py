@@ -104,7 +104,7 @@ def regular_files(directory: str) -> list[Entry]:
         return [
             Entry(entry.name, entry.path, False, entry.stat().st_size)
             for entry in os.scandir(directory)
-            if entry.is_file()
+            if _is_file(entry)
         ]
     except OSError as error:
         raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
@@ -145,5 +145,13 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
     """False also where the entry cannot be looked at (a link to itself)."""
     try:
         return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Likewise."""
+    try:
+        return entry.is_file()
     except OSError:
         return False

@@ -8,9 +8,10 @@ from typing import Final
 
 from kdump.codes import KdumpError
 from kdump.log.names import Kind, parse_file_name, sibling
-from kdump.log.source import read_whole
+from kdump.log.source import open_source
 
 INDEX_KINDS: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
+_BLOCK: Final = 1 << 20
 
 
 def has_indexes(path: str) -> bool:
@@ -37,7 +38,14 @@ def _holds(path: str, kind: Kind, content: bytes) -> bool:
     if not os.path.lexists(name):
         return False
     try:
-        found = read_whole(name)
+        with open_source(name) as source:
+            if source.read(0, len(content)) != content:
+                return False
+            position = len(content)
+            while found := source.read(position, _BLOCK):
+                if found.count(0) < len(found):
+                    return False
+                position += len(found)
     except KdumpError:
         return False
-    return found[: len(content)] == content and not any(found[len(content) :])
+    return True

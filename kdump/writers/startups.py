@@ -76,7 +76,9 @@ def _line(path: str, outcome: Outcome, exception: str | None, members: dict[str,
     topic, partition = parse_partition_directory(os.path.basename(files.absolute(path))) or (None, None)
     context = FileContext(FileContext.of(path).file, topic, partition)
     head = {"type": "startup", **context.columns(), "outcome": outcome.value, "exception": exception}
-    return json.dumps({**head, **members}, ensure_ascii=False, separators=(",", ":")) + "\n"
+    text = json.dumps({**head, **members}, ensure_ascii=False, separators=(",", ":")) + "\n"
+    # JSON is UTF-8; names of files need not be.
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def startup_text(check: StartCheck, *, is_brief: bool) -> str:
@@ -226,7 +228,7 @@ def log_directory_text(check: LogDirectoryCheck) -> str:
     path = escaped(check.path)
     text = f"{path}: {check.partitions:,} partitions, {'clean' if check.is_clean else 'unclean'}: "
     if check.outcome is Outcome.STARTS:
-        return f"{text}all start\n"
+        return f"{text}{'all start' if not check.unread else f'{check.unread:,} cannot be read, the others start'}\n"
     paths = [*(failed.path for failed in check.failed), *(obstacle.path for obstacle in check.obstacles)]
     failed = [os.path.basename(files.absolute(one)) for one in paths]
     text += f"{_CONSEQUENCES[check.outcome]}, because of {escaped(_listed(failed))}\n"

@@ -36,16 +36,16 @@ def cases(root: Path) -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
-def settings_of(params: dict[str, Any]) -> Settings:
+def settings_of(params: dict[str, Any], now: int | None = NOW) -> Settings:
     """What the broker of a case knew."""
     return Settings(
-        params["clean"], params["recovery_point"], params["log_start_offset"], params["segment_index_bytes"], NOW
+        params["clean"], params["recovery_point"], params["log_start_offset"], params["segment_index_bytes"], now
     )
 
 
-def started(directory: Path, params: dict[str, Any]) -> StartCheck:
+def started(directory: Path, params: dict[str, Any], now: int | None = NOW) -> StartCheck:
     """The model's answer for a directory."""
-    return check_start(Directory.on_disk(str(directory)), settings_of(params), checksums=True)
+    return check_start(Directory.on_disk(str(directory)), settings_of(params, now), checksums=True)
 
 
 def differences(check: StartCheck, expected: dict[str, Any]) -> list[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pytest
     from pyspark.sql import SparkSession
 
-OPTIONS = StartOptions(NOW, is_clean=False, checksums=True, max_index_size=16384)
+OPTIONS = StartOptions(now=NOW, is_clean=False, checksums=True, max_index_size=16384)
 
 
 def test_the_same_lines(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import struct
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,11 @@ import pytest
 from batches import NOW, TRANSACTIONAL, plain_rows, v2_batch
 from cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump, on_a_terminal
 from crc32c import crc32c
+
+from kdump.checks.startup import LogDirectoryCheck, StartCheck
+from kdump.codes import Codes, KdumpError
+from kdump.engine.startup import StartOptions, Task, in_process, start_all
+from kdump.writers.startups import log_directory_text
 
 SIZE = 3
 """Records of each batch."""
@@ -242,6 +248,7 @@ def test_nothing_is_touched_or_made(tmp_path: Path) -> None:
         ("--startup", "--strict", "."),
         ("--startup", "--output", "junit", "."),
         ("--startup", "--rate", "1", "."),
+        ("--startup", "--max-decompressed-size", "5", "."),
         ("--startup", "--recovery-point", "-1", "."),
         ("--startup", "--segment-index-bytes", "1", "."),
         ("--startup", "--now", "yesterday", "."),
@@ -279,3 +286,49 @@ def test_control_characters_of_names(tmp_path: Path) -> None:
     shown = on_a_terminal("verify", "--startup", "--clean", "orders-0", cwd=tmp_path, NO_COLOR="1")
     assert b"\x1b" not in shown
     assert b"does not start" in shown
+
+
+def test_a_single_partition_is_no_work_for_spark(tmp_path: Path) -> None:
+    partition(tmp_path / "orders-0", tuple(range(0, 6 * 70, 6)))
+    run = kdump("verify", "--startup", "--clean", "orders-0", cwd=tmp_path)
+    assert (run.returncode, run.stderr) == (CLEAN, b"")
+
+
+def test_what_is_no_file_is_passed_over(tmp_path: Path) -> None:
+    directory = partition(tmp_path / "orders-0")
+    (directory / "loop.log").symlink_to("loop.log")
+    (directory / "nowhere.log").symlink_to("nowhere")
+    (directory / "folder.log").mkdir()
+    os.mkfifo(directory / "pipe.log")
+    status, [line] = lines("--clean", "orders-0", cwd=tmp_path)
+    assert (status, line["outcome"]) == (CLEAN, "starts")
+
+
+def test_a_directory_that_cannot_be_read_is_not_said_to_start(tmp_path: Path) -> None:
+    logs = log_directory(tmp_path / "logs", "orders-0", "orders-1")
+
+    def run(tasks: Sequence[Task]) -> Iterator[StartCheck | KdumpError]:
+        yield from in_process(tasks[:1])
+        yield KdumpError(Codes.UNREADABLE, "Permission denied", path=tasks[1].path)
+
+    errors: list[KdumpError] = []
+    *_, whole = start_all([str(logs)], StartOptions(NOW), errors.append, run)
+    assert isinstance(whole, LogDirectoryCheck)
+    assert len(errors) == 1
+    assert log_directory_text(whole) == f"{logs}: 2 partitions, clean: 1 cannot be read, the others start\n"
+
+
+def test_a_log_directory_with_nothing_but_a_stranger(tmp_path: Path) -> None:
+    (tmp_path / "logs" / "lost+found").mkdir(parents=True)
+    assert kdump("verify", "--startup", "logs", cwd=tmp_path).returncode == UNREADABLE
+    log_directory(tmp_path / "logs")
+    status, [line] = lines("logs", cwd=tmp_path)
+    assert (status, line["outcome"], line["file"]) == (DAMAGE, "broker_stops", "logs/lost+found")
+
+
+def test_json_lines_are_utf_8(tmp_path: Path) -> None:
+    directory = partition(tmp_path / os.fsdecode(b"t\xff-0"))
+    (directory / os.fsdecode(b"note\xff.txt")).write_bytes(b"")
+    found = lines("--clean", directory.name, cwd=tmp_path)[1]
+    assert found[0]["topic"] == "t\ufffd"
+    assert "note\ufffd.txt" in {file["name"] for file in found[0]["files"]}

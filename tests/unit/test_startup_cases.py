@@ -29,12 +29,14 @@ def state(directory: Path) -> dict[str, tuple[bytes, int, int]]:
     }
 
 
-def test_cases(root: Path) -> None:
+@pytest.mark.parametrize("now", [NOW, None])
+def test_cases(root: Path, now: int | None) -> None:
+    """With the clock of the real starts, and with that of the last batches."""
     found = {}
     for case in cases(root):
         directory = root / case["dir"]
         before = state(directory), directory.stat().st_mtime_ns
-        found[case["id"]] = differences(started(directory, case["params"]), case["expect"])
+        found[case["id"]] = differences(started(directory, case["params"], now), case["expect"])
         assert (state(directory), directory.stat().st_mtime_ns) == before
     assert len(found) == 446
     assert {name: wrong for name, wrong in found.items() if wrong} == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from batches import plain_rows, v2_batch
+from batches import message, plain_rows, v2_batch, wrapper
 
 from kdump.checks.startup import StartCheck, check_start
 from kdump.kafka.startup.directory import Action, Directory
@@ -42,3 +42,30 @@ def test_names_of_negative_offsets(tmp_path: Path) -> None:
     assert [base for base, _ in check.start.served.segments] == [-5, 0]
     made = {file.name for file in check.files if file.action is Action.CREATED}
     assert {f"-{5:020}.log", f"-{5:020}.index"} < made
+
+
+def test_a_wrapper_in_a_wrapper_stops_the_broker(tmp_path: Path) -> None:
+    inner = wrapper(1, 3, [message(1, number, b"k", b"v") for number in range(4)])
+    (tmp_path / f"{0:020}.log").write_bytes(wrapper(1, 3, [inner]))
+    for is_clean in (True, False):
+        start = started(tmp_path, is_clean=is_clean).start
+        assert start.outcome is Outcome.BROKER_STOPS
+        assert start.failure is not None
+        assert start.failure.java_class == "org.apache.kafka.common.InvalidRecordException"
+
+
+def test_a_file_that_no_java_array_takes(tmp_path: Path) -> None:
+    with (tmp_path / f"{3:020}.snapshot").open("wb") as file:
+        file.truncate(2**31)
+    (tmp_path / f"{0:020}.index").write_bytes(b"")
+    (tmp_path / f"{0:020}.log").write_bytes(v2_batch(plain_rows(4)))
+    failure = started(tmp_path).start.failure
+    assert failure is not None
+    assert failure.java_class == "java.lang.OutOfMemoryError"
+
+
+def test_of_a_long_line_only_the_beginning_is_quoted(tmp_path: Path) -> None:
+    (tmp_path / "leader-epoch-checkpoint").write_bytes(bytes(100_000))
+    failure = started(tmp_path).start.failure
+    assert failure is not None
+    assert len(failure.message) < 400

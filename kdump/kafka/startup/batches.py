@@ -74,7 +74,9 @@ def _wrapper_base(message: legacy.Message, position: int) -> int:
         java_class = ILLEGAL_ARGUMENT
         message.value()
         java_class = INVALID_RECORD
-        return legacy.read_records(message)[0].offset
+        first = legacy.read_records(message)[0]
+        legacy.check_inner(first, message)
+        return first.offset
     except DamageError as error:
         if error.code is Codes.PAYLOAD:
             java_class = KAFKA

@@ -13,6 +13,8 @@ from kdump.kafka.java import parse_int
 from kdump.kafka.startup.errors import ILLEGAL_ARGUMENT, KAFKA_STORAGE, StartFailureError
 
 _VERSION: Final = 0
+_MOST_QUOTED: Final = 60
+"""Characters of a line."""
 _JAVA_WHITE_SPACE: Final = re.compile(r"[ \t\n\x0b\f\r]+")
 
 
@@ -32,12 +34,12 @@ def checkpoint_words(name: str, data: bytes, words_of_line: Sequence[str]) -> It
     except UnicodeDecodeError:
         raise _refused(name, "it is not UTF-8") from None
     if lines and parse_int(lines[0]) != _VERSION:
-        raise _refused(name, f"its version is {lines[0]!r}")
+        raise _refused(name, f"its version is {_quoted(lines[0])}")
     if len(lines) < 2:
         return
     count = parse_int(lines[1])
     if count is None:
-        raise _refused(name, f"its count of entries is {lines[1]!r}")
+        raise _refused(name, f"its count of entries is {_quoted(lines[1])}")
     if count < 0:
         # A list is made for so many.
         raise StartFailureError(ILLEGAL_ARGUMENT, f"{name} counts {count} entries")
@@ -47,11 +49,17 @@ def checkpoint_words(name: str, data: bytes, words_of_line: Sequence[str]) -> It
         while words and not words[-1]:
             words.pop()
         if len(words) != len(words_of_line):
-            raise _refused(name, f"the line {line!r} is no {', '.join(words_of_line[:-1])} and {words_of_line[-1]}")
+            raise _refused(
+                name, f"the line {_quoted(line)} is no {', '.join(words_of_line[:-1])} and {words_of_line[-1]}"
+            )
         found += 1
         yield words
     if found != count:
         raise _refused(name, f"it has {found} entries and counts {count}")
+
+
+def _quoted(line: str) -> str:
+    return repr(line) if len(line) <= _MOST_QUOTED else f"{line[:_MOST_QUOTED]!r}..."
 
 
 def _refused(name: str, message: str) -> StartFailureError:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kdump.kafka.startup.content import Content, ContentSource
+from kdump.kafka.startup.errors import OUT_OF_MEMORY, StartFailureError
 from kdump.log import files
+
+_MOST_AT_ONCE: Final = 2**31 - 9
+"""Files.readAllBytes."""
 
 
 class Action(Enum):
@@ -111,9 +115,16 @@ class Directory:
         return ContentSource(os.path.join(self.path, name), self._files[name], self._count)
 
     def read(self, name: str) -> bytes:
-        """All bytes of a small file. Raises KdumpError when it cannot be read."""
+        """All bytes of a small file.
+
+        Raises:
+            KdumpError: it cannot be read.
+            StartFailureError: it is larger than a Java array.
+        """
+        if (size := self._files[name].size) > _MOST_AT_ONCE:
+            raise StartFailureError(OUT_OF_MEMORY, f"{name} has {size} bytes, {_MOST_AT_ONCE} are the most at once")
         with self.open(name) as source:
-            return source.read(0, self._files[name].size)
+            return source.read(0, size)
 
     def changes(self) -> Iterator[FileChange]:
         """What became of each file, in order of the names; one with another name now is not under its old one."""

@@ -95,7 +95,7 @@ def _parse(data: bytes) -> list[tuple[int, int]]:
     for words in checkpoint_words(LEADER_EPOCH_CHECKPOINT, data, ("epoch", "offset")):
         epoch, offset = parse_int(words[0]), parse_long(words[1])
         if epoch is None or offset is None:
-            line = " ".join(words)
+            line = " ".join(words)[:60]
             raise StartFailureError(NUMBER_FORMAT, f"{LEADER_EPOCH_CHECKPOINT}: the line {line!r} holds no two numbers")
         entries.append((epoch, offset))
     return entries

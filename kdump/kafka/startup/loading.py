@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
+from kdump.kafka.startup.clock import Clock
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.epochs import LeaderEpochs
 from kdump.kafka.startup.names import DELETED
@@ -21,14 +22,14 @@ class Settings(NamedTuple):
     """What a broker knows of a partition before it opens its directory.
 
     ``is_clean``: .kafka_cleanshutdown was there; the offsets are the partition's lines in the two checkpoints, 0
-    without one; ``max_index_size``: segment.index.bytes; ``now``: the clock, ms.
+    without one; ``max_index_size``: segment.index.bytes; ``now``: the clock, ms, see ``clock``.
     """
 
     is_clean: bool
     recovery_point: int = 0
     log_start_offset: int = 0
     max_index_size: int = DEFAULT_INDEX_SIZE
-    now: int = 0
+    now: int | None = None
 
 
 class Loading:
@@ -46,7 +47,8 @@ class Loading:
         self.recovered: list[RecoveredSegment] = []
         self.removed: dict[int, RemovalReason] = {}
         self.epochs = LeaderEpochs(directory)
-        self.producers = ProducerManager(directory, settings.now)
+        self._clock = Clock(directory, settings.now)
+        self.producers = ProducerManager(directory, self._clock)
 
     @property
     def last_segment(self) -> Segment:
@@ -65,7 +67,7 @@ class Loading:
             KafkaFailureError: its recovery fails.
             StartFailureError: a segment before it cannot be applied.
         """
-        producers = ProducerManager(self.directory, self.settings.now)
+        producers = ProducerManager(self.directory, self._clock)
         producers.rebuild(self.segments, self.settings.log_start_offset, segment.base_offset, is_clean=False)
         result = segment.recover(producers.states, self.epochs)
         producers.take_snapshot()

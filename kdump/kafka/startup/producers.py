@@ -18,6 +18,7 @@ from kdump.kafka.markers import InvalidRecordError
 from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates
 from kdump.kafka.recover import COLUMNAR_BATCHES, COLUMNAR_CHUNK
 from kdump.kafka.startup.batches import StoredBatch, batches_of, chunks
+from kdump.kafka.startup.clock import Clock
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import INDEX_OUT_OF_BOUNDS, INVALID_RECORD, StartFailureError
@@ -34,18 +35,18 @@ class ProducerManager:
 
     Args:
         directory: of the partition; its snapshots are listed.
-        now: the clock, ms; older producers without an open transaction are forgotten.
+        clock: producers without an open transaction that are a day older are forgotten.
 
     Raises:
         StartFailureError: the name of a snapshot without a number.
     """
 
-    def __init__(self, directory: Directory, now: int) -> None:
+    def __init__(self, directory: Directory, clock: Clock) -> None:
         self.states = ProducerStates()
         self.is_forgotten = False
         """A clean start without snapshots: nothing was read."""
         self._directory = directory
-        self._now = now
+        self._clock = clock
         self._completed: dict[int, int] = {}
         self._snapshot_offset = 0
         self._snapshots = self._listed()
@@ -144,7 +145,7 @@ class ProducerManager:
             alive = (
                 entry
                 for entry in entries
-                if entry.current_txn_first_offset >= 0 or self._now - entry.timestamp < _EXPIRATION_MS
+                if entry.current_txn_first_offset >= 0 or self._clock.now() - entry.timestamp < _EXPIRATION_MS
             )
             self.states = ProducerStates.from_snapshot(alive, offset)
             self._snapshot_offset = offset

@@ -6,6 +6,7 @@ Source: shared/spec/startup.md rules 22 to 28 (LogLoader.load, the constructor o
 from __future__ import annotations
 
 from kdump.codes import KdumpError
+from kdump.kafka.startup.clock import Clock
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import KAFKA, StartFailureError
 from kdump.kafka.startup.loading import Loading, Settings
@@ -66,7 +67,7 @@ def open_transactions(
         KdumpError: a file cannot be opened.
     """
     try:
-        producers = ProducerManager(directory, settings.now)
+        producers = ProducerManager(directory, Clock(directory, settings.now))
         segments = {}
         for name in directory.names():
             if name.endswith(LOG):
