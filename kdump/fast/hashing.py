@@ -6,7 +6,6 @@ others do as random numbers would. Nobody who can choose the bytes is kept from 
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Final
 
 import numpy as np
@@ -36,6 +35,8 @@ def hash_ranges(
     large = size > _LARGEST
     lanes: NDArray[np.intp] | slice = slice(None)
     if large.any():
+        from hashlib import blake2b
+
         for row in np.flatnonzero(large).tolist():
             first = int(start[row])
             key = arena[first : first + int(size[row])].data

@@ -6,13 +6,12 @@ import operator
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.checks.table import NO_PRODUCER
-from kdump.fast.recordtable import RecordGroups
 from kdump.format.batch import CODEC_MASK, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME
 from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.grouping import Assigned, By, Groups, Key, hours
@@ -21,11 +20,14 @@ from kdump.stats.offsettimes import OffsetTimes
 from kdump.stats.order import Run, Runs, missing_offsets, steps_back
 from kdump.stats.places import Place
 from kdump.stats.producers import Producers
-from kdump.stats.records import EntryRecords
 from kdump.stats.sizes import Sizes
 from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
 from kdump.stats.timeline import Timeline
 from kdump.stats.transactions import OUTCOME_OF, Outcome, OutcomeBehind, TransactionRun, TransactionRuns
+
+if TYPE_CHECKING:
+    from kdump.fast.recordtable import RecordGroups
+    from kdump.stats.records import EntryRecords
 
 OUTCOMES: Final = (COMMITTED, ABORTED, OPEN)
 SUMS: Final = (

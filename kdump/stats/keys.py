@@ -144,11 +144,11 @@ class KeySketches:
 
     def heaviest(self, group: int, most: int) -> list[HeavyKey]:
         """Keys of a group whose bytes are known within a factor of two, the heaviest first."""
-        from datasketches import frequent_items_error_type
-
         sketches = self._groups.get(group)
         if sketches is None:
             return []
+        from datasketches import frequent_items_error_type
+
         found = sketches.heavy.get_frequent_items(frequent_items_error_type.NO_FALSE_NEGATIVES)
         unseen = sketches.unseen
         # Of others the bound says more about the sketch than about the key.
@@ -163,9 +163,11 @@ class KeySketches:
         ]
 
     def __setstate__(self, state: list[tuple[int, bytes, bytes, int]]) -> None:
+        self._groups = {}
+        if not state:
+            return
         from datasketches import compact_theta_sketch, frequent_strings_sketch
 
-        self._groups = {}
         for group, distinct, heavy, unseen in state:
             own = self._groups[group] = _new()
             own.merged, own.unseen = compact_theta_sketch.deserialize(distinct), unseen

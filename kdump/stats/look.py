@@ -14,7 +14,6 @@ from kdump.log.extents import Extent
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE
 from kdump.stats.fold import PartFold
-from kdump.stats.records import RecordReader
 
 _RECORDS_CHUNK: Final = 4 << 20
 
@@ -41,7 +40,11 @@ class StatsLook:
         with_records: bool,
         limit: int,
     ) -> None:
-        doubts = RecordReader(limit, part.see_records).in_doubt if with_records else None
+        doubts = None
+        if with_records:
+            from kdump.stats.records import RecordReader
+
+            doubts = RecordReader(limit, part.see_records).in_doubt
         chunk_size = _RECORDS_CHUNK if with_records else DEFAULT_CHUNK_SIZE
         options = CheckOptions(deep=with_records, limit=limit, columnar=True)
         self._look = SegmentLook(source, behind, options, extent, doubts=doubts, chunk_size=chunk_size)

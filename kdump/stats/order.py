@@ -41,8 +41,8 @@ class Run:
     """Of the last batch."""
     second_offset: int | None = None
     """Of the batch behind the first one."""
-    last_base: int = 0
-    """The base offset of the last batch."""
+    last_known: int = 0
+    """The base offset of the last batch, or its last one where that is not known."""
     last_gap: int = 0
     """Offsets between it and a batch of the run before it; what follows tells whether they count."""
     last_gap_group: int = 0
@@ -104,7 +104,7 @@ def _gaps(runs: Iterable[tuple[Place, Run]]) -> Iterator[Between]:
             if run.second_offset is not None:
                 if run.first_offset <= run.second_offset:
                     yield open_gap[1]
-                open_gap = run.last_base, Between(run.last_gap_group, missing_offsets=run.last_gap)
+                open_gap = run.last_known, Between(run.last_gap_group, missing_offsets=run.last_gap)
             last_offset = run.last_offset
             is_behind_hole = False
         is_behind_hole |= run.ends_in_hole
@@ -142,19 +142,20 @@ def missing_offsets(run: Run, rows: NDArray[np.void], assigned: Assigned) -> tup
     before[0] = last[0] if run.last_offset is None else run.last_offset
     base = np.where(is_known, rows["base_offset"], before + 1)
     gap = np.where(rows["is_behind_hole"], 0, np.maximum(base - before - 1, 0))
-    gap[:-1][base[1:] < base[:-1]] = 0
+    known = np.where(is_known, base, last)
+    gap[:-1][known[1:] < known[:-1]] = 0
     earlier = None
     if run.first_offset is None:
-        run.first_offset, run.first_offset_group = int(base[0]), _first(assigned)
+        run.first_offset, run.first_offset_group = int(known[0]), _first(assigned)
         run.is_uncertain = bool(rows["is_behind_hole"][0]) or not is_known[0]
         gap[0] = 0
-        run.second_offset = int(base[1]) if rows.size > 1 else None
+        run.second_offset = int(known[1]) if rows.size > 1 else None
     else:
-        if run.last_gap and run.last_base <= base[0]:
+        if run.last_gap and run.last_known <= known[0]:
             earlier = Between(run.last_gap_group, missing_offsets=run.last_gap)
         if run.second_offset is None:
-            run.second_offset = int(base[0])
-    run.last_base, run.last_gap, run.last_gap_group = int(base[-1]), int(gap[-1]), _last(assigned)
+            run.second_offset = int(known[0])
+    run.last_known, run.last_gap, run.last_gap_group = int(known[-1]), int(gap[-1]), _last(assigned)
     gap[-1] = 0
     run.last_offset = int(last[-1])
     inside = np.where(is_known, np.maximum(last - base + 1 - np.maximum(count, 0), 0), 0)

@@ -99,7 +99,8 @@ class Tally:
 
     def distinct_buckets(self) -> int:
         """How many buckets occur in any group."""
-        return np.unique(self.items()[1]).size
+        # np.unique would import numpy.ma, which takes as long as reading 30 MB of headers.
+        return int(np.count_nonzero(np.diff(np.sort(self.items()[1]), prepend=-1)))
 
     def _take(self, keys: NDArray[np.int64], sums: NDArray[np.int64]) -> None:
         self._pending.append((keys, sums))

@@ -17,7 +17,6 @@ from kdump.checks.summary import SegmentSummary
 from kdump.codes import Finding, Severity
 from kdump.log.names import Kind
 from kdump.stats.figures import Figures
-from kdump.stats.keys import HeavyKey
 from kdump.stats.offsettimes import CurveStep
 from kdump.stats.timeline import LADDER, Step
 from kdump.writers.blocks import escaped
@@ -251,8 +250,10 @@ def _keys(data: ReportData) -> Chart | None:
     _bytes_axis(figure.layout.xaxis, max(key.most for key in heaviest))
     distinct = data.total.distinct_keys
     note = "The keys with the most bytes of records (key, value, headers)."
-    if distinct is not None:
-        note += f" There are about {distinct.estimate:,} different ones ({distinct.least:,} to {distinct.most:,})."
+    if distinct is not None and distinct.least == distinct.most:
+        note += f" Different keys: {distinct.estimate:,}."
+    elif distinct is not None:
+        note += f" Different keys: about {distinct.estimate:,} ({distinct.least:,} to {distinct.most:,})."
     return Chart("keys", "Key skew", note, figure)
 
 
@@ -353,7 +354,7 @@ def _segment_labels(segments: Sequence[SegmentSummary]) -> list[str]:
 def _finding_text(finding: Finding) -> str:
     code = finding.code.value
     length = f" ({bytes_text(finding.length)})" if finding.length else ""
-    message = html.escape(escaped(finding.message)[:160])
+    message = _text(escaped(finding.message)[:160])
     return f"{code.code} {code.name}<br>at {finding.position:,}{length}<br>{message}"
 
 
@@ -383,16 +384,17 @@ def _bytes_axis(axis: Any, largest: float) -> None:
     axis.update(tickmode="array", tickvals=marks, ticktext=[bytes_text(mark) for mark in marks], rangemode="tozero")
 
 
-def _key_text(key: HeavyKey) -> str:
-    return value_text(plain(key.key)) + ("\N{HORIZONTAL ELLIPSIS}" if key.is_cut else "")
-
-
 def _label(text: str) -> str:
     """A name for a chart: short, on one line, without markup."""
     text = escaped(text)
     if len(text) > _LONGEST_LABEL:
         text = text[: _LONGEST_LABEL // 2 - 1] + "\N{HORIZONTAL ELLIPSIS}" + text[-_LONGEST_LABEL // 2 :]
-    return html.escape(text) or "(empty)"
+    return _text(text) or "(empty)"
+
+
+def _text(value: str) -> str:
+    """Without markup; plotly shows ``&quot;`` as it stands."""
+    return html.escape(value, quote=False)
 
 
 def _distinct(labels: Sequence[str]) -> list[str]:

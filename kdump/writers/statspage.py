@@ -85,7 +85,7 @@ def _overview(report: Report, by: By, width: int) -> RenderableType:
     rows.add_row("bytes", f"[bold]{bytes_text(sums['bytes'])}[/] ({sums['bytes']:,})")
     records, batches = sums["records"], sums["batches"]
     mean = f", {records / batches:,.1f} a batch" if batches else ""
-    rows.add_row("records", f"[bold]{records:,}[/] in {batches:,} batches{mean}")
+    rows.add_row("records", f"[bold]{records:,}[/] in {counted(batches, 'batch', 'batches')}{mean}")
     if total.min_offset is not None:
         missing = sums["missing_offsets"]
         gone = f", [yellow]{missing:,} missing[/] ({percent(missing, missing + records)})" if missing else ""

@@ -147,6 +147,15 @@ def test_nothing_of_a_log_is_markup(folder: Path) -> None:
     assert html.unescape(label).startswith("</script><scrip")
 
 
+def test_quotes_of_labels_stay(folder: Path) -> None:
+    """Plotly takes some tags for markup, and shows ``&quot;`` as it stands."""
+    row = Row(0, 0, b"{\"id\":'7'}<b>", b"v")
+    (folder / "orders-0" / NAME).write_bytes(v2_batch([row]))
+    page = report("orders-0", cwd=folder)
+    assert list(page.charts()["keys"][0]["y"]) == ["{\"id\":'7'}&lt;b&gt;"]
+    assert "Different keys: 1." in page.text
+
+
 def test_quick_reports_what_headers_tell(folder: Path) -> None:
     page = report("--quick", "orders-0", cwd=folder)
     assert set(page.charts()) == {"time", "sizes", "codecs", "offsets", "damage"}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +201,15 @@ def test_damaged_batches_do_not_hide(tmp_path: Path) -> None:
     partition(tmp_path, "b-0", BATCH)
     text = on_a_terminal("stats", "--by", "partition", ".", cwd=tmp_path, columns=60, NO_COLOR="1").decode()
     assert re.search(r"a-0 .* 1 error", text)
+
+
+def test_headers_alone_need_no_record_decoders(tmp_path: Path) -> None:
+    """A short run is mostly imports: ``--quick`` costs little more than that of ``verify``."""
+    (tmp_path / NAME).write_bytes(BATCH)
+    run = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "kdump", "stats", "--quick", "--output", "jsonl", NAME],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    imported = {line.rpartition("|")[2].strip() for line in run.stderr.splitlines()}
+    assert "kdump.stats.fold" in imported
+    assert not imported & {"kdump.stats.records", "kdump.fast.records", "datasketches", "numpy.ma", "hashlib", "rich"}
