@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from statistics import median
 
 from tests.bench.cases import BIG, CACHE, COMPRESSED, FIVE, Segment
-from tests.bench.measure import ROOT
+from tests.bench.measure import COMPILED, ROOT
 from tests.oracle.toolchain import WRITER_RELEASE, java_command
 
 _OUT = CACHE / "convert"
@@ -66,7 +66,7 @@ class Comparison:
 
 def _seconds(command: list[str]) -> float:
     begin = time.perf_counter()
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, cwd=ROOT, env=COMPILED, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - begin
 
 

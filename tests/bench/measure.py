@@ -17,6 +17,10 @@ from pathlib import Path
 from tests.oracle.toolchain import DUMP_RELEASE, java_command
 
 ROOT = Path(__file__).parents[2]
+COMPILED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
+    "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "bench" / "pycache")
+}
+"""An environment in which Python compiles modules once, as installing a package does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,11 @@ def run(command: Sequence[str], output: Path, *, piped: Path | None = None) -> U
     with output.open("wb") as out:
         begin = time.perf_counter()
         process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.DEVNULL if feeder is None else feeder.stdout, stdout=out
+            command,
+            cwd=ROOT,
+            env=COMPILED,
+            stdin=subprocess.DEVNULL if feeder is None else feeder.stdout,
+            stdout=out,
         )
         if feeder is not None and feeder.stdout is not None:
             feeder.stdout.close()

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tests.bench.cases import CACHE, Segment
+from tests.bench.measure import COMPILED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,7 +106,7 @@ def _json(path: str, fields: str | None = None) -> Callable[[], object]:
     command = [sys.executable, "-m", "kdump", "dump", "--engine", "local", "--output", "jsonl", "--records", path]
     if fields is not None:
         command += ["--fields", fields]
-    return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return lambda: subprocess.run(command, env=COMPILED, check=True, stdout=subprocess.DEVNULL)
 
 
 def _arrow(path: str, table: Table, columns: str | None = None) -> Callable[[], object]:

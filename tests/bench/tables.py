@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from tests.bench.cases import BIG, CACHE, CASES, COMMITS, DEEP, OFFSETS, PRINT, SHALLOW, Case
-from tests.bench.measure import ROOT, java_tool_command, kdump_command, run
+from tests.bench.measure import COMPILED, ROOT, java_tool_command, kdump_command, run
 
 _MIB = 1 << 20
 
@@ -69,7 +69,9 @@ def split_lines(cases: tuple[Case, ...] = CASES) -> Iterator[str]:
     for case in cases:
         command = [sys.executable, "-m", "tests.bench.split", str(case.segment.path()), *case.flags, *case.own_flags]
         with output.open("wb") as out:
-            done = subprocess.run(command, cwd=ROOT, stdout=out, stderr=subprocess.PIPE, text=True, check=True)
+            done = subprocess.run(
+                command, cwd=ROOT, env=COMPILED, stdout=out, stderr=subprocess.PIPE, text=True, check=True
+            )
         stages = dict(line.split("\t") for line in done.stderr.splitlines())
         if not heading:
             heading = True
