@@ -146,7 +146,8 @@ class _FoldingLook:
         """See ``checks.segment.Look``."""
         place, options = self._part.place, self._options
         for position, extent in self._extents():
-            fold = options.fold()
+            # Without sketches it does not matter what is put together where.
+            fold = options.fold() if options.with_records else self._fold
             part = fold.part(replace(self._part, place=place._replace(position=position)))
             if position == 0:
                 _see_indexes(part, place.file, self._source.size)
@@ -156,8 +157,9 @@ class _FoldingLook:
             try:
                 yield from look.items()
             finally:
-                # Written and read again: that changes the order in which a sketch of keys drops some.
-                self._fold.merge(unpickled(pickle.dumps(fold, pickle.HIGHEST_PROTOCOL)))
+                if fold is not self._fold:
+                    # Written and read again: that changes the order in which a sketch of keys drops some.
+                    self._fold.merge(unpickled(pickle.dumps(fold, pickle.HIGHEST_PROTOCOL)))
             if extent is None or extent.start < extent.end:
                 self.ends_in_hole = look.ends_in_hole
 
