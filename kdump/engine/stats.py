@@ -72,6 +72,7 @@ class StatsRun:
         self._folded: set[str] = set()
         self._found: dict[str | None, dict[Severity, int]] = {}
         self._transactions = TransactionReader()
+        self._is_followed: dict[str, bool] = {}
 
     def judge(self) -> Judge:
         """Checks partitions in this process, and folds their logs on the way."""
@@ -123,7 +124,10 @@ class StatsRun:
 
     def _outcome(self, file: str, producer_id: int, offset: int) -> str:
         """Of a transaction that nothing ends which was looked at: the segments behind may."""
-        if _is_pipe(file) or not segments_behind(file):
+        if file not in self._is_followed:
+            # Asked once: there may be as many transactions as producers.
+            self._is_followed[file] = not _is_pipe(file) and bool(segments_behind(file))
+        if not self._is_followed[file]:
             return OPEN
         return self._transactions.of(file).outcome(producer_id, offset)
 
