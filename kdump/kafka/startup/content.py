@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Final
 
-from kdump.codes import Codes, KdumpError
+from kdump.log.piecewise import PiecewiseSource
 from kdump.log.source import Source, open_source
 
 _BLOCK: Final = 1 << 20
@@ -83,8 +81,8 @@ class Content:
         return Content(self.pieces + other.pieces, self.size + other.size)
 
 
-class ContentSource(Source):
-    """Reads a content; files are opened when they are needed and stay open until ``close``.
+class ContentSource(PiecewiseSource[Piece]):
+    """Reads a content.
 
     Args:
         path: what errors name.
@@ -100,44 +98,10 @@ class ContentSource(Source):
         on_read: Callable[[int], None] = lambda count: None,
         opened: Callable[[str], Source] = open_source,
     ) -> None:
-        super().__init__(path, content.size)
-        self._pieces = content.pieces
-        self._starts = [0, *accumulate(piece.length for piece in content.pieces)]
+        super().__init__(path, content.pieces, opened)
         self._on_read = on_read
-        self._open = opened
-        self._sources: dict[str, Source] = {}
 
-    def read_into(self, view: memoryview, position: int) -> int:
-        """See Source."""
-        filled = 0
-        number = bisect_right(self._starts, position) - 1
-        while filled < len(view) and number < len(self._pieces):
-            start = position + filled - self._starts[number]
-            length = min(len(view) - filled, self._pieces[number].length - start)
-            self._read_piece(view[filled : filled + length], self._pieces[number], start)
-            filled += length
-            number += 1
-        return filled
-
-    def close(self) -> None:
-        """See Source."""
-        for source in self._sources.values():
-            source.close()
-        self._sources.clear()
-
-    def _read_piece(self, view: memoryview, piece: Piece, start: int) -> None:
-        if piece.path is None:
-            data = piece.data[start : start + len(view)]
-            view[: len(data)] = data
-            for at in range(len(data), len(view), _BLOCK):
-                end = min(at + _BLOCK, len(view))
-                view[at:end] = _ZEROS[: end - at]
-            return
-        source = self._sources.get(piece.path)
-        if source is None:
-            source = self._sources[piece.path] = self._open(piece.path)
-        if source.read_into(view, piece.position + start) < len(view):
-            raise KdumpError(Codes.UNREADABLE, "has become shorter", path=piece.path, position=piece.position + start)
+    def _was_read(self, view: memoryview, piece: Piece, start: int) -> None:
         self._on_read(len(view))
 
 

@@ -1,0 +1,91 @@
+"""A log that does not exist as a file: pieces of files, and bytes that were made, as one source."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Final, Generic, Protocol, TypeVar
+
+from kdump.codes import Codes, KdumpError
+from kdump.log.source import Source, open_source
+
+_ZEROS: Final = bytes(1 << 20)
+
+
+class Piece(Protocol):
+    """``length`` bytes of the file ``path`` from ``position`` on; without a path of ``data``, and zeros behind them."""
+
+    @property
+    def path(self) -> str | None:
+        """Of the file."""
+
+    @property
+    def position(self) -> int:
+        """In the file."""
+
+    @property
+    def length(self) -> int:
+        """Bytes."""
+
+    @property
+    def data(self) -> bytes:
+        """What was made."""
+
+
+PieceT = TypeVar("PieceT", bound=Piece)
+
+
+class PiecewiseSource(Source, Generic[PieceT]):
+    """Reads pieces one behind the other; files are opened as they are needed and stay open until ``close``.
+
+    Args:
+        path: what errors name.
+        pieces: what to read.
+        opened: opens a file.
+    """
+
+    def __init__(self, path: str, pieces: Sequence[PieceT], opened: Callable[[str], Source] = open_source) -> None:
+        self._starts = [0, *accumulate(piece.length for piece in pieces)]
+        super().__init__(path, self._starts[-1])
+        self._pieces = pieces
+        self._open = opened
+        self._sources: dict[str, Source] = {}
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        """See Source."""
+        filled = 0
+        number = bisect_right(self._starts, position) - 1
+        while filled < len(view) and number < len(self._pieces):
+            start = position + filled - self._starts[number]
+            length = min(len(view) - filled, self._pieces[number].length - start)
+            self._read_piece(view[filled : filled + length], self._pieces[number], start)
+            filled += length
+            number += 1
+        return filled
+
+    def close(self) -> None:
+        """See Source."""
+        for source in self._sources.values():
+            source.close()
+        self._sources.clear()
+
+    def _read_piece(self, view: memoryview, piece: PieceT, start: int) -> None:
+        """Fill ``view`` with the bytes of a piece from its byte ``start`` on."""
+        if piece.path is None:
+            data = piece.data[start : start + len(view)]
+            view[: len(data)] = data
+            for at in range(len(data), len(view), len(_ZEROS)):
+                end = min(at + len(_ZEROS), len(view))
+                view[at:end] = _ZEROS[: end - at]
+            return
+        source = self._sources.get(piece.path)
+        if source is None:
+            source = self._sources[piece.path] = self._open(piece.path)
+        position = piece.position + start
+        if source.read_into(view, position) < len(view):
+            raise KdumpError(Codes.UNREADABLE, "has become shorter", path=piece.path, position=position)
+        self._was_read(view, piece, start)
+
+    def _was_read(self, view: memoryview, piece: PieceT, start: int) -> None:
+        """Called with the bytes of a file, which may be changed."""
