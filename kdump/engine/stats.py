@@ -72,6 +72,7 @@ class StatsRun:
         self._folded: set[str] = set()
         self._found: dict[str | None, dict[Severity, int]] = {}
         self._transactions = TransactionReader()
+        self._is_followed: dict[str, bool] = {}
 
     def judge(self) -> Judge:
         """Checks partitions in this process, and folds their logs on the way."""
@@ -123,7 +124,10 @@ class StatsRun:
 
     def _outcome(self, file: str, producer_id: int, offset: int) -> str:
         """Of a transaction that nothing ends which was looked at: the segments behind may."""
-        if _is_pipe(file) or not segments_behind(file):
+        if file not in self._is_followed:
+            # Asked once: there may be as many transactions as producers.
+            self._is_followed[file] = not _is_pipe(file) and bool(segments_behind(file))
+        if not self._is_followed[file]:
             return OPEN
         return self._transactions.of(file).outcome(producer_id, offset)
 
@@ -146,7 +150,8 @@ class _FoldingLook:
         """See ``checks.segment.Look``."""
         place, options = self._part.place, self._options
         for position, extent in self._extents():
-            fold = options.fold()
+            # Without sketches it does not matter what is put together where.
+            fold = options.fold() if options.with_records else self._fold
             part = fold.part(replace(self._part, place=place._replace(position=position)))
             if position == 0:
                 _see_indexes(part, place.file, self._source.size)
@@ -156,8 +161,9 @@ class _FoldingLook:
             try:
                 yield from look.items()
             finally:
-                # Written and read again: that changes the order in which a sketch of keys drops some.
-                self._fold.merge(unpickled(pickle.dumps(fold, pickle.HIGHEST_PROTOCOL)))
+                if fold is not self._fold:
+                    # Written and read again: that changes the order in which a sketch of keys drops some.
+                    self._fold.merge(unpickled(pickle.dumps(fold, pickle.HIGHEST_PROTOCOL)))
             if extent is None or extent.start < extent.end:
                 self.ends_in_hole = look.ends_in_hole
 

@@ -87,9 +87,11 @@ class Inquiry:
         fates = []
         for partition in self._logs.partitions:
             segments = []
+            newest = partition.logs[-1]
+            is_followed = newest.path != STDIN and bool(segments_behind(newest.path))
             for log in partition.logs:
                 try:
-                    segments.append((log, self._retained_segment(log)))
+                    segments.append((log, self._retained_segment(log, is_closed=log is not newest or is_followed)))
                 except KdumpError as error:
                     self._on_error(error.located(log.context.file))
             reasons = deleted_segments(
@@ -149,10 +151,9 @@ class Inquiry:
             open_from=None if open_from is None else open_from[0],
         )
 
-    def _retained_segment(self, log: LogFile) -> RetainedSegment:
+    def _retained_segment(self, log: LogFile, *, is_closed: bool) -> RetainedSegment:
         if log.path == STDIN:
             raise KdumpError(Codes.UNREADABLE, "a stream is no segment that could be deleted")
-        is_closed = bool(segments_behind(log.path))
         has_index = is_closed and files.exists(sibling(log.path, Kind.TIME_INDEX))
         index = read_time_index(log.path, log.base_offset) if has_index else None
         newest = self._newest_timestamp(log) if index is None else None

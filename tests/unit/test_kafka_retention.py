@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from batches import plain_rows, v2_batch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.codes import KdumpError
+from kdump.engine.partitionentries import PartitionEntries
+from kdump.engine.whatif import Inquiry
 from kdump.format.index import TimeEntry
 from kdump.kafka.retention import Reason, RetainedSegment, Retention, deleted_segments, largest_timestamp
 
@@ -87,3 +93,23 @@ def test_what_is_left_keeps_the_limits(
 )
 def test_largest_timestamp(index: list[TimeEntry] | None, newest: int | None, expected: int) -> None:
     assert largest_timestamp(index, newest, 100) == expected
+
+
+def test_a_directory_is_not_listed_for_each_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def behind(path: str) -> list[str]:
+        asked.append(path)
+        return []
+
+    def fail(error: KdumpError) -> None:
+        raise error
+
+    logs = [tmp_path / f"{2 * number:020}.log" for number in range(9)]
+    for number, log in enumerate(logs):
+        log.write_bytes(v2_batch(plain_rows(2), base_offset=2 * number))
+        log.with_suffix(".timeindex").write_bytes(bytes(12))
+    monkeypatch.setattr("kdump.engine.whatif.segments_behind", behind)
+    answer = Inquiry(PartitionEntries([str(tmp_path)], on_error=fail), fail).retention(Retention(size=1), NOW)
+    assert len(answer.rows) == len(logs)
+    assert asked == [str(logs[-1])]

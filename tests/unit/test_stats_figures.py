@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from batches import plain_rows, v2_batch
+from batches import TRANSACTIONAL, plain_rows, v2_batch
 from plain_figures import figures_of, key_of, outcomes, plain_figures, report_of, shown
 
 from kdump.stats.grouping import By
@@ -116,3 +116,21 @@ def test_a_wrong_base_offset_leaves_no_gap(tmp_path: Path) -> None:
         log.write_bytes(b"".join(wrong))
         (figures,) = report_of(str(log)).groups
         assert figures.sums["missing_offsets"] == (0 if number in (2, 3) else 3), number
+
+
+def test_a_directory_is_listed_once_for_all_open_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def behind(path: str) -> list[str]:
+        asked.append(path)
+        return []
+
+    monkeypatch.setattr("kdump.engine.stats.segments_behind", behind)
+    log = tmp_path / f"{0:020}.log"
+    batches = (
+        v2_batch(plain_rows(1), base_offset=number, producer_id=number, attributes=TRANSACTIONAL) for number in range(9)
+    )
+    log.write_bytes(b"".join(batches))
+    (figures,) = report_of(str(log)).groups
+    assert figures.transactions["open"].transactions == 9
+    assert asked == [str(log)]
