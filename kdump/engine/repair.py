@@ -13,7 +13,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.engine.startup import StartOptions, task_of
 from kdump.log.lock import DirectoryLock, LockState
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
-from kdump.log.partition import segment_files
+from kdump.log.partition import segment_files, segments_behind
 from kdump.log.source import STDIN, Source, open_source, reads_once
 from kdump.mend import disk
 from kdump.mend.account import account, json_account
@@ -271,7 +271,8 @@ class Repair:
         self._refuse(plan)
         if not plan.has_changes or plan.is_refused:
             return Repaired(plan, finished=tuple(finished))
-        starts = self._starts(plan)
+        # Nothing to compare, at the price of two more passes over the log.
+        starts = None if _is_what_a_start_does(plan) else self._starts(plan)
         if starts is not None and is_worse(starts[1].check, starts[0].check):
             raise _refused(
                 "the next start of the broker would end worse behind this repair than without it "
@@ -336,6 +337,18 @@ def undo_repair(path: str, *, force: bool = False) -> tuple[Manifest, bool]:
     with DirectoryLock(place.log_directory) if place.log_directory is not None else nullcontext():
         is_all_back = undo(path, manifest)
     return manifest, is_all_back
+
+
+def _is_what_a_start_does(plan: PartitionPlan) -> bool:
+    """After an unclean stop a broker recovers the last segment in any case, and cuts its end where the plan does."""
+    *others, last = plan.segments
+    return (
+        plan.way is Way.LIKE_BROKER
+        and last.is_cut
+        and not plan.place.was_stopped_cleanly
+        and not any(plan.changes_log(segment) for segment in others)
+        and not segments_behind(last.path)
+    )
 
 
 def _manifest(begun: tuple[str, Manifest]) -> str:
