@@ -38,6 +38,7 @@ class _Reader(DataSourceReader):
         return [InputPartition(task) for task in plan(find_logs([self._path], print))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        made = next(read_splits(partition.value, ArrowOptions(RECORD, arrow_schema(RECORD))))
-        for _ in range(self._rows // made.num_rows):
-            yield made
+        made = next(read_splits(partition.value, ArrowOptions(RECORD, arrow_schema(RECORD))), None)
+        if made is not None:
+            for _ in range(self._rows // made.num_rows):
+                yield made

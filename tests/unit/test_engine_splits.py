@@ -54,7 +54,7 @@ def test_a_clean_log_is_cut_where_batches_begin(big_log: Path) -> None:
     for (split,) in sorted(tasks, key=lambda task: task[0].first):
         with split.open() as source:
             extents.append(split.extent(source))
-    assert len(extents) == 9
+    assert len(extents) == 8
     starts = [row["position"] for row in read(big_log, BATCH, size)]
     for split, extent in zip(sorted((task[0] for task in tasks), key=lambda one: one.first), extents, strict=True):
         assert extent.start == min(start for start in [*starts, size] if start >= split.first)
@@ -204,6 +204,9 @@ def test_packing() -> None:
     tasks = plan([made_up(n, 1000) for n in range(100)], open_cost=OPEN_COST)
     assert [len(task) for task in tasks] == [32, 32, 32, 4]
     assert len(plan([made_up(0, 1 << 30)])) == 8
+    # What a segment is larger than its size says is no split of its own.
+    assert len(plan([made_up(0, (1 << 30) + (12 << 20))])) == 8
+    assert len(plan([made_up(0, (1 << 30) + (14 << 20))])) == 9
     assert len(plan([made_up(n, 1 << 20) for n in range(8)], min_partitions=4)) >= 4
     assert plan([made_up(0, 0)]) == []
 
