@@ -15,7 +15,7 @@ from kdump.codes import KdumpError
 from kdump.engine.startup import Task
 from kdump.log import files
 from kdump.spark.sessions import spoken
-from kdump.spark.tasks import distributed, tasks_of
+from kdump.spark.tasks import collected, tasks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,8 +43,6 @@ class SparkRunner:
         Raises:
             KdumpError: the job fails.
         """
-        from pyspark.sql.pandas.types import from_arrow_schema
-
         directory, stores = os.getcwd(), self._stores
 
         def start(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -59,7 +57,6 @@ class SparkRunner:
         size = -(-len(tasks) // _TASKS)
         groups = [tasks[first : first + size] for first in range(0, len(tasks), size)]
         with spoken("Spark"):
-            frame = distributed(self._spark, list(enumerate(groups)))
-            made = frame.mapInArrow(start, from_arrow_schema(_RESULTS)).toArrow()
+            made = collected(self._spark, list(enumerate(groups)), start, _RESULTS)
         found = dict(zip(made["number"].to_pylist(), made["results"].to_pylist(), strict=True))
         return [result for number in range(len(groups)) for result in pickle.loads(found[number])]

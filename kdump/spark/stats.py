@@ -11,7 +11,7 @@ from kdump.engine.findingread import groups_of
 from kdump.engine.splits import SPLIT_BYTES, LogFile, Split, find_logs, plan
 from kdump.engine.stats import StatsOptions, StatsRun, fold_split, unpickled
 from kdump.spark.sessions import spoken
-from kdump.spark.tasks import distributed, tasks_of
+from kdump.spark.tasks import Worker, collected, tasks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,11 +36,8 @@ def take_folds(
     found: dict[str, list[tuple[int, bytes]]] = {}
     tasks = plan(logs, split_bytes=split_bytes)
     if tasks:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        folds = distributed(spark, tasks).mapInArrow(_folder(options), from_arrow_schema(_FOLDS))
         with spoken("Spark"):
-            table = folds.toArrow()
+            table = collected(spark, tasks, _folder(options), _FOLDS)
         for log, place, fold in zip(*(column.to_pylist() for column in table.columns), strict=True):
             found.setdefault(log, []).append((place, fold))
     for log in logs:
@@ -55,7 +52,7 @@ def _logs_of(paths: Sequence[str]) -> list[LogFile]:
     return find_logs(segments, lambda error: None)
 
 
-def _folder(options: StatsOptions):  # type: ignore[no-untyped-def]
+def _folder(options: StatsOptions) -> Worker:
     def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for splits in tasks_of(batches):
             for split in splits:
