@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import zstandard
-
+from tests.harness.archives import unpack_archive
 from tests.harness.flags import FlagSet, flags_of_golden
 from tests.harness.outcome import Outcome
 
@@ -98,8 +96,5 @@ def partition_names() -> list[str]:
 def unpack(target: Path) -> Captures:
     """Unpack all captures into ``target``."""
     for archive in sorted(CAPTURES.glob("*.tar.zst")):
-        with archive.open("rb") as packed:
-            plain = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed)
-            with tarfile.open(fileobj=plain, mode="r|") as tar:
-                tar.extractall(target, filter="data")
+        unpack_archive(archive, target)
     return Captures(target)

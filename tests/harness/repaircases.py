@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import json
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import zstandard
-
 from kdump.codes import KdumpError
 from kdump.engine.repair import Repair, RepairOptions
 from kdump.mend.plan import PartitionPlan, Settings
-from tests.harness.captures import FIXTURES
 
-CASES = FIXTURES / "cases" / "repair.tar.zst"
 KINDS = ("log", "index", "timeindex", "txnindex")
-
-
-def unpack_cases(target: Path) -> Path:
-    """The cases of the fixtures, unpacked; where ``results.jsonl`` is."""
-    plain = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(io.BytesIO(CASES.read_bytes()))
-    with tarfile.open(fileobj=plain, mode="r|") as tar:
-        tar.extractall(target, filter="data")
-    return target / "repair"
-
-
-def cases(root: Path) -> Iterator[dict[str, Any]]:
-    """The lines of ``results.jsonl``."""
-    for line in (root / "results.jsonl").read_text().splitlines():
-        yield json.loads(line)
 
 
 def differences(root: Path, case: dict[str, Any], output: Path) -> list[str]:

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import zstandard
 
 from kdump.checks.startup import StartCheck, check_start
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import Settings
 from kdump.writers.startups import startup_json
-from tests.harness.captures import FIXTURES
 
-CASES = FIXTURES / "cases" / "startup.tar.zst"
 NOW = 1_700_003_600_000
 """The clock (ms) of all starts."""
-
-
-def unpack_cases(target: Path) -> Path:
-    """The cases of the fixtures, unpacked; where ``results.jsonl`` is."""
-    plain = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(io.BytesIO(CASES.read_bytes()))
-    with tarfile.open(fileobj=plain, mode="r|") as tar:
-        tar.extractall(target, filter="data")
-    return target / "startup"
-
-
-def cases(root: Path) -> Iterator[dict[str, Any]]:
-    """The lines of ``results.jsonl``."""
-    for line in (root / "results.jsonl").read_text().splitlines():
-        yield json.loads(line)
 
 
 def settings_of(params: dict[str, Any], now: int | None = NOW) -> Settings:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.repaircases import cases, differences
+from tests.harness.archives import cases
+from tests.harness.repaircases import differences
 
 pytestmark = pytest.mark.oracle
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.startcases import NOW, cases, differences, started, unpack_cases
+from tests.harness.archives import cases, unpack_cases
+from tests.harness.startcases import NOW, differences, started
 from tests.oracle.mutations import mutate, mutations_for
 from tests.oracle.toolchain import DUMP_RELEASE, ToolchainMissingError, java_command
 
@@ -66,7 +67,7 @@ def test_starts(command: list[str], startup_seed: int, tmp_path: Path) -> None:
 
 
 def _sources(target: Path) -> list[tuple[dict[str, Any], Path]]:
-    root = unpack_cases(target)
+    root = unpack_cases("startup", target)
     return [(case, root / case["dir"]) for case in cases(root)]
 
 

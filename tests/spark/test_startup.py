@@ -11,7 +11,8 @@ from kdump.codes import Codes, KdumpError
 from kdump.engine.startup import StartOptions, start_all
 from kdump.spark.startup import SparkRunner
 from kdump.writers.startups import startup_json
-from tests.harness.startcases import NOW, cases, unpack_cases
+from tests.harness.archives import cases, unpack_cases
+from tests.harness.startcases import NOW
 
 if TYPE_CHECKING:
     import pytest
@@ -21,7 +22,7 @@ OPTIONS = StartOptions(now=NOW, is_clean=False, checksums=True, max_index_size=1
 
 
 def test_the_same_lines(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = unpack_cases(tmp_path / "cases")
+    root = unpack_cases("startup", tmp_path / "cases")
     for number, case in enumerate(list(cases(root))[:300]):
         shutil.move(root / case["dir"], tmp_path / "logs" / f"t-{number}")
     (tmp_path / "logs" / "lost+found").mkdir()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import tarfile
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import zstandard
 
 from kdump.checks.segment import CheckOptions
 from kdump.codes import Finding, KdumpError
@@ -20,7 +18,8 @@ from kdump.spark.verify import SparkJudge
 from kdump.tables import FINDING
 from kdump.writers.context import FileContext
 from kdump.writers.findings import summary_line
-from tests.harness.captures import FIXTURES, Captures
+from tests.harness.archives import unpack_cases
+from tests.harness.captures import Captures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,12 +46,8 @@ def said(judge: Judge, *paths: Path | str) -> Said:
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Damaged segments of fixtures/cases as partitions of one log directory."""
-    unpacked, root = tmp_path_factory.mktemp("cases"), tmp_path_factory.mktemp("logs")
-    with (FIXTURES / "cases" / "repair.tar.zst").open("rb") as packed:
-        plain = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed)
-        with tarfile.open(fileobj=plain, mode="r|") as tar:
-            tar.extractall(unpacked, filter="data")
-    for number, log in enumerate(sorted(unpacked.glob("*/mutants/*/*.log"))[::8]):
+    unpacked, root = unpack_cases("repair", tmp_path_factory.mktemp("cases")), tmp_path_factory.mktemp("logs")
+    for number, log in enumerate(sorted(unpacked.glob("mutants/*/*.log"))[::8]):
         shutil.copytree(log.parent, root / f"topic-{number}")
     assert len(list(root.iterdir())) > 10
     return root

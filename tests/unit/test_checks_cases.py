@@ -5,16 +5,12 @@ The cases are those of fixtures/cases; the captures, of brokers of six versions,
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from checked import MemorySource, both_ways, check
 
 from kdump.checks.ordered import OrderedChecks
@@ -22,9 +18,8 @@ from kdump.checks.segment import CheckOptions
 from kdump.codes import Codes, Finding, Severity
 from kdump.log.names import parse_file_name, parse_partition_directory
 from kdump.log.walk import Walk
-from tests.harness.captures import FIXTURES, Captures, partition_names
-
-CASES = FIXTURES / "cases" / "repair.tar.zst"
+from tests.harness.archives import case_files
+from tests.harness.captures import Captures, partition_names
 
 TO_BE_SEEN = (
     "cut_middle", "marker_removed", "markers_swapped", "foreign_batch_appended", "legacy_after_v2", "flip_v2_magic",
@@ -34,16 +29,9 @@ TO_BE_SEEN = (
 COORDINATOR_TOPICS = {"__consumer_offsets", "__transaction_state"}
 
 
-@cache
-def archive() -> dict[str, bytes]:
-    plain = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(io.BytesIO(CASES.read_bytes()))
-    with tarfile.open(fileobj=plain, mode="r|") as tar:
-        return {item.name: stream.read() for item in tar if (stream := tar.extractfile(item)) is not None}
-
-
 def logs(folder: str) -> Iterator[tuple[str, str, bytes]]:
     """(id, file name without suffix, log) of ``base`` or ``mutants``."""
-    for path, data in archive().items():
+    for path, data in case_files("repair").items():
         if path.startswith(f"repair/{folder}/") and path.endswith(".log"):
             _, _, name, file = path.split("/")
             yield name, file.removesuffix(".log"), data
@@ -81,7 +69,7 @@ def test_clean_segments() -> None:
 
 def test_damage_is_found_where_it_is() -> None:
     bases = {name: data for name, _, data in logs("base")}
-    cases = [json.loads(line) for line in archive()["repair/results.jsonl"].splitlines()]
+    cases = [json.loads(line) for line in case_files("repair")["repair/results.jsonl"].splitlines()]
     mutants = {name: (number, data) for name, number, data in logs("mutants")}
     missed = []
     for case in cases:

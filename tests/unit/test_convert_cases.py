@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from conversions import GZIP, LZ4, NONE, SNAPPY, ZSTD, Seen, convert, converted, entries, records, unpacked
 
 from kdump.codes import Codes
 from kdump.format.batch import parse_header
-from tests.harness.captures import FIXTURES
-
-CASES = FIXTURES / "cases" / "convert.tar.zst"
-
-
-@cache
-def archive() -> dict[str, bytes]:
-    plain = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(io.BytesIO(CASES.read_bytes()))
-    with tarfile.open(fileobj=plain, mode="r|") as tar:
-        return {item.name: stream.read() for item in tar if (stream := tar.extractfile(item)) is not None}
+from tests.harness.archives import case_files
 
 
 def results() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in archive()["convert/results.jsonl"].splitlines()]
+    return [json.loads(line) for line in case_files("convert")["convert/results.jsonl"].splitlines()]
 
 
 def names() -> list[str]:
@@ -44,21 +31,21 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The segment of the case that a test is called with."""
     (name,) = (name for name in names() if name in request.node.name)
     prefix = f"convert/{name}/source/"
-    (path,) = (path for path in archive() if path.startswith(prefix))
+    (path,) = (path for path in case_files("convert") if path.startswith(prefix))
     log = tmp_path / "source" / path.removeprefix(prefix)
     log.parent.mkdir()
-    log.write_bytes(archive()[path])
+    log.write_bytes(case_files("convert")[path])
     return log
 
 
 CONVERTED = [result for result in results() if "exception" not in result]
 REFUSED = [result for result in results() if "exception" in result]
-OLD = [name for name in names() if f"convert/{name}/to-v2-each.log" in archive()]
+OLD = [name for name in names() if f"convert/{name}/to-v2-each.log" in case_files("convert")]
 
 
 @pytest.mark.parametrize("case", CONVERTED, ids=of)
 def test_down(case: dict[str, Any], source: Path, tmp_path: Path) -> None:
-    expected = archive()[f"convert/{case['base']}/to-v{case['to_magic']}.log"]
+    expected = case_files("convert")[f"convert/{case['base']}/to-v{case['to_magic']}.log"]
     got = converted(source, tmp_path / source.name, to_magic=case["to_magic"])
     assert list(map(unpacked, entries(got))) == list(map(unpacked, entries(expected)))
     if not {entry[17] & 7 for entry in entries(expected)} & {SNAPPY, LZ4}:
@@ -82,7 +69,7 @@ def test_zstd_with_another_codec(case: dict[str, Any], source: Path, tmp_path: P
     to_magic = case["to_magic"]
     got = converted(source, tmp_path / "out.log", to_magic=to_magic, codec=codec)
     assert {entry[17] & 7 for entry in entries(got)} == {codec}
-    rows = [json.loads(line) for line in archive()[f"convert/{case['base']}/source.jsonl"].splitlines()]
+    rows = [json.loads(line) for line in case_files("convert")[f"convert/{case['base']}/source.jsonl"].splitlines()]
     assert records(got) == [
         Seen(
             row["offset"],
@@ -103,7 +90,7 @@ def test_up(name: str, source: Path, tmp_path: Path) -> None:
     assert {entry[16] for entry in entries(got)} == {2}
     assert records(got) == records(log)
     # Kafka appends each message of its own alone; of wrappers that hold all their offsets it makes the same batches.
-    appended = {entry[:8]: entry for entry in entries(archive()[f"convert/{name}/to-v2-each.log"])}
+    appended = {entry[:8]: entry for entry in entries(case_files("convert")[f"convert/{name}/to-v2-each.log"])}
     wrappers = [entry for entry in entries(log) if entry[16] < 2 and entry[17] & 7]
     batches = [entry for entry in entries(got) if entry[22] & 7]
     assert len(wrappers) == len([batch for batch in batches if batch[:8] in appended or not wrappers])

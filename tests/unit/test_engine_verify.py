@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import fcntl
-import io
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from batches import GZIP, TRANSACTIONAL, plain_rows, v2_batch
 from cli_runs import BATCH, DAMAGED_BATCH, NAME
 
@@ -28,9 +25,9 @@ from kdump.engine.verify import Verification
 from kdump.kafka.recover import Outcome
 from kdump.log.metered import MeteredSource
 from kdump.log.source import Source, open_source
+from tests.harness.archives import case_files
 from tests.harness.captures import FIXTURES, Captures, partition_names
 
-CASES = FIXTURES / "cases" / "repair.tar.zst"
 SEGMENTS = FIXTURES / "segments"
 DAMAGED = "damaged/"
 QUICK = CheckOptions(deep=False)
@@ -116,28 +113,21 @@ def test_what_the_java_tool_rejects_is_an_error(captures: Captures) -> None:
     assert missed == []
 
 
-@cache
-def case_files() -> dict[str, bytes]:
-    plain = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(io.BytesIO(CASES.read_bytes()))
-    with tarfile.open(fileobj=plain, mode="r|") as tar:
-        return {item.name: stream.read() for item in tar if (stream := tar.extractfile(item)) is not None}
-
-
 def unpacked(folder: str, directory: Path) -> Path:
     """The files of one case, in a directory of their own."""
     directory.mkdir()
-    for name, data in case_files().items():
+    for name, data in case_files("repair").items():
         if name.startswith(f"repair/{folder}/"):
             (directory / os.path.basename(name)).write_bytes(data)
     return directory
 
 
 def case_results() -> Iterator[dict[str, Any]]:
-    yield from map(json.loads, case_files()["repair/results.jsonl"].splitlines())
+    yield from map(json.loads, case_files("repair")["repair/results.jsonl"].splitlines())
 
 
 def test_clean_bases(tmp_path: Path) -> None:
-    names = sorted({name.split("/")[2] for name in case_files() if name.startswith("repair/base/")})
+    names = sorted({name.split("/")[2] for name in case_files("repair") if name.startswith("repair/base/")})
     assert len(names) == 20
     for name in names:
         findings, summaries = verified(unpacked(f"base/{name}", tmp_path / name))

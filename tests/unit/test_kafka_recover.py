@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import struct
-import tarfile
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import batches
 import pytest
-import zstandard
 from fast_reference import Row
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,10 +23,10 @@ from kdump.kafka.recover import CutReason, Outcome, Recovery, recover
 from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.log.source import Source, open_source
 from kdump.scan.view import DecodePath
+from tests.harness.archives import case_files
 from tests.harness.captures import FIXTURES
 
 PATHS = (DecodePath.SCALAR, DecodePath.COLUMNAR)
-CASES = FIXTURES / "cases" / "repair.tar.zst"
 
 
 class MemorySource(Source):
@@ -96,12 +93,6 @@ def data_batch(
 # Kafka's own answers
 
 
-def archive() -> dict[str, bytes]:
-    plain = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(io.BytesIO(CASES.read_bytes()))
-    with tarfile.open(fileobj=plain, mode="r|") as tar:
-        return {item.name: stream.read() for item in tar if (stream := tar.extractfile(item)) is not None}
-
-
 def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
@@ -150,7 +141,7 @@ def differences(case: dict[str, Any], data: bytes, recovery: Recovery) -> Iterat
 
 @pytest.mark.parametrize("path", PATHS)
 def test_kafkas_own_answers(path: DecodePath) -> None:
-    files = archive()
+    files = case_files("repair")
     cases = [json.loads(line) for line in files["repair/results.jsonl"].splitlines()]
     assert len(cases) > 200
     differing = []

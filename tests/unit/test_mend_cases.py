@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from mended import MemorySource, check_result, entries, mend
-from test_checks_cases import archive, logs
+from test_checks_cases import logs
 
 from kdump.format import legacy
 from kdump.format.batch import MAGIC_OFFSET, parse_header
@@ -19,6 +19,7 @@ from kdump.log.source import open_source
 from kdump.mend.mendedsource import MendedSource
 from kdump.mend.salvage import SalvageOptions, salvage
 from kdump.mend.surroundings import look_around
+from tests.harness.archives import case_files
 
 UNDAMAGED_LOST = ("rightcrc_lastOffsetDelta_+1",)
 """A damaged batch lays claim, under a right CRC, to offsets of the next one, which has fewer records."""
@@ -30,7 +31,7 @@ def bases() -> dict[str, bytes]:
 
 
 def cases() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in archive()["repair/results.jsonl"].splitlines()]
+    return [json.loads(line) for line in case_files("repair")["repair/results.jsonl"].splitlines()]
 
 
 def records(entry: bytes) -> list[tuple[int, bytes | None, bytes | None]]:
@@ -44,7 +45,7 @@ def records(entry: bytes) -> list[tuple[int, bytes | None, bytes | None]]:
 def unpacked(case: dict[str, Any], directory: Path) -> Path:
     """The log of a case with its index files."""
     prefix = f"repair/mutants/{case['id']}/"
-    for name, data in archive().items():
+    for name, data in case_files("repair").items():
         if name.startswith(prefix):
             (directory / name.removeprefix(prefix)).write_bytes(data)
     return directory / f"{case['name']}.log"
@@ -74,7 +75,7 @@ def test_undamaged_records_survive(tmp_path: Path) -> None:
 
 def test_results_are_good() -> None:
     for case in cases():
-        damaged = archive()[f"repair/mutants/{case['id']}/{case['name']}.log"]
+        damaged = case_files("repair")[f"repair/mutants/{case['id']}/{case['name']}.log"]
         around = look_around(f"/nowhere/{case['name']}.log")
         result = mend(damaged, around)
         check_result(damaged, result)
@@ -85,7 +86,7 @@ def test_flipped_bits_are_set_back() -> None:
     for case in cases():
         if not case["mutation"].startswith("flip_"):
             continue
-        damaged = archive()[f"repair/mutants/{case['id']}/{case['name']}.log"]
+        damaged = case_files("repair")[f"repair/mutants/{case['id']}/{case['name']}.log"]
         result = mend(damaged, look_around(f"/nowhere/{case['name']}.log"), correct=True)
         assert result.data == bases()[case["base"]], (case["id"], case["mutation"])
         told[case["mutation"].split("_")[-1]] += 1
@@ -103,7 +104,7 @@ def test_a_replica_makes_a_log_whole(tmp_path: Path) -> None:
         path = tmp_path / case["id"] / f"{case['name']}.log"
         path.parent.mkdir()
         path.write_bytes(base)
-        damaged = archive()[f"repair/mutants/{case['id']}/{case['name']}.log"]
+        damaged = case_files("repair")[f"repair/mutants/{case['id']}/{case['name']}.log"]
         around = look_around(f"/nowhere/{case['name']}.log")
         log = salvage(MemorySource(damaged), around, SalvageOptions(replicas=(str(path),)))
         mended = MendedSource("mended", log, lambda name, data=damaged: _source(name, data))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.harness.repaircases import cases, differences, unpack_cases
+from tests.harness.archives import cases, unpack_cases
+from tests.harness.repaircases import differences
 
 
 def test_cases(tmp_path: Path) -> None:
-    root = unpack_cases(tmp_path)
+    root = unpack_cases("repair", tmp_path)
     found = {case["id"]: differences(root, case, tmp_path / "out" / case["id"]) for case in cases(root)}
     assert len(found) > 200
     assert {name: wrong for name, wrong in found.items() if wrong} == {}

@@ -21,7 +21,7 @@ from kdump.mend.plan import PartitionPlan, Settings, Way
 from kdump.mend.planned import planned_directory
 from kdump.mend.planner import Planner
 from kdump.mend.salvageoptions import SalvageOptions
-from tests.harness.startcases import cases, unpack_cases
+from tests.harness.archives import cases, unpack_cases
 
 STEP = 9
 """Of the cases every so many is repaired."""
@@ -29,7 +29,7 @@ STEP = 9
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpack_cases(tmp_path_factory.mktemp("startup"))
+    return unpack_cases("startup", tmp_path_factory.mktemp("startup"))
 
 
 def plan_of(directory: Path, way: Way, salvaging: SalvageOptions) -> PartitionPlan:

@@ -13,14 +13,15 @@ from cli_runs import kdump
 
 from kdump.kafka import recover
 from kdump.kafka.startup import producers
-from tests.harness.startcases import NOW, cases, differences, settings_of, started, unpack_cases
+from tests.harness.archives import cases, unpack_cases
+from tests.harness.startcases import NOW, differences, settings_of, started
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpack_cases(tmp_path_factory.mktemp("startup"))
+    return unpack_cases("startup", tmp_path_factory.mktemp("startup"))
 
 
 def state(directory: Path) -> dict[str, tuple[bytes, int, int]]:

@@ -1,0 +1,48 @@
+"""The archives of fixtures (``.tar.zst``), and the cases in them with the answers of real code."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+CASES = Path(__file__).parents[2] / "fixtures" / "cases"
+
+
+def unpack_archive(archive: Path, target: Path) -> None:
+    """All that is in it, into ``target``."""
+    with _opened(archive) as tar:
+        tar.extractall(target, filter="data")
+
+
+def unpack_cases(name: str, target: Path) -> Path:
+    """The cases of ``fixtures/cases/NAME.tar.zst``, unpacked; where ``results.jsonl`` is."""
+    unpack_archive(CASES / f"{name}.tar.zst", target)
+    return target / name
+
+
+@cache
+def case_files(name: str) -> dict[str, bytes]:
+    """The same in memory, by path."""
+    with _opened(CASES / f"{name}.tar.zst") as tar:
+        return {item.name: stream.read() for item in tar if (stream := tar.extractfile(item)) is not None}
+
+
+def cases(root: Path) -> Iterator[dict[str, Any]]:
+    """The lines of ``results.jsonl``."""
+    for line in (root / "results.jsonl").read_text().splitlines():
+        yield json.loads(line)
+
+
+@contextmanager
+def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
+    with archive.open("rb") as packed:
+        plain = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed)
+        with tarfile.open(fileobj=plain, mode="r|") as tar:
+            yield tar
