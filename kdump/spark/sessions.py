@@ -27,6 +27,11 @@ _CONNECT_PORT: Final = 15002
 _PATIENCE: Final = 10
 """Seconds."""
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+_FOR_WORKERS: Final = (
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:+UseParallelGC -XX:Tier4InvocationThreshold=1000000 "
+    "-XX:Tier4MinInvocationThreshold=200000 -XX:Tier4CompileThreshold=2000000 -XX:Tier4BackEdgeThreshold=1000000"
+)
+"""Leaves the processors to the Python workers: of Java's code only what runs for each row is worth optimizing."""
 _SET_BY_OTHERS: Final = {"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"}
 """Where one of these is set (by ``spark-submit`` the latter), the master is too, and not here."""
 _RAISED: Final = re.compile(r"(?:: )?((?:[\w$]+\.)*\w*(?:Error|Exception): .*)")
@@ -133,7 +138,7 @@ def _defaults() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": str(is_terminal).lower(),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} {_FOR_WORKERS}",
     }
 
 

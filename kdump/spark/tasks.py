@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from kdump.spark.worker import begin_task
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -60,6 +62,7 @@ def _table(tasks: Sequence[Any]) -> pa.Table:
 
 def tasks_of(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
     """The tasks in what a worker got of ``distributed``."""
+    begin_task()
     for batch in batches:
         for pickled in batch["task"]:
             yield pickle.loads(pickled.as_buffer())
