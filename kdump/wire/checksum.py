@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import Protocol, TypeAlias, cast
-from zlib import crc32 as _crc32
+
+from isal.isal_zlib import crc32 as _crc32
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -40,4 +41,7 @@ crc32c = _load_crc32c()
 
 
 crc32: Checksum = _crc32
-"""CRC-32 (IEEE 802.3): messages of magic 0 and 1, from the magic byte on."""
+"""CRC-32 (IEEE 802.3): messages of magic 0 and 1, from the magic byte on.
+
+Intel's ISA-L (on ARM too) takes half the time of zlib for messages of 200 bytes, and less for larger ones.
+"""
