@@ -2,8 +2,8 @@
 
 Eight segments of 128 MiB (links to one), ``local[2]``, pairs one after the other in every round. The session is warm
 when a job has run some times: Java compiles what runs often, on the processors that the workers need. The rows go
-nowhere (Spark's ``noop``). The local engine's side of rows is JSON lines to a pipe, and the same record batches in this
-process: that is the stricter one.
+nowhere (Spark's ``noop``). The local engine's side is a process, of rows with JSON lines to a pipe; and the same checks
+and record batches in this process: that is the stricter one.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ def jobs(spark: SparkSession, segments: int) -> Iterator[Job]:
     every = rows("kafka-segment", plain)
     two = "offset bigint, timestamp timestamp"
     count = sum(batch.num_rows for batch in _batches(plain, RECORD, two))
-    yield Job(
-        "verify --deep",
-        lambda: list(Verification().path(plain)),
-        lambda: list(Verification(SparkJudge(spark, [plain], CheckOptions()).segments).path(plain)),
-        1.6,
-    )
+
+    def verify() -> None:
+        list(Verification(SparkJudge(spark, [plain], CheckOptions()).segments).path(plain))
+
+    yield Job("verify --deep", _process("verify", "--deep", plain), verify, 1.6)
+    yield Job("verify --deep; in this process", lambda: list(Verification().path(plain)), verify, None)
     yield Job("offset, timestamp; JSON lines", _json(plain, "offset,timestamp"), rows("kafka-segment", plain, two), 1.5)
     yield Job("offset, timestamp; record batches", _arrow(plain, RECORD, two), rows("kafka-segment", plain, two), None)
     yield Job("all columns; JSON lines", _json(plain), every, 0.7)
@@ -106,10 +106,14 @@ def _linked(segment: Segment, count: int) -> Path:
 
 
 def _json(path: str, fields: str | None = None) -> Callable[[], object]:
-    command = [sys.executable, "-m", "kdump", "dump", "--engine", "local", "--output", "jsonl", "--records", path]
-    if fields is not None:
-        command += ["--fields", fields]
-    return lambda: subprocess.run(command, env=COMPILED, check=True, stdout=subprocess.DEVNULL)
+    chosen = () if fields is None else ("--fields", fields)
+    return _process("dump", "--output", "jsonl", "--records", path, *chosen)
+
+
+def _process(command: str, *words: str) -> Callable[[], object]:
+    """A process of the local engine, its start included."""
+    line = [sys.executable, "-m", "kdump", command, "--engine", "local", *words]
+    return lambda: subprocess.run(line, env=COMPILED, check=True, stdout=subprocess.DEVNULL)
 
 
 def _arrow(path: str, table: Table, columns: str | None = None) -> Callable[[], object]:
