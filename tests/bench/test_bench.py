@@ -65,4 +65,4 @@ def test_spark_jobs() -> None:
     except ToolchainMissingError as error:
         pytest.skip(str(error))
     print("", *table, sep="\n")
-    assert len(table) == 11
+    assert len(table) == 12
