@@ -39,7 +39,7 @@ def begin_task() -> None:
 def _is_worker() -> bool:
     """Whether this is such a worker, which is now made quiet."""
     main = sys.modules["__main__"]
-    if getattr(main.__spec__, "name", None) != _DAEMON:
+    if getattr(getattr(main, "__spec__", None), "name", None) != _DAEMON:
         return False
     # The daemon prints a traceback where the JVM has closed its end because it wants no more rows.
     main.__dict__["traceback"] = SimpleNamespace(print_exc=_print_unless_hung_up, format_exc=traceback.format_exc)
