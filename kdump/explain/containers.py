@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from kdump.explain.lines import StuckError
 from kdump.explain.values import quoted
+from kdump.wire.checksum import crc32
 from kdump.wire.compression import DEFAULT_LIMIT, GZIP, LZ4, SNAPPY, ZSTD
 from kdump.wire.lz4frame import xxhash32
 
@@ -124,7 +125,7 @@ def _inflate(data: memoryview, start: int) -> tuple[int, int, int]:
             rest = stream.unconsumed_tail
             if not part and not stream.eof:
                 raise StuckError(start, "the deflate stream is cut short")
-            checksum = zlib.crc32(part, checksum)
+            checksum = crc32(part, checksum)
             length += len(part)
             if length > DEFAULT_LIMIT:
                 raise StuckError(start, f"over {DEFAULT_LIMIT:,} bytes come out of the deflate stream")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kdump.codes import Codes, DamageError
-from kdump.wire.checksum import Buffer
+from kdump.wire.checksum import Buffer, crc32
 
 _MAGIC: Final = b"\x1f\x8b\x08"
 _FIXED_SIZE: Final = 10
@@ -41,7 +41,7 @@ def decompress(data: memoryview, *, limit: int, too_large: Callable[[int], Damag
         room -= len(part)
         if len(data) - end < _TRAILER.size:
             raise _damage("the stream is cut short")
-        if _TRAILER.unpack_from(data, end) != (zlib.crc32(part), len(part) & 0xFFFF_FFFF):
+        if _TRAILER.unpack_from(data, end) != (crc32(part), len(part) & 0xFFFF_FFFF):
             raise _damage("the checksum or size behind the data is wrong")
         while read < end:
             read = min(read + _READ_SIZE, len(data))
@@ -59,7 +59,7 @@ def decompress(data: memoryview, *, limit: int, too_large: Callable[[int], Damag
 def compress(data: Buffer, level: int | None = None) -> bytes:
     """One member with the JDK's header; ``level`` 1-9, None is zlib's default."""
     stream = zlib.compressobj(zlib.Z_DEFAULT_COMPRESSION if level is None else level, zlib.DEFLATED, -zlib.MAX_WBITS)
-    trailer = _TRAILER.pack(zlib.crc32(data), len(data) & 0xFFFF_FFFF)
+    trailer = _TRAILER.pack(crc32(data), len(data) & 0xFFFF_FFFF)
     return b"".join((_WRITTEN_HEADER, stream.compress(data), stream.flush(), trailer))
 
 
@@ -103,7 +103,7 @@ def _header_end(data: memoryview, start: int) -> int | None:
             return None
         end += zero + 1
     if flags & _HEADER_CRC:
-        if bytes(data[end : end + 2]) != (zlib.crc32(data[start:end]) & 0xFFFF).to_bytes(2, "little"):
+        if bytes(data[end : end + 2]) != (crc32(data[start:end]) & 0xFFFF).to_bytes(2, "little"):
             return None
         end += 2
     return end if end <= len(data) else None
