@@ -20,7 +20,7 @@ from kdump.spark.filters import Pushed
 from kdump.spark.options import SourceOptions, parse_options, parse_stream_options, schema_options
 from kdump.spark.schemas import checked, decoded, without_nulls
 from kdump.spark.stream import stream_reader_class
-from kdump.spark.worker import begin_task
+from kdump.spark.worker import BeginsTask
 from kdump.tables import BATCH, FINDING, RECORD, Table
 from kdump.writers.arrow import arrow_schema
 
@@ -42,15 +42,7 @@ class SplitPartition(InputPartition):
         self.splits = splits
 
 
-class _Reader(DataSourceReader):
-    """A reader that is unpickled where a task begins."""
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        begin_task()
-        self.__dict__.update(state)
-
-
-class LogReader(_Reader):
+class LogReader(BeginsTask, DataSourceReader):
     """Rows of logs as record batches of exactly the schema that was asked for."""
 
     def __init__(self, table: Table, options: SourceOptions, schema: StructType) -> None:
@@ -160,7 +152,7 @@ class FindingPartition(InputPartition):
         self.task = task
 
 
-class FindingReader(_Reader):
+class FindingReader(BeginsTask, DataSourceReader):
     """What ``verify`` finds, a partition in one task."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:

@@ -25,6 +25,7 @@ from kdump.engine.stretches import Stretch, stretches_between
 from kdump.scan.selection import Range
 from kdump.spark.options import EARLIEST, LATEST, StreamOptions
 from kdump.spark.schemas import checked, decoded, without_nulls
+from kdump.spark.worker import BeginsTask
 from kdump.tables import Table
 
 _Seen: TypeAlias = tuple[tuple[int, ...], Status]
@@ -39,7 +40,7 @@ class StretchPartition(InputPartition):
         self.stretches = stretches
 
 
-class LogStreamReader(DataSourceStreamReader):
+class LogStreamReader(BeginsTask, DataSourceStreamReader):
     """Rows of logs as they grow, as record batches of exactly the schema that was asked for."""
 
     def __init__(self, table: Table, options: StreamOptions, schema: StructType) -> None:

@@ -9,8 +9,7 @@ import stat
 import sys
 import traceback
 from contextlib import suppress
-from functools import cache
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Final
 
 _DAEMON: Final = "pyspark.daemon"
@@ -19,15 +18,25 @@ _OPEN_FILES: Final = "/proc/self/fd"
 _FIRST_TASKS: Final = iter(range(2))
 
 
+class BeginsTask:
+    """What is unpickled where a task begins, before the task's input is read: the readers of the data sources."""
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        begin_task()
+        self.__dict__.update(state)
+
+
 def begin_task() -> None:
     """Call it in a worker of Spark's Python daemon before a task's input is read; in other processes it does nothing.
 
     Of what comes in two small parts the JVM holds back the second until the first is acknowledged (Nagle), and the
     kernel is in no hurry to (delayed ACK): 40 ms a task, as long as to verify 20 MiB.
     """
-    if not _is_worker():
+    main = sys.modules["__main__"]
+    if getattr(getattr(main, "__spec__", None), "name", None) != _DAEMON:
         return
-    _spare_modules()
+    if next(_FIRST_TASKS, None) is not None:
+        _settle_in(main)
     with suppress(OSError):
         for number in map(int, os.listdir(_OPEN_FILES)):
             with suppress(OSError):
@@ -35,25 +44,13 @@ def begin_task() -> None:
                     _acknowledge_at_once(number)
 
 
-@cache
-def _is_worker() -> bool:
-    """Whether this is such a worker, which is now made quiet."""
-    main = sys.modules["__main__"]
-    if getattr(getattr(main, "__spec__", None), "name", None) != _DAEMON:
-        return False
-    # The daemon prints a traceback where the JVM has closed its end because it wants no more rows.
-    main.__dict__["traceback"] = SimpleNamespace(print_exc=_print_unless_hung_up, format_exc=traceback.format_exc)
-    return True
-
-
-def _spare_modules() -> None:
-    """Keep what is there out of garbage collections: the modules that came before the first task, and those with it.
-
-    The daemon collects after every task, which takes as long as to verify 20 MiB where it goes through all of pandas
-    and pyarrow.
-    """
-    if next(_FIRST_TASKS, None) is not None:
-        gc.freeze()
+def _settle_in(daemon: ModuleType) -> None:
+    """Make this process quick and quiet."""
+    # The daemon collects garbage after every task, and goes through all modules of pandas and pyarrow each time, unless
+    # they are spared: those that came before the first task, and those that came with it.
+    gc.freeze()
+    # It prints a traceback where the JVM has closed its end because it wants no more rows.
+    daemon.__dict__["traceback"] = SimpleNamespace(print_exc=_print_unless_hung_up, format_exc=traceback.format_exc)
 
 
 def _acknowledge_at_once(descriptor: int) -> None:

@@ -30,12 +30,9 @@ print([row.offset for row in rows.select("offset", "value").collect()])
 
 def test_modules_of_a_worker_are_left_to_garbage_collection_only_here(spark: SparkSession) -> None:
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import gc
-
         for _ in tasks_of(batches):
-            yield pa.RecordBatch.from_pydict({"frozen": [gc.get_freeze_count()]}, schema=_schema)
+            yield pa.RecordBatch.from_pydict({"frozen": [gc.get_freeze_count()]})
 
-    _schema = _FROZEN
     frozen = collected(spark, range(4), count, _FROZEN)["frozen"].to_pylist()
     assert min(frozen) > 10_000, "pandas and pyarrow alone have more objects"
     before = gc.get_freeze_count()
