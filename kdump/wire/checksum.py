@@ -6,8 +6,6 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import Protocol, TypeAlias, cast
 
-from isal.isal_zlib import crc32 as _crc32
-
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
@@ -36,12 +34,21 @@ def _load_crc32c() -> Checksum:
     return function
 
 
+def _load_crc32() -> Checksum:
+    """Intel's ISA-L takes half the time of zlib for messages of 200 bytes, and less for larger ones.
+
+    There are wheels of it for x86 and ARM, and a host may do without.
+    """
+    try:
+        from isal.isal_zlib import crc32
+    except ImportError:
+        from zlib import crc32
+    return crc32
+
+
 crc32c = _load_crc32c()
 """CRC-32C (Castagnoli): v2 batches from the attributes on, producer snapshots from the count on."""
 
 
-crc32: Checksum = _crc32
-"""CRC-32 (IEEE 802.3): messages of magic 0 and 1, from the magic byte on.
-
-Intel's ISA-L (on ARM too) takes half the time of zlib for messages of 200 bytes, and less for larger ones.
-"""
+crc32 = _load_crc32()
+"""CRC-32 (IEEE 802.3): messages of magic 0 and 1, from the magic byte on."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.wire import checksum
 from kdump.wire.checksum import crc32, crc32c
 from kdump.wire.lz4frame import xxhash32
 
@@ -44,6 +48,11 @@ def test_crc32c_vectors(data: bytes, value: int) -> None:
 @pytest.mark.parametrize(("data", "value"), CRC32)
 def test_crc32_vectors(data: bytes, value: int) -> None:
     assert crc32(data) == crc32(memoryview(data)) == value
+
+
+def test_crc32_without_isal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "isal.isal_zlib", None)
+    assert checksum._load_crc32() is zlib.crc32
 
 
 @given(st.binary(max_size=100))
