@@ -34,12 +34,12 @@ def checkpoint_words(name: str, data: bytes, words_of_line: Sequence[str]) -> It
     except UnicodeDecodeError:
         raise _refused(name, "it is not UTF-8") from None
     if lines and parse_int(lines[0]) != _VERSION:
-        raise _refused(name, f"its version is {_quoted(lines[0])}")
+        raise _refused(name, f"its version is {quoted(lines[0])}")
     if len(lines) < 2:
         return
     count = parse_int(lines[1])
     if count is None:
-        raise _refused(name, f"its count of entries is {_quoted(lines[1])}")
+        raise _refused(name, f"its count of entries is {quoted(lines[1])}")
     if count < 0:
         # A list is made for so many.
         raise StartFailureError(ILLEGAL_ARGUMENT, f"{name} counts {count} entries")
@@ -50,7 +50,7 @@ def checkpoint_words(name: str, data: bytes, words_of_line: Sequence[str]) -> It
             words.pop()
         if len(words) != len(words_of_line):
             raise _refused(
-                name, f"the line {_quoted(line)} is no {', '.join(words_of_line[:-1])} and {words_of_line[-1]}"
+                name, f"the line {quoted(line)} is no {', '.join(words_of_line[:-1])} and {words_of_line[-1]}"
             )
         found += 1
         yield words
@@ -58,7 +58,8 @@ def checkpoint_words(name: str, data: bytes, words_of_line: Sequence[str]) -> It
         raise _refused(name, f"it has {found} entries and counts {count}")
 
 
-def _quoted(line: str) -> str:
+def quoted(line: str) -> str:
+    """A line for a message, shortened."""
     return repr(line) if len(line) <= _MOST_QUOTED else f"{line[:_MOST_QUOTED]!r}..."
 
 

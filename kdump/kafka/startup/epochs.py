@@ -9,7 +9,7 @@ from typing import Final
 
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
 from kdump.kafka.java import parse_int, parse_long
-from kdump.kafka.startup.checkpointfile import checkpoint_words
+from kdump.kafka.startup.checkpointfile import checkpoint_words, quoted
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import ILLEGAL_ARGUMENT, NUMBER_FORMAT, StartFailureError
@@ -95,7 +95,7 @@ def _parse(data: bytes) -> list[tuple[int, int]]:
     for words in checkpoint_words(LEADER_EPOCH_CHECKPOINT, data, ("epoch", "offset")):
         epoch, offset = parse_int(words[0]), parse_long(words[1])
         if epoch is None or offset is None:
-            line = " ".join(words)[:60]
-            raise StartFailureError(NUMBER_FORMAT, f"{LEADER_EPOCH_CHECKPOINT}: the line {line!r} holds no two numbers")
+            line = quoted(" ".join(words))
+            raise StartFailureError(NUMBER_FORMAT, f"{LEADER_EPOCH_CHECKPOINT}: the line {line} holds no two numbers")
         entries.append((epoch, offset))
     return entries
