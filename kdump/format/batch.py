@@ -155,6 +155,13 @@ def increment_sequence(sequence: int, increment: int) -> int:
     return wrap_int32(sequence + increment)
 
 
+def decrement_sequence(sequence: int, decrement: int) -> int:
+    """The way back (DefaultRecordBatch.decrementSequence), overflowing likewise."""
+    if sequence < decrement:
+        return wrap_int32(MAX_INT32 - (decrement - sequence) + 1)
+    return wrap_int32(sequence - decrement)
+
+
 def wrap_int32(value: int) -> int:
     """Two's complement 32-bit, as Java's int arithmetic."""
     return (value + 0x8000_0000 & 0xFFFF_FFFF) - 0x8000_0000

@@ -9,7 +9,7 @@ import struct
 from typing import Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
-from kdump.format.batch import MAX_INT32
+from kdump.format.batch import decrement_sequence
 from kdump.wire.checksum import crc32c
 
 _HEAD: Final = struct.Struct(">hIi")
@@ -33,9 +33,7 @@ class ProducerEntry(NamedTuple):
     @property
     def first_sequence(self) -> int:
         """Sequence of the first record of the last batch; sequences start again at 0 after 2^31-1."""
-        if self.last_sequence < self.offset_delta:
-            return MAX_INT32 - (self.offset_delta - self.last_sequence) + 1
-        return self.last_sequence - self.offset_delta
+        return decrement_sequence(self.last_sequence, self.offset_delta)
 
 
 def parse_snapshot(data: bytes) -> list[ProducerEntry]:

@@ -63,7 +63,19 @@ def test_snapshot_round_trip(entries: list[ProducerEntry]) -> None:
     assert parse_snapshot(snapshot(*entries)) == entries
 
 
-@pytest.mark.parametrize(("last", "delta", "first"), [(9, 4, 5), (0, 0, 0), (0, 1, 2**31 - 1), (3, 10, 2**31 - 7)])
+@pytest.mark.parametrize(
+    ("last", "delta", "first"),
+    [
+        (9, 4, 5),
+        (0, 0, 0),
+        (0, 1, 2**31 - 1),
+        (3, 10, 2**31 - 7),
+        # Printed by the real tool.
+        (2**31 - 1, -(2**31), -1),
+        (7, -(2**31), -(2**31) + 7),
+        (2**31 - 1, -1, -(2**31)),
+    ],
+)
 def test_first_sequence(last: int, delta: int, first: int) -> None:
     assert ProducerEntry(1, 0, last, 20, delta, 0, -1, -1).first_sequence == first
 
