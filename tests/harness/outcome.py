@@ -19,7 +19,8 @@ _NON_CONSECUTIVE = "Non-consecutive offsets in "
 _FIRST_RECORD = "  -1 is followed by "
 _DAMAGE = re.compile(rb"isvalid: false$| isValid: false |^Found \d+ invalid bytes at the end of ", re.MULTILINE)
 _HINT = re.compile(
-    rb"^kdump: .*: (?:more lies behind \d+, which --resync would show|offset \d+: KD2(?:09|19) the (?:key|value) .*)$",
+    rb"^kdump: .*: (?:more lies behind \d+, which --resync would show"
+    rb"|offset -?\d+: KD2(?:09|19) the (?:key|value) .*)$",
     re.MULTILINE,
 )
 """What is said beside the output: it is no damage that the Java tool would stop at."""

@@ -11,7 +11,8 @@ from tests.harness.flags import FlagSet
 from tests.harness.outcome import Outcome
 from tests.oracle.toolchain import DUMP_RELEASE, java_command
 
-_HEAP = "-Xmx1500m"
+_OPTIONS = ("-Xmx1500m", "-XX:-OmitStackTraceInFastThrow")
+"""Bounded; and an exception thrown thousands of times keeps its message, as in a process of its own."""
 _CALLS_PER_JVM = 4000
 """The tool never unmaps the indexes it opened; a new JVM now and then does."""
 
@@ -20,7 +21,7 @@ class JavaDump:
     """Calls of the Java tool, one after the other. Raises ToolchainMissingError when it cannot be started."""
 
     def __init__(self) -> None:
-        self._command = java_command(DUMP_RELEASE, "DumpServer", options=(_HEAP,))
+        self._command = java_command(DUMP_RELEASE, "DumpServer", options=_OPTIONS)
         self._process = self._start()
         self._calls = 0
 
