@@ -89,7 +89,7 @@ class Message(NamedTuple):
 
     def _size_at(self, position: int, what: str) -> int:
         if position + 4 > len(self.data):
-            raise DamageError(Codes.LEGACY_MESSAGE, f"the {what} size lies outside the message")
+            raise ContentSizeError(what, None, 0)
         size: int = _SIZE.unpack_from(self.data, position)[0]
         return size
 
@@ -99,8 +99,21 @@ class Message(NamedTuple):
             return None
         start = position + 4
         if size > len(self.data) - start:
-            raise DamageError(Codes.LEGACY_MESSAGE, f"a {what} of {size} bytes where {len(self.data) - start} are left")
+            raise ContentSizeError(what, size, len(self.data) - start)
         return bytes(self.data[start : start + size])
+
+
+class ContentSizeError(DamageError):
+    """A ``key`` or ``value`` of ``size`` bytes where its message has ``left``; None: the size itself lies outside."""
+
+    def __init__(self, what: str, size: int | None, left: int) -> None:
+        outside = f"the {what} size lies outside the message"
+        super().__init__(
+            Codes.LEGACY_MESSAGE, outside if size is None else f"a {what} of {size} bytes where {left} are left"
+        )
+        self.what = what
+        self.size = size
+        self.left = left
 
 
 class InnerLengthError(DamageError):

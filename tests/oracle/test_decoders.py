@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterator
 from random import Random
@@ -11,8 +12,9 @@ import pytest
 from kdump.format.message import Schema, record_schemas, schemas
 from tests.harness.flags import FlagSet, topic_decoder_flags
 from tests.harness.messages import random_values, unsigned_varint, write_message
-from tests.oracle.crafting import Fields, batch_of
-from tests.oracle.sandbox import Sandbox
+from tests.oracle.containers import GZIP
+from tests.oracle.crafting import Fields, batch_of, message, with_length, with_right_crc, wrapper
+from tests.oracle.sandbox import Run, Sandbox
 
 pytestmark = pytest.mark.oracle
 
@@ -151,4 +153,24 @@ def test_records_without_key(sandbox: Sandbox, seed: int, decoder: str) -> None:
     records = list(messages(decoder, Random(seed)))[:5]
     records[3] = (None, records[3][1])
     compare(sandbox, f"no-key-{decoder}", decoder, records, topic_decoder_flags(decoder))
+    sandbox.tally.check()
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_sizes_that_lie(sandbox: Sandbox, decoder: str) -> None:
+    """Messages of magic 0 and 1 whose key or value does not fit them, alone and in a wrapper."""
+    name = f"{0:020d}.log"
+    good = message(1, 1, b"\0\0", b"\0\0")
+    for magic, size in itertools.product((0, 1), (-(2**31), -1, 0, 1, 5, 6, 13, 14, 100, 2**31 - 1)):
+        for key in (b"\0\0key", None):
+            lies = {
+                "value": message(0, magic, key, b"value", value_size=size),
+                "key": message(0, magic, key, b"value", key_size=size),
+                "end": with_right_crc(with_length(message(0, magic, key, b"value")[: 26 + max(0, min(size, 20))])),
+            }
+            for what, lying in lies.items():
+                runs: list[Run] = [([name], flags) for flags in topic_decoder_flags(decoder)]
+                case = f"lies-{decoder}-{magic}-{what}-{size}-{'null' if key is None else 'key'}"
+                sandbox.compare(case, {name: lying + good}, runs)
+                sandbox.compare(f"{case}-wrapped", {name: wrapper(1, magic, GZIP, lying + good)}, runs)
     sandbox.tally.check()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
 from kdump.codes import Codes, DamageError
+from kdump.format.legacy import ContentSizeError, Message
 from kdump.kafka.dumplog.remotemetadata import RefusedError, remote_metadata_text
 from kdump.kafka.javadouble import double_string
 from kdump.kafka.message_json import json_text
@@ -53,6 +54,9 @@ class ContentsDecoder(Protocol):
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
         """Of one record. DamageError where the Java tool stops."""
 
+    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> Contents:
+        """Of a message of magic 0 or 1 whose key or value does not fit it. DamageError where the Java tool stops."""
+
 
 class TextDecoding(NamedTuple):
     """How the contents of a log's records are made, and who is told of what does not decode."""
@@ -62,7 +66,17 @@ class TextDecoding(NamedTuple):
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
         """Of the next record; its problems are reported."""
-        made = self.decoder.contents(offset, key, value)
+        return self._reported(offset, self.decoder.contents(offset, key, value))
+
+    def message_contents(self, offset: int, message: Message) -> Contents:
+        """The same of a message of magic 0 or 1; ``offset`` is that of its record."""
+        try:
+            key, value = message.key(), message.value()
+        except ContentSizeError as error:
+            return self._reported(offset, self.decoder.ill_fitting(offset, message, error))
+        return self.contents(offset, key, value)
+
+    def _reported(self, offset: int, made: Contents) -> Contents:
         for problem in made.problems:
             self.report(offset, problem)
         return made
@@ -96,11 +110,7 @@ class CoordinatorContents:
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
         """See ContentsDecoder: the Java tool stops at a record without key."""
-        if key is None and not self._goes_on:
-            raise DamageError(
-                Codes.DECODER,
-                f"Failed to decode message at offset {offset} using the specified decoder (message had a missing key)",
-            )
+        self._require_key(offset, is_null=key is None)
         try:
             message = self.coordinator.key(key)
             key_text = json_text(key_frame(message))
@@ -113,6 +123,18 @@ class CoordinatorContents:
             return Contents(_coordinator_error(error, offset), None, (error,))
         data = with_member_messages(decoded, newest=False)
         return Contents(key_text, json_text({"version": str(decoded.version), "data": data}))
+
+    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> Contents:
+        """See ContentsDecoder: the key is asked for before the value, and its size before both."""
+        self._require_key(offset, is_null=message.key_size() < 0)
+        return Contents(f"Error at offset {offset}, skipping. {_size_cause(error)}", None, (_size_problem(error),))
+
+    def _require_key(self, offset: int, *, is_null: bool) -> None:
+        if is_null and not self._goes_on:
+            raise DamageError(
+                Codes.DECODER,
+                f"Failed to decode message at offset {offset} using the specified decoder (message had a missing key)",
+            )
 
 
 class MetadataContents:
@@ -130,6 +152,10 @@ class MetadataContents:
             return Contents(None, json_text(metadata_frame(self._decoder.value(value))))
         except PayloadError as error:
             return Contents(None, f"Error at {offset}, skipping. {_metadata_error(error)}", (error,))
+
+    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> Contents:
+        """See ContentsDecoder."""
+        return Contents(None, f"Error at {offset}, skipping. {_value_size_cause(error)}", (_size_problem(error),))
 
 
 class RemoteMetadataContents:
@@ -153,6 +179,11 @@ class RemoteMetadataContents:
             text, problem = _metadata_error(error), error
         return Contents(None, f"Error at offset {offset}, skipping. {text}", (problem,))
 
+    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> Contents:
+        """See ContentsDecoder."""
+        text = f"Error at offset {offset}, skipping. {_value_size_cause(error)}"
+        return Contents(None, text, (_size_problem(error),))
+
 
 class PlainContents:
     """kdump's own ``--key-decoder`` and ``--value-decoder``: texts as they are, other values as JSON."""
@@ -171,6 +202,10 @@ class PlainContents:
             None if value is None else _plain_text(decoded.value, as_stored=self._decoder.value_name == NONE),
             decoded.findings,
         )
+
+    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> Contents:
+        """See ContentsDecoder: no such decoder is asked."""
+        raise error
 
 
 def _plain_text(value: Any, *, as_stored: bool) -> str:
@@ -197,6 +232,23 @@ def _coordinator_error(error: PayloadError, offset: int) -> str:
             cause = error.cause or "null"
             text = f"Could not read record with version {number} from {part}'s buffer due to: {cause}."
     return f"Error at offset {offset}, skipping. {text}"
+
+
+def _size_cause(error: ContentSizeError) -> str:
+    """What Java's buffers say of a size that does not fit."""
+    return "null" if error.size is None else f"newLimit > capacity: ({error.size} > {error.left})"
+
+
+def _value_size_cause(error: ContentSizeError) -> str:
+    """The same to who asks for the value only: behind a key that does not fit its size cannot be found."""
+    return _size_cause(error) if error.what == Part.VALUE.value else "null"
+
+
+def _size_problem(error: ContentSizeError) -> PayloadError:
+    text = "has its size outside the message"
+    if error.size is not None:
+        text = f"has {error.size} bytes where {error.left} are left in its message"
+    return PayloadError(Trouble.REFUSED, Part(error.what), text)
 
 
 _NO_VALUE: Final = (

@@ -105,7 +105,11 @@ def legacy_record_line(
     if not options.skip_record_metadata:
         line = _legacy_metadata(item, _legacy_timestamp_type(entry), is_valid)
     if options.print_data_log:
-        contents = _contents(item.offset, item.message.key(), item.message.value(), options, decoding)
+        message = item.message
+        if decoding is not None:
+            contents = contents_text(decoding.message_contents(item.offset, message))
+        else:
+            contents = _contents(item.offset, message.key(), message.value(), options, None)
         line = _with_contents(line, contents, options)
     return line + "\n"
 
