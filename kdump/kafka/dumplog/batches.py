@@ -20,7 +20,7 @@ from kdump.format.batch import (
     parse_header,
 )
 from kdump.log.source import Source
-from kdump.log.walk import Stop, Walk
+from kdump.log.walk import Chunk, Stop, Walk
 
 
 class Located(NamedTuple):
@@ -46,6 +46,27 @@ def batch_at(log: Source, position: int, end: int) -> Located | None:
     Raises:
         DamageError: LENGTH_TOO_SMALL or HEADER_CUT.
     """
+    framed = _framed_at(log, position, end)
+    return None if framed is None else framed.located(log.path)
+
+
+class _Framed(NamedTuple):
+    """A whole entry of which no more than its length has been looked at; ``head``: its first bytes."""
+
+    position: int
+    size: int
+    head: bytes
+
+    def located(self, path: str | None) -> Located:
+        """With its last offset. Raises DamageError HEADER_CUT."""
+        try:
+            return Located(self.position, self.size, last_offset_at(self.head))
+        except DamageError as error:
+            raise error.located(path, self.position) from None
+
+
+def _framed_at(log: Source, position: int, end: int) -> _Framed | None:
+    """As ``batch_at``, but for the header. Raises DamageError LENGTH_TOO_SMALL."""
     if position >= end - HEADER_SIZE_UP_TO_MAGIC:
         return None
     head = log.read(position, HEADER_SIZE)
@@ -54,10 +75,7 @@ def batch_at(log: Source, position: int, end: int) -> Located | None:
         raise too_small(length, log.path, position)
     if position > end - LOG_OVERHEAD - length:
         return None
-    try:
-        return Located(position, LOG_OVERHEAD + length, last_offset_at(head))
-    except DamageError as error:
-        raise error.located(log.path, position) from None
+    return _Framed(position, LOG_OVERHEAD + length, head)
 
 
 def too_small(length: int, path: str | None, position: int) -> DamageError:
@@ -86,47 +104,59 @@ class BatchTable:
         self._read(Walk(log))
 
     def _read(self, walk: Walk) -> None:
-        highest = -(2**63)
         for chunk in walk.chunks():
-            for start in chunk.starts:
-                self._end = chunk.position + start
-                try:
-                    last_offset = last_offset_at(chunk.data, start)
-                except DamageError as error:
-                    error.located(self._log.path, self._end)
-                    self._header_cut = error
-                    return
-                highest = max(highest, last_offset)
-                self._positions.append(self._end)
-                self._last_offsets.append(last_offset)
-                self._highest.append(highest)
-        self._end = walk.position
+            # Behind a cut header (less than one from the end of the file) only the framing is still looked at.
+            if self._header_cut is None:
+                self._append(chunk)
+        if self._header_cut is None:
+            self._end = walk.position
         if walk.stop is Stop.LENGTH_TOO_SMALL:
             self._unwalkable = too_small(walk.bad_length, self._log.path, walk.position)
+
+    def _append(self, chunk: Chunk) -> None:
+        highest = self._highest[-1] if self._highest else -(2**63)
+        for start in chunk.starts:
+            self._end = chunk.position + start
+            try:
+                last_offset = last_offset_at(chunk.data, start)
+            except DamageError as error:
+                error.located(self._log.path, self._end)
+                self._header_cut = error
+                return
+            highest = max(highest, last_offset)
+            self._positions.append(self._end)
+            self._last_offsets.append(last_offset)
+            self._highest.append(highest)
 
     def first_reaching(self, offset: int, position: int) -> Located | None:
         """The first batch from ``position`` on whose last offset is at or above ``offset``; None when there is none.
 
         A position that is no batch's start is read from as it is, entry by entry, until it meets the batches. As in
-        the Java tool everything behind ``position`` is walked, also what lies behind the batch that is found.
+        the Java tool everything behind ``position`` is walked, also what lies behind the batch that is found; headers
+        are read up to that batch only.
 
         Raises:
-            DamageError: what lies there cannot be walked.
+            DamageError: what lies there cannot be walked, or a header in front of the batch is cut.
         """
         size = self._log.size or 0
-        found: Located | None = None
+        found: Located | DamageError | None = None
         while True:
             row = bisect_left(self._positions, position)
             if row < len(self._positions) and self._positions[row] == position:
                 if self._unwalkable is not None:
                     raise self._unwalkable
-                return found or self._search(offset, row)
-            batch = batch_at(self._log, position, size)
-            if batch is None:
-                return found
-            if found is None and batch.last_offset >= offset:
-                found = batch
-            position += batch.size
+                return self._search(offset, row) if found is None else _found(found)
+            framed = _framed_at(self._log, position, size)
+            if framed is None:
+                return None if found is None else _found(found)
+            if found is None:
+                try:
+                    batch = framed.located(self._log.path)
+                except DamageError as error:
+                    found = error
+                else:
+                    found = batch if batch.last_offset >= offset else None
+            position += framed.size
 
     def _search(self, offset: int, first: int) -> Located | None:
         row = bisect_left(self._highest, offset, lo=first)
@@ -142,3 +172,9 @@ class BatchTable:
 
     def _ends(self, row: int) -> int:
         return self._positions[row + 1] if row + 1 < len(self._positions) else self._end
+
+
+def _found(result: Located | DamageError) -> Located:
+    if isinstance(result, DamageError):
+        raise result
+    return result

@@ -5,7 +5,7 @@ Source: shared/spec/dump-output.md section 7: by decoding every record, never fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Final
 
@@ -76,13 +76,19 @@ class MaxTimestamps:
     def _scalar(self, batch: Located) -> int:
         data = memoryview(self._log.read(batch.position, batch.size))
         try:
+            timestamps: Iterator[int]
             if 2 <= data[MAGIC_OFFSET] <= 127:
                 if len(data) < HEADER_SIZE:
                     raise DamageError(Codes.HEADER_CUT, "the batch is shorter than its header")
                 timestamps = (record.timestamp for record in v2.read_records(parse_header(data), data, self._limit))
             else:
-                entry = legacy.parse_message(data)
-                timestamps = (record.timestamp for record in legacy.read_records(entry, self._limit))
+                timestamps = _legacy_timestamps(legacy.parse_message(data), self._limit)
             return max(_NO_TIMESTAMP, max(timestamps, default=_NO_TIMESTAMP))
         except DamageError as error:
             raise error.located(self._log.path, batch.position) from None
+
+
+def _legacy_timestamps(entry: legacy.Message, limit: int) -> Iterator[int]:
+    for record in legacy.read_records(entry, limit):
+        legacy.check_inner(record, entry)
+        yield record.timestamp
