@@ -54,15 +54,17 @@ def split_commas(text: str) -> list[str]:
     return parts
 
 
-def hash_map_order(keys: Iterable[str]) -> list[str]:
+def hash_map_order(keys: Iterable[str], *, asked_again: bool = False) -> list[str]:
     """The order in which a ``java.util.HashMap`` gives back keys that ``computeIfAbsent`` put in, in this order.
 
-    That method puts a new key at the head of its bucket and doubles the table only when it is over-full already
-    (measured on JDK 17; dump-output.md section 10 has it otherwise).
+    That method puts a new key at the head of its bucket and doubles the table only when it is over-full already, then
+    also where it finds the key (measured on JDK 17; dump-output.md section 10 has it otherwise). ``asked_again``: it
+    was called for a key that was there once all of them were.
     """
     distinct = list(dict.fromkeys(keys))
+    size_at_last_call = len(distinct) if asked_again else len(distinct) - 1
     capacity = 16
-    while len(distinct) - 1 > capacity * 3 // 4:
+    while size_at_last_call > capacity * 3 // 4:
         capacity *= 2
     newest_first = distinct[::-1]
     return sorted(newest_first, key=lambda key: _spread_hash(key) & capacity - 1)

@@ -163,3 +163,21 @@ def test_damaged_captured_siblings(sandbox: Sandbox, captures: Captures, seed: i
         runs = [*index_runs(victim, random.choice((61, 1000))), (sorted(files), DEFAULT)]
         sandbox.compare(f"sibling-{seed}-{number}-{victim}-{how}", files, runs)
     sandbox.tally.check()
+
+
+def test_many_files(sandbox: Sandbox, generated: list[Path], seed: int, mutants: int) -> None:
+    """The order of the reports depends on how many files they name."""
+    random = Random(seed + 5)
+    for number in range(mutants // 10):
+        files: dict[str, bytes] = {}
+        for path in random.sample(generated, random.choice((5, 12, 13, 14, 24, 25, 26, 48, 49, 50, 60))):
+            pieces = [path.read_bytes()[start:end] for start, end in entries(path.read_bytes())]
+            if random.random() < 0.5:
+                random.shuffle(pieces)
+            name = f"{max(0, int(path.stem) - random.choice((0, random.randrange(10**6)))):020d}.log"
+            files |= with_siblings(name, b"".join(pieces), random)
+            time_index = name.replace(".log", ".timeindex")
+            files[time_index] = b"".join(random.sample(items := entry_list(files[time_index], 12), len(items)))
+        names = random.sample(sorted(files), len(files))
+        sandbox.compare(f"many-{seed}-{number}", files, [(names, DEEP), (names, VERIFY)])
+    sandbox.tally.check()

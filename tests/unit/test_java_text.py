@@ -26,13 +26,13 @@ class HashMap:
         return value ^ value >> 16
 
     def compute_if_absent(self, key: str) -> None:
-        if key in self.keys():
-            return
         if self.size > len(self.buckets) * 0.75:
             old = self.keys()
             self.buckets = [[] for _ in range(2 * len(self.buckets))]
             for item in old:
                 self.buckets[self.spread(item) % len(self.buckets)].append(item)
+        if key in self.keys():
+            return
         self.buckets[self.spread(key) % len(self.buckets)].insert(0, key)
         self.size += 1
 
@@ -48,7 +48,17 @@ def test_hash_map_order(keys: list[str]) -> None:
     table = HashMap()
     for key in keys:
         table.compute_if_absent(key)
-    assert hash_map_order(keys) == table.keys()
+    assert hash_map_order(keys, asked_again=keys[-1:] != [] and keys[-1] in keys[:-1]) == table.keys()
+
+
+@pytest.mark.parametrize("count", [12, 13, 14, 24, 25, 26, 48, 49, 50])
+def test_a_full_table_is_doubled_when_a_key_is_asked_for_again(count: int) -> None:
+    keys = [f"/data/orders-0/{number:020}.log" for number in range(count)]
+    table = HashMap()
+    for key in (*keys, keys[0]):
+        table.compute_if_absent(key)
+    assert hash_map_order(keys, asked_again=True) == table.keys()
+    assert (hash_map_order(keys) == table.keys()) == (count not in (13, 25, 49))
 
 
 def test_known_string_hashes() -> None:

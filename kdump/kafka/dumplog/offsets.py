@@ -17,17 +17,19 @@ class OffsetContinuity:
     """Sees every record offset of a file in order and keeps the pairs that are not consecutive.
 
     ``gaps`` maps an offset to the one that follows it; as in the Java tool's map a later pair of the same offset
-    replaces the earlier.
+    replaces the earlier. ``found`` counts all of them.
     """
 
     def __init__(self) -> None:
         self.gaps: dict[int, int] = {}
+        self.found = 0
         self._last = _NO_OFFSET
 
     def see(self, offset: int) -> None:
         """The next record."""
         if offset != self._last + 1 and offset != wrap_int64(self._last + 1):
             self.gaps[self._last] = offset
+            self.found += 1
         self._last = offset
 
     def see_column(self, offsets: NDArray[np.int64]) -> None:
@@ -41,6 +43,7 @@ class OffsetContinuity:
         previous[1:] = offsets[:-1]
         for row in np.flatnonzero(offsets != previous + 1).tolist():
             self.gaps[int(previous[row])] = int(offsets[row])
+            self.found += 1
         self._last = int(offsets[-1])
 
     def reported(self, base_offset: int | None) -> list[tuple[int, int]]:

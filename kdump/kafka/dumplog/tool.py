@@ -144,7 +144,8 @@ class DumpTool(FileRun):
                 self.note_read(target.path, log)
                 self.sum_up_undecoded(target.path)
                 self.damaged |= log.damaged
-                self._reports.non_consecutive(target.path, log.continuity.reported(target.base_offset))
+                pairs = log.continuity.reported(target.base_offset)
+                self._reports.non_consecutive(target.path, pairs, log.continuity.found)
 
     def _decoding(self, target: Target) -> TextDecoding | None:
         decoder = self._options.decoding.decoder(target.topic)
