@@ -16,7 +16,7 @@ from kdump.checks.segment import CheckOptions, SegmentLook
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.engine.looks import Group
 from kdump.engine.partitioncheck import Item, PartitionCheck, base_offset_of
-from kdump.engine.splits import OPEN_COST, Wanted, expanded
+from kdump.engine.splits import OPEN_COST, STRANGERS, Wanted, expanded
 from kdump.engine.verify import Verification
 from kdump.kafka.rows import Row, finding_row
 from kdump.log import files
@@ -33,12 +33,14 @@ _QUICK: Final = CheckOptions(deep=False)
 class FindingTask:
     """Partitions that are checked whole, and paths of which only names, checkpoints and the like are.
 
-    ``stores``: paths that are entered before, with their credentials.
+    ``stores``: paths that are entered before, with their credentials. ``fitting``: paths too, which a pattern fits:
+    that one holds no segments is nothing to tell.
     """
 
     stores: tuple[str, ...] = field(default=(), repr=False)
     groups: tuple[Group, ...] = ()
     paths: tuple[str, ...] = ()
+    fitting: tuple[str, ...] = ()
 
 
 def groups_of(path: str) -> list[Group]:
@@ -97,12 +99,20 @@ def _items(task: FindingTask, options: CheckOptions) -> Iterator[Item | KdumpErr
         for item in check.segments(list(absolute.segments), absolute.folder):
             yield group.as_given(item)
     for path in task.paths:
-        errors: list[KdumpError] = []
-        try:
-            yield from Verification(_extent, on_error=errors.append).path(path)
-        except KdumpError as error:
-            errors.append(error.located(path))
-        yield from errors
+        yield from _path_items(path)
+    for path in task.fitting:
+        for item in _path_items(path):
+            if not (isinstance(item, KdumpError) and item.code in STRANGERS):
+                yield item
+
+
+def _path_items(path: str) -> Iterator[Item | KdumpError]:
+    errors: list[KdumpError] = []
+    try:
+        yield from Verification(_extent, on_error=errors.append).path(path)
+    except KdumpError as error:
+        errors.append(error.located(path))
+    yield from errors
 
 
 def _extent(segments: list[str], folder: str | None) -> Generator[Item | KdumpError, None, PartitionExtent | None]:
@@ -139,18 +149,25 @@ def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list
     def fail(error: KdumpError) -> None:
         raise error
 
-    found = [path for given in map(files.enter, paths) for path in expanded(given, fail)]
-    stores = tuple(map(files.handed_over, found))
-    sized: list[tuple[int, Group]] = []
-    for path in found:
+    named: list[str] = []
+    fitting: list[str] = []
+    for given in map(files.enter, paths):
+        found = expanded(given, fail)
+        (named if found == [given] else fitting).extend(found)
+    # What is named twice, or by a log and its index, has its findings once.
+    every = dict.fromkeys((*named, *fitting))
+    chosen: dict[Group, int] = {}
+    for path in every:
         groups = groups_of(path)
         if not groups and not files.exists(path):
             raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
-        sized += [(_size(group), group) for group in groups if wanted.accepts(FileContext.of(group.segments[0]))]
-    tasks = [FindingTask(stores, paths=tuple(found))]
+        chosen |= {group: _size(group) for group in groups if wanted.accepts(FileContext.of(group.segments[0]))}
+    stores = tuple(map(files.handed_over, every))
+    only_fitting = dict.fromkeys(path for path in fitting if path not in named)
+    tasks = [FindingTask(stores, paths=tuple(dict.fromkeys(named)), fitting=tuple(only_fitting))]
     held: list[Group] = []
     room = 0
-    for size, group in sorted(sized, key=lambda pair: -pair[0]):
+    for group, size in sorted(chosen.items(), key=lambda pair: -pair[1]):
         if held and size > room:
             tasks.append(FindingTask(stores, tuple(held)))
             held = []
