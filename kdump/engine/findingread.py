@@ -154,20 +154,20 @@ def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list
     for given in map(files.enter, paths):
         found = expanded(given, fail)
         (named if found == [given] else fitting).extend(found)
-    # What is named twice, or by a log and its index, has its findings once.
-    every = dict.fromkeys((*named, *fitting))
-    chosen: dict[Group, int] = {}
+    named = _without_twins(named)
+    every = _without_twins([*named, *fitting])
+    groups: list[Group] = []
     for path in every:
-        groups = groups_of(path)
-        if not groups and not files.exists(path):
+        own = groups_of(path)
+        if not own and not files.exists(path):
             raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
-        chosen |= {group: _size(group) for group in groups if wanted.accepts(FileContext.of(group.segments[0]))}
+        groups += (group for group in own if wanted.accepts(FileContext.of(group.segments[0])))
+    sized = [(_size(group), group) for group in _each_once(groups)]
     stores = tuple(map(files.handed_over, every))
-    only_fitting = dict.fromkeys(path for path in fitting if path not in named)
-    tasks = [FindingTask(stores, paths=tuple(dict.fromkeys(named)), fitting=tuple(only_fitting))]
+    tasks = [FindingTask(stores, paths=tuple(named), fitting=tuple(every[len(named) :]))]
     held: list[Group] = []
     room = 0
-    for group, size in sorted(chosen.items(), key=lambda pair: -pair[1]):
+    for size, group in sorted(sized, key=lambda pair: -pair[0]):
         if held and size > room:
             tasks.append(FindingTask(stores, tuple(held)))
             held = []
@@ -178,6 +178,22 @@ def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list
     if held:
         tasks.append(FindingTask(stores, tuple(held)))
     return tasks
+
+
+def _without_twins(paths: Iterable[str]) -> list[str]:
+    """Each once, the first of those that mean the same."""
+    distinct: dict[str, str] = {}
+    for path in paths:
+        distinct.setdefault(files.absolute(path), path)
+    return list(distinct.values())
+
+
+def _each_once(groups: Iterable[Group]) -> list[Group]:
+    """Without those that are there already, and segments alone that are in a partition that is there too."""
+    distinct = {group.absolute(): group for group in groups}
+    whole = {group for group in distinct if group.folder is not None}
+    covered = {path for group in whole for path in group.segments}
+    return [given for group, given in distinct.items() if group in whole or covered.isdisjoint(group.segments)]
 
 
 def _size(group: Group) -> int:

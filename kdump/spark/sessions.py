@@ -8,7 +8,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 from urllib.parse import urlsplit
@@ -28,10 +28,15 @@ _PATIENCE: Final = 10
 """Seconds."""
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 _FOR_WORKERS: Final = (
-    "-XX:+IgnoreUnrecognizedVMOptions -XX:+UseParallelGC -XX:Tier4InvocationThreshold=1000000 "
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=1000000 "
     "-XX:Tier4MinInvocationThreshold=200000 -XX:Tier4CompileThreshold=2000000 -XX:Tier4BackEdgeThreshold=1000000"
 )
 """Leaves the processors to the Python workers: of Java's code only what runs for each row is worth optimizing."""
+_COLLECTOR: Final = "-XX:+UseParallelGC"
+"""Has no threads of its own beside the program's, for the same reason."""
+_ANY_COLLECTOR: Final = re.compile(r"-XX:\+Use\w*GC\b")
+_JAVA_VARIABLES: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+_DEFAULT_JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 _SET_BY_OTHERS: Final = {"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"}
 """Where one of these is set (by ``spark-submit`` the latter), the master is too, and not here."""
 _RAISED: Final = re.compile(r"(?:: )?((?:[\w$]+\.)*\w*(?:Error|Exception): .*)")
@@ -108,7 +113,7 @@ def session(
     else:
         if master is not None or not _SET_BY_OTHERS & os.environ.keys():
             builder = builder.master(master or os.environ.get("MASTER", LOCAL))
-        for name, value in _defaults().items():
+        for name, value in _defaults(conf or {}).items():
             builder = builder.config(name, value)
     for name, value in (conf or {}).items():
         builder = builder.config(name, value)
@@ -132,14 +137,31 @@ def _knock(remote: str) -> None:
         pass
 
 
-def _defaults() -> dict[str, str]:
+def _defaults(conf: Mapping[str, str]) -> dict[str, str]:
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": str(is_terminal).lower(),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} {_FOR_WORKERS}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} {_FOR_WORKERS}{_collector(conf)}",
     }
+
+
+def _collector(conf: Mapping[str, str]) -> str:
+    """The option for Java's garbage collector; nothing where others have one: Java does not start with two."""
+    others = [*map(os.environ.get, _JAVA_VARIABLES), conf.get(_DEFAULT_JAVA_OPTIONS), *_default_java_options()]
+    return "" if any(_ANY_COLLECTOR.search(options or "") for options in others) else f" {_COLLECTOR}"
+
+
+def _default_java_options() -> list[str]:
+    """The lines of spark-defaults.conf that say them."""
+    home = os.environ.get("SPARK_HOME")
+    directory = os.environ.get("SPARK_CONF_DIR") or (home and os.path.join(home, "conf"))
+    with suppress(OSError):
+        if directory:
+            lines = Path(directory, "spark-defaults.conf").read_text("utf-8", "replace").splitlines()
+            return [line for line in lines if line.lstrip().startswith(_DEFAULT_JAVA_OPTIONS)]
+    return []
 
 
 def _reason(error: Exception) -> str:
