@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,8 @@ def test_what_several_paths_stand_for_is_checked_once(logs: Path) -> None:
         assert findings(*twins) == own
     # A segment by its own name, by that of its index, and by both.
     assert findings(f"{logs}/b-0/*") == findings(log)
+
+
+def test_names_that_are_no_utf8(logs: Path) -> None:
+    (logs / "b-0").rename(logs / os.fsdecode(b"b\xff-0"))
+    assert (NAME, Codes.BATCH_CRC.value.code) in findings(logs)
