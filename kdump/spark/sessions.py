@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 from urllib.parse import urlsplit
 
@@ -120,7 +123,8 @@ def session(
     with spoken("Spark does not start", master):
         if _is_remote(master):
             _knock(master)
-        spark: SparkSession = builder.getOrCreate()
+        with _java_not_left_behind():
+            spark: SparkSession = builder.getOrCreate()
         register(spark)
     return spark
 
@@ -128,6 +132,32 @@ def session(
 def _is_remote(master: str | None) -> TypeGuard[str]:
     """A Spark Connect server."""
     return master is not None and master.startswith("sc://")
+
+
+@contextmanager
+def _java_not_left_behind() -> Iterator[None]:
+    """Holds an interrupt back until PySpark knows the Java process that it starts; one it does not know lives on."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    from pyspark import SparkContext
+
+    held: list[int] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        if getattr(SparkContext, "_gateway", held) is not None:
+            raise KeyboardInterrupt
+        held.append(number)
+
+    before = signal.signal(signal.SIGINT, hold)
+    try:
+        yield
+    finally:
+        # PySpark has its own handler once there is a context: it cancels the jobs.
+        if signal.getsignal(signal.SIGINT) is hold:
+            signal.signal(signal.SIGINT, before)
+        if held:
+            raise KeyboardInterrupt
 
 
 def _knock(remote: str) -> None:
