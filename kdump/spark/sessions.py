@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
@@ -111,6 +111,7 @@ def session(
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
+    is_elsewhere = _is_remote(master) or "SPARK_REMOTE" in os.environ
     if _is_remote(master):
         builder = builder.remote(master)
     else:
@@ -123,7 +124,7 @@ def session(
     with spoken("Spark does not start", master):
         if _is_remote(master):
             _knock(master)
-        with _java_not_left_behind():
+        with nullcontext() if is_elsewhere else _java_not_left_behind():
             spark: SparkSession = builder.getOrCreate()
         register(spark)
     return spark
@@ -136,8 +137,9 @@ def _is_remote(master: str | None) -> TypeGuard[str]:
 
 @contextmanager
 def _java_not_left_behind() -> Iterator[None]:
-    """Holds an interrupt back until PySpark knows the Java process that it starts; one it does not know lives on."""
-    if threading.current_thread() is not threading.main_thread():
+    """Holds the first interrupt back until PySpark knows the Java process that it starts: one it does not, lives on."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
     from pyspark import SparkContext
@@ -145,17 +147,17 @@ def _java_not_left_behind() -> Iterator[None]:
     held: list[int] = []
 
     def hold(number: int, frame: FrameType | None) -> None:
-        if getattr(SparkContext, "_gateway", held) is not None:
+        if held or getattr(SparkContext, "_gateway", held) is not None:
             raise KeyboardInterrupt
         held.append(number)
 
-    before = signal.signal(signal.SIGINT, hold)
+    signal.signal(signal.SIGINT, hold)
     try:
         yield
     finally:
         # PySpark has its own handler once there is a context: it cancels the jobs.
         if signal.getsignal(signal.SIGINT) is hold:
-            signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         if held:
             raise KeyboardInterrupt
 
