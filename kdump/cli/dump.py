@@ -279,7 +279,8 @@ def _dump_on_spark(spark: Session, paths: Sequence[str], given: Mapping[str, Any
     options = _row_options(given, console)
     run = RowDump(options, console.out.write, console.reporter(verbose=given["verbose"]))
     collected = CollectedRun(run, console.out.write)
-    tasks = plan_dump(target.path for target in _targets(run, paths, all_files=False))
+    targets = _targets(run, paths, all_files=False)
+    tasks = plan_dump((target.path for target in targets), whole_partitions=options.read_committed)
     stores = [handed_over(enter(path)) for path in paths]
     try:
         for piece in dumped(spark, tasks, options, verbose=given["verbose"], stores=stores):

@@ -5,6 +5,7 @@ Source: shared/design.md, "Two engines".
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -116,6 +117,8 @@ def session(
         note(f"engine: local ({reason}). {missing}")
         return None
     note(f"engine: spark, {master or 'local[*]'} ({reason})")
+    # Else py4j logs the traceback of an interrupt on standard error.
+    logging.getLogger().addHandler(logging.NullHandler())
     return make_session(master, dict(given["conf"]))
 
 

@@ -5,6 +5,7 @@ A log is not cut here: without ``--resync`` its dump ends at the first damage.
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
@@ -48,21 +49,29 @@ class DumpTask(NamedTuple):
     is_first: bool
 
 
-def plan_dump(paths: Iterable[str], *, task_bytes: int = SPLIT_BYTES) -> list[DumpTask]:
-    """Logs in their order, put together until a task has ``task_bytes``."""
+def plan_dump(paths: Iterable[str], *, task_bytes: int = SPLIT_BYTES, whole_partitions: bool = False) -> list[DumpTask]:
+    """Logs in their order, put together until a task has ``task_bytes``.
+
+    ``whole_partitions``: a task goes on to the last log of a directory. For ``read_committed``: where the end of a
+    transaction is lost, what is open in one log depends on those that were read before it.
+    """
+    paths = list(paths)
+    lasts = {os.path.dirname(path): number for number, path in enumerate(paths)} if whole_partitions else {}
     tasks: list[list[str]] = []
     room = 0
-    for path in paths:
+    last = 0
+    for number, path in enumerate(paths):
         try:
             size = files.size(path) + OPEN_COST
         except KdumpError:
             # Opening it will say what is wrong.
             size = OPEN_COST
-        if not tasks or size > room:
+        if not tasks or (size > room and number > last):
             tasks.append([])
             room = task_bytes
         tasks[-1].append(path)
         room -= size
+        last = max(last, lasts.get(os.path.dirname(path), 0))
     return [DumpTask(tuple(task), not number) for number, task in enumerate(tasks)]
 
 

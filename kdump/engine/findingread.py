@@ -16,7 +16,7 @@ from kdump.checks.segment import CheckOptions, SegmentLook
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.engine.looks import Group
 from kdump.engine.partitioncheck import Item, PartitionCheck, base_offset_of
-from kdump.engine.splits import OPEN_COST, Wanted, expanded
+from kdump.engine.splits import OPEN_COST, STRANGERS, Wanted, expanded
 from kdump.engine.verify import Verification
 from kdump.kafka.rows import Row, finding_row
 from kdump.log import files
@@ -33,12 +33,14 @@ _QUICK: Final = CheckOptions(deep=False)
 class FindingTask:
     """Partitions that are checked whole, and paths of which only names, checkpoints and the like are.
 
-    ``stores``: paths that are entered before, with their credentials.
+    ``stores``: paths that are entered before, with their credentials. ``fitting``: paths too, which a pattern fits:
+    that one holds no segments is nothing to tell.
     """
 
     stores: tuple[str, ...] = field(default=(), repr=False)
     groups: tuple[Group, ...] = ()
     paths: tuple[str, ...] = ()
+    fitting: tuple[str, ...] = ()
 
 
 def groups_of(path: str) -> list[Group]:
@@ -97,12 +99,20 @@ def _items(task: FindingTask, options: CheckOptions) -> Iterator[Item | KdumpErr
         for item in check.segments(list(absolute.segments), absolute.folder):
             yield group.as_given(item)
     for path in task.paths:
-        errors: list[KdumpError] = []
-        try:
-            yield from Verification(_extent, on_error=errors.append).path(path)
-        except KdumpError as error:
-            errors.append(error.located(path))
-        yield from errors
+        yield from _path_items(path)
+    for path in task.fitting:
+        for item in _path_items(path):
+            if not (isinstance(item, KdumpError) and item.code in STRANGERS):
+                yield item
+
+
+def _path_items(path: str) -> Iterator[Item | KdumpError]:
+    errors: list[KdumpError] = []
+    try:
+        yield from Verification(_extent, on_error=errors.append).path(path)
+    except KdumpError as error:
+        errors.append(error.located(path))
+    yield from errors
 
 
 def _extent(segments: list[str], folder: str | None) -> Generator[Item | KdumpError, None, PartitionExtent | None]:
@@ -139,15 +149,22 @@ def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list
     def fail(error: KdumpError) -> None:
         raise error
 
-    found = [path for given in map(files.enter, paths) for path in expanded(given, fail)]
-    stores = tuple(map(files.handed_over, found))
-    sized: list[tuple[int, Group]] = []
-    for path in found:
-        groups = groups_of(path)
-        if not groups and not files.exists(path):
+    named: list[str] = []
+    fitting: list[str] = []
+    for given in map(files.enter, paths):
+        found = expanded(given, fail)
+        (named if found == [given] else fitting).extend(found)
+    named = _without_twins(named)
+    every = _without_twins([*named, *fitting])
+    groups: list[Group] = []
+    for path in every:
+        own = groups_of(path)
+        if not own and not files.exists(path):
             raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
-        sized += [(_size(group), group) for group in groups if wanted.accepts(FileContext.of(group.segments[0]))]
-    tasks = [FindingTask(stores, paths=tuple(found))]
+        groups += (group for group in own if wanted.accepts(FileContext.of(group.segments[0])))
+    sized = [(_size(group), group) for group in _each_once(groups)]
+    stores = tuple(map(files.handed_over, every))
+    tasks = [FindingTask(stores, paths=tuple(named), fitting=tuple(every[len(named) :]))]
     held: list[Group] = []
     room = 0
     for size, group in sorted(sized, key=lambda pair: -pair[0]):
@@ -161,6 +178,22 @@ def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list
     if held:
         tasks.append(FindingTask(stores, tuple(held)))
     return tasks
+
+
+def _without_twins(paths: Iterable[str]) -> list[str]:
+    """Each once, the first of those that mean the same."""
+    distinct: dict[str, str] = {}
+    for path in paths:
+        distinct.setdefault(files.absolute(path), path)
+    return list(distinct.values())
+
+
+def _each_once(groups: Iterable[Group]) -> list[Group]:
+    """Without those that are there already, and segments alone that are in a partition that is there too."""
+    distinct = {group.absolute(): group for group in groups}
+    whole = {group for group in distinct if group.folder is not None}
+    covered = {path for group in whole for path in group.segments}
+    return [given for group, given in distinct.items() if group in whole or covered.isdisjoint(group.segments)]
 
 
 def _size(group: Group) -> int:

@@ -21,7 +21,7 @@ from kdump.checks.logdir import PartitionExtent
 from kdump.checks.segment import CheckOptions, Look, Rows, SegmentLook
 from kdump.checks.table import row_dtype
 from kdump.codes import Finding, KdumpError
-from kdump.engine.partitioncheck import Item, PartitionCheck, behind_of
+from kdump.engine.partitioncheck import Item, PartitionCheck, behind_of, segments_following
 from kdump.engine.splits import SPLIT_BYTES, LogFile, Split, find_logs, plan
 from kdump.log import files
 from kdump.log.source import Source
@@ -63,7 +63,10 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LookTask:
-    """A stretch of one of the segments of a group; ``group`` and ``segment`` are numbers."""
+    """A stretch of one of the segments of a group; ``group`` and ``segment`` are numbers.
+
+    ``behind``: the segment behind that one, where there is one.
+    """
 
     group: int
     segment: int
@@ -84,18 +87,20 @@ class LookPiece(NamedTuple):
 def plan_looks(groups: Sequence[Group], *, split_bytes: int = SPLIT_BYTES) -> list[list[LookTask]]:
     """The stretches of all segments, one list a task. What is not there or empty has none."""
     places: dict[int, tuple[int, int]] = {}
+    behind: dict[tuple[int, int], tuple[str, ...]] = {}
     logs: list[LogFile] = []
     for number, group in enumerate(groups):
         for segment, path in enumerate(group.segments):
             for log in find_logs([path], lambda error: None):
                 places[id(log)] = number, segment
+                behind[number, segment] = tuple(segments_following(group.segments, segment)[:1])
                 logs.append(log)
     tasks = []
     for splits in plan(logs, split_bytes=split_bytes):
         task = []
         for split in splits:
             number, segment = places[id(split.log)]
-            task.append(LookTask(number, segment, split, groups[number].segments[segment + 1 : segment + 2]))
+            task.append(LookTask(number, segment, split, behind[number, segment]))
         tasks.append(task)
     return tasks
 
@@ -111,7 +116,7 @@ def look_at(task: LookTask, options: CheckOptions) -> Iterator[LookPiece]:
 
     try:
         with task.split.open() as source:
-            behind = behind_of(task.split.log.path, list(task.behind))
+            behind = behind_of(task.split.log.path, task.behind)
             look = SegmentLook(source, behind, options, task.split.extent(source))
             findings: list[Finding] = []
             for item in look.items():

@@ -7,7 +7,7 @@ what was seen. Findings come as they are made, behind each segment its summary.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -72,7 +72,7 @@ class PartitionCheck:
         ordered = OrderedChecks(producers=read_snapshot(segments[0]), is_coordinator=topic in _COORDINATOR_TOPICS)
         seen = _Partition()
         for number, segment in enumerate(segments):
-            behind = segments[number + 1 :] or _behind(segment)
+            behind = segments_following(segments, number)
             try:
                 yield from self._segment(segment, behind, ordered, seen)
             except KdumpError as error:
@@ -89,7 +89,7 @@ class PartitionCheck:
             return None
         return PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base)
 
-    def _segment(self, path: str, behind: list[str], ordered: OrderedChecks, seen: _Partition) -> Iterator[Item]:
+    def _segment(self, path: str, behind: Sequence[str], ordered: OrderedChecks, seen: _Partition) -> Iterator[Item]:
         counts = dict.fromkeys(Severity, 0)
         base_offset = base_offset_of(path)
         log_directory = os.path.dirname(files.directory_of(path))
@@ -138,7 +138,12 @@ class _Partition:
         return LogSummary(self.end_offset, self._epochs, is_compacted=self._is_compacted)
 
 
-def behind_of(path: str, following: list[str]) -> Behind:
+def segments_following(segments: Sequence[str], number: int) -> Sequence[str]:
+    """The segments behind one of those that are checked together; behind the last one, what lies beside it."""
+    return segments[number + 1 :] or _behind(segments[number])
+
+
+def behind_of(path: str, following: Sequence[str]) -> Behind:
     """What a broker has to find its way behind damage in the log ``path``; ``following``: the segments behind it."""
     next_base = base_offset_of(following[0]) if following else None
     return Behind(rising_entries(path, base_offset_of(path)), next_base)

@@ -23,7 +23,7 @@ from kdump.scan.selection import Range
 from kdump.writers.context import FileContext
 
 SPLIT_BYTES: Final = 128 << 20
-_STRANGERS: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
+STRANGERS: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
 """Errors of what a pattern fits and nobody meant."""
 OPEN_COST: Final = 4 << 20
 """What opening a file counts, in bytes, as in Spark's ``spark.sql.files.openCostInBytes``."""
@@ -121,7 +121,7 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> l
     found: list[LogFile] = []
 
     def tell(error: KdumpError) -> None:
-        if not is_pattern or error.code not in _STRANGERS:
+        if not is_pattern or error.code not in STRANGERS:
             on_error(error)
 
     for given in map(files.enter, paths):

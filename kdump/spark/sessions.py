@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 from urllib.parse import urlsplit
 
@@ -28,10 +31,15 @@ _PATIENCE: Final = 10
 """Seconds."""
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 _FOR_WORKERS: Final = (
-    "-XX:+IgnoreUnrecognizedVMOptions -XX:+UseParallelGC -XX:Tier4InvocationThreshold=1000000 "
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=1000000 "
     "-XX:Tier4MinInvocationThreshold=200000 -XX:Tier4CompileThreshold=2000000 -XX:Tier4BackEdgeThreshold=1000000"
 )
 """Leaves the processors to the Python workers: of Java's code only what runs for each row is worth optimizing."""
+_COLLECTOR: Final = "-XX:+UseParallelGC"
+"""Has no threads of its own beside the program's, for the same reason."""
+_ANY_COLLECTOR: Final = re.compile(r"-XX:\+Use\w*GC\b")
+_JAVA_VARIABLES: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+_DEFAULT_JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 _SET_BY_OTHERS: Final = {"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"}
 """Where one of these is set (by ``spark-submit`` the latter), the master is too, and not here."""
 _RAISED: Final = re.compile(r"(?:: )?((?:[\w$]+\.)*\w*(?:Error|Exception): .*)")
@@ -103,19 +111,21 @@ def session(
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
+    is_elsewhere = _is_remote(master) or "SPARK_REMOTE" in os.environ
     if _is_remote(master):
         builder = builder.remote(master)
     else:
         if master is not None or not _SET_BY_OTHERS & os.environ.keys():
             builder = builder.master(master or os.environ.get("MASTER", LOCAL))
-        for name, value in _defaults().items():
+        for name, value in _defaults(conf or {}).items():
             builder = builder.config(name, value)
     for name, value in (conf or {}).items():
         builder = builder.config(name, value)
     with spoken("Spark does not start", master):
         if _is_remote(master):
             _knock(master)
-        spark: SparkSession = builder.getOrCreate()
+        with nullcontext() if is_elsewhere else _java_not_left_behind():
+            spark: SparkSession = builder.getOrCreate()
         register(spark)
     return spark
 
@@ -125,6 +135,33 @@ def _is_remote(master: str | None) -> TypeGuard[str]:
     return master is not None and master.startswith("sc://")
 
 
+@contextmanager
+def _java_not_left_behind() -> Iterator[None]:
+    """Holds the first interrupt back until PySpark knows the Java process that it starts: one it does not, lives on."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    from pyspark import SparkContext
+
+    held: list[int] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        if held or getattr(SparkContext, "_gateway", held) is not None:
+            raise KeyboardInterrupt
+        held.append(number)
+
+    signal.signal(signal.SIGINT, hold)
+    try:
+        yield
+    finally:
+        # PySpark has its own handler once there is a context: it cancels the jobs.
+        if signal.getsignal(signal.SIGINT) is hold:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if held:
+            raise KeyboardInterrupt
+
+
 def _knock(remote: str) -> None:
     """OSError where nobody listens; Spark's own client would go on asking for many minutes."""
     url = urlsplit(remote)
@@ -132,14 +169,31 @@ def _knock(remote: str) -> None:
         pass
 
 
-def _defaults() -> dict[str, str]:
+def _defaults(conf: Mapping[str, str]) -> dict[str, str]:
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": str(is_terminal).lower(),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} {_FOR_WORKERS}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} {_FOR_WORKERS}{_collector(conf)}",
     }
+
+
+def _collector(conf: Mapping[str, str]) -> str:
+    """The option for Java's garbage collector; nothing where others have one: Java does not start with two."""
+    others = [*map(os.environ.get, _JAVA_VARIABLES), conf.get(_DEFAULT_JAVA_OPTIONS), *_default_java_options()]
+    return "" if any(_ANY_COLLECTOR.search(options or "") for options in others) else f" {_COLLECTOR}"
+
+
+def _default_java_options() -> list[str]:
+    """The lines of spark-defaults.conf that say them."""
+    home = os.environ.get("SPARK_HOME")
+    directory = os.environ.get("SPARK_CONF_DIR") or (home and os.path.join(home, "conf"))
+    with suppress(OSError):
+        if directory:
+            lines = Path(directory, "spark-defaults.conf").read_text("utf-8", "replace").splitlines()
+            return [line for line in lines if line.lstrip().startswith(_DEFAULT_JAVA_OPTIONS)]
+    return []
 
 
 def _reason(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +17,7 @@ from kdump.spark.tasks import Worker, collected, tasks_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_FOLDS: Final = pa.schema([("log", pa.string()), ("place", pa.int64()), ("fold", pa.binary())])
+_FOLDS: Final = pa.schema([("log", pa.binary()), ("place", pa.int64()), ("fold", pa.binary())])
 
 
 def take_folds(
@@ -39,7 +40,7 @@ def take_folds(
         with spoken("Spark"):
             table = collected(spark, tasks, _folder(options), _FOLDS)
         for log, place, fold in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            found.setdefault(log, []).append((place, fold))
+            found.setdefault(os.fsdecode(log), []).append((place, fold))
     for log in logs:
         # An empty one was in no task.
         own = sorted(found.get(log.path, ())) or [(0, fold_split(Split(log, 0, log.size), options))]
@@ -56,7 +57,11 @@ def _folder(options: StatsOptions) -> Worker:
     def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for splits in tasks_of(batches):
             for split in splits:
-                row = {"log": [split.log.path], "place": [split.first], "fold": [fold_split(split, options)]}
+                row = {
+                    "log": [os.fsencode(split.log.path)],
+                    "place": [split.first],
+                    "fold": [fold_split(split, options)],
+                }
                 yield pa.RecordBatch.from_pydict(row, schema=_FOLDS)
 
     return fold

@@ -6,7 +6,8 @@ its names and types (Spark's "Structured Streaming + Kafka Integration Guide"). 
 - ``timestamp`` is a timestamp in microseconds (UTC); null for magic 0, and where the milliseconds do not fit, which
   ``problem`` then says; ``timestampType`` is -1 for NoTimestampType, 0 for CreateTime, 1 for LogAppendTime;
 - keys, values and header values are binary, header keys text as Java decodes it;
-- ``control``, ``decodedKey`` and ``decodedValue`` are JSON text.
+- ``control``, ``decodedKey`` and ``decodedValue`` are JSON text;
+- bytes of the name of a file that are no UTF-8 are U+FFFD.
 """
 
 from __future__ import annotations
@@ -180,8 +181,20 @@ def row_batch(found: Sequence[rows.Row], schema: pa.Schema) -> pa.RecordBatch:
     """Rows by column name as one record batch."""
     mapped = [_mapped(row) for row in found]
     return pa.RecordBatch.from_arrays(
-        [pa.array([row.get(field.name) for row in mapped], field.type) for field in schema], schema=schema
+        [_of_values([row.get(field.name) for row in mapped], field) for field in schema], schema=schema
     )
+
+
+def _of_values(values: list[Any], field: pa.Field) -> pa.Array:
+    try:
+        return pa.array(values, field.type)
+    except UnicodeEncodeError:
+        return pa.array(list(map(_utf8, values)), field.type)
+
+
+def _utf8(text: str | None) -> str | None:
+    """With U+FFFD for what is no UTF-8 in the name of a file."""
+    return None if text is None else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _mapped(row: rows.Row) -> rows.Row:
@@ -354,7 +367,7 @@ def _of_batches(value: BatchValue, batch: NDArray[np.integer], field: pa.Field) 
     """A column of batches for rows; ``batch``, shape (rows,), is the number of each row's batch."""
     match value:
         case Same(constant):
-            return pa.repeat(pa.scalar(constant, field.type), batch.size)
+            return pa.repeat(_of_values([constant], field)[0], batch.size)
         case Flags(flags):
             return pa.array(flags.take(batch))
         case Choices(index, options):

@@ -5,6 +5,7 @@ Source: Spark's "Structured Streaming + Kafka Integration Guide". Readers get no
 
 from __future__ import annotations
 
+import os
 from types import TracebackType
 from typing import Final, Self
 
@@ -33,7 +34,9 @@ class ParquetRecords:
     """
 
     def __init__(self, path: str) -> None:
-        self._writer = pq.ParquetWriter(path, SCHEMA, compression="zstd", use_dictionary=list(_REPEATED))
+        # Of a path pyarrow would ask whether it is a URI, and whether it is UTF-8.
+        self._file = pa.OSFile(os.fsencode(path), "wb")
+        self._writer = pq.ParquetWriter(self._file, SCHEMA, compression="zstd", use_dictionary=list(_REPEATED))
         self._pending: list[pa.RecordBatch] = []
         self._size = 0
         self.written = 0
@@ -64,6 +67,7 @@ class ParquetRecords:
         if error is None:
             self._flush()
         self._writer.close()
+        self._file.close()
 
     def _flush(self) -> None:
         if self._pending:

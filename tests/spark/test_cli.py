@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,3 +105,23 @@ def test_many_segments_choose_spark(run: Run, tmp_path: Path) -> None:
     (partition / f"{64:020}.log").write_bytes(b"")
     assert run("verify", "--quick", str(tmp_path))[1] == b"kdump: engine: spark, local[*] (65 segments)\n"
     assert run("verify", "--quick", "--engine", "local", str(tmp_path))[1] == b""
+
+
+def test_an_interrupt_while_java_starts(spark: SparkSession, tmp_path: Path) -> None:
+    """Nothing is left of it, and nothing said. This ``java`` tells when it begins, and waits a little."""
+    home, begun = tmp_path / "home", tmp_path / "begun"
+    (home / "bin").mkdir(parents=True)
+    java = home / "bin" / "java"
+    wait = f'case "$*" in *launcher.Main*) ;; *) echo $$ > {begun}.new; mv {begun}.new {begun}; sleep 1;; esac'
+    java.write_text(f'#!/bin/sh\n{wait}\nexec {shutil.which("java")} "$@"\n')
+    java.chmod(0o755)
+    command = [sys.executable, "-m", "kdump", "verify", "--master", "local[1]", SEGMENTS]
+    environment = {**os.environ, "JAVA_HOME": str(home)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while not begun.exists():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        # Java has the other ends too: this waits for it as well.
+        out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, b"")
+    assert not {b"Traceback", b"Exception"} & set(errors.replace(b":", b" ").split()), errors

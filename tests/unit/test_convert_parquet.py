@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,17 @@ def export(source: Path, target: Path, **settings: object) -> tuple[object, int,
     assert result.error is None, result.error
     publish(result.staged)
     assert result.records is not None
-    return pq.read_table(target), result.records, result.losses[Loss.CONTROL_RECORDS]
+    return pq.read_table(target.open("rb")), result.records, result.losses[Loss.CONTROL_RECORDS]
+
+
+def test_names_that_are_no_utf8(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"t\xff-0")
+    folder.mkdir()
+    log = folder / f"{0:020}.log"
+    log.write_bytes(LOG)
+    _, written, _ = export(log, folder / "x.parquet")
+    assert written == 6
+    assert set(pq.read_table((folder / "x.parquet").open("rb")).column("topic").to_pylist()) == {"t\ufffd"}
 
 
 def test_schema_and_values(tmp_path: Path) -> None:

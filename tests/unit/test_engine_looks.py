@@ -44,6 +44,18 @@ def test_the_same_as_at_once(partition: str) -> None:
         assert [said(item) for _, _, item in judge([group], looked(group, size), OPTIONS)] == expected
 
 
+def test_a_segment_alone_among_others(tmp_path: Path) -> None:
+    """Where its consumers go on the name of the next one says, which is not looked at."""
+    folder = tmp_path / "t-0"
+    shutil.copytree(FIXTURES / "segments" / "v2-txn-0", folder)
+    path, following = sorted(folder.glob("*.log"))[:2]
+    path.write_bytes(path.read_bytes()[:-1])
+    group = Group((str(path),), None)
+    expected = list(map(said, at_once(group)))
+    assert any(f"continue_at={int(following.stem)}," in line for line in expected)
+    assert [said(item) for _, _, item in judge([group], looked(group, 1 << 14), OPTIONS)] == expected
+
+
 def test_a_segment_that_has_come_since_the_looks_were_planned(tmp_path: Path) -> None:
     """It was empty then, as the newest one of a live broker is; its index files have entries now."""
     folder = tmp_path / "t-0"

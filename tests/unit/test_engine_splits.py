@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -104,6 +105,20 @@ def test_timestamps_out_of_range_are_null_and_named(tmp_path: Path, milliseconds
     (row,) = read(path, RECORD, 1 << 20)
     assert row["timestamp"] is None
     assert row["problem"] == f"the timestamp {milliseconds} ms is out of range"
+
+
+@pytest.mark.parametrize("table", [RECORD, BATCH])
+def test_names_of_directories_that_are_no_utf8(tmp_path: Path, table: Table) -> None:
+    """Of a row made alone (the damaged one) and of those made together."""
+    path = tmp_path / os.fsdecode(b"t\xff-3") / f"{0:020}.log"
+    path.parent.mkdir()
+    batch = v2_batch([Record(0, 0, None, b"v")])
+    path.write_bytes(batch + v2_batch([Record(0, 0, None, b"v")], base_offset=1, count=2) + batch)
+    rows = read(path, table, 1 << 20)
+    assert len(rows) == 3
+    assert {(row["topic"], row["partition"], row["file"]) for row in rows} == {
+        ("t\ufffd", 3, f"{tmp_path}/t\ufffd-3/{path.name}")
+    }
 
 
 def test_modes(tmp_path: Path) -> None:
