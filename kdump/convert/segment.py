@@ -62,15 +62,17 @@ class SegmentResult:
     staged: list[Staged] = field(default_factory=list)
     losses: Losses = field(default_factory=Losses)
     records: int | None = 0
-    """Records written, None where they were not counted."""
+    """Records written, None where there are some but they were not counted."""
     left_out: int = 0
     """Records of aborted transactions that were not wanted."""
     notes: list[str] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
-        """It is a log without entries."""
-        return bool(self.segments) and not any(segment.entries is None or segment.entries for segment in self.segments)
+        """It is a log without entries, or a file for other tools without records."""
+        return bool(self.segments) and not any(
+            segment.entries or (segment.entries is None and self.records != 0) for segment in self.segments
+        )
 
     def discard(self, why: str) -> None:
         """What was written is not wanted after all."""
