@@ -145,12 +145,17 @@ class JsonLog(Source):
 
     def _read_lines(self) -> Iterator[bytes]:
         position = 0
-        rest = b""
+        # A line may be many blocks long.
+        pieces: list[bytes] = []
         while block := self._lines.read(position, _BLOCK):
             position += len(block)
-            *lines, rest = (rest + block).split(b"\n")
-            yield from lines
-        yield rest
+            first, *others = block.split(b"\n")
+            pieces.append(first)
+            if others:
+                yield b"".join(pieces)
+                yield from others[:-1]
+                pieces = others[-1:]
+        yield b"".join(pieces)
 
 
 def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
@@ -197,7 +202,8 @@ def _encode(batches: list[_Batch]) -> Iterator[Buffer]:
 def _parse(text: bytes, next_offset: int) -> _Line | None:
     """A line; None for the finding of a dump. ValueError says what is wrong."""
     try:
-        row = json.loads(text)
+        # Of bytes json takes UTF-16 and UTF-32, too, and guesses them where a line is damaged.
+        row = json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON: {error}") from None
     if not isinstance(row, dict):
@@ -240,7 +246,14 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
     # A message of magic 0 or 1 that is not compressed is an entry of its own.
     place = row.get("position") if magic == MAGIC or codec else record.offset
     stamp = record.timestamp if is_log_append_time else None
-    batch: tuple[object, ...] = (place, row.get("batchBaseOffset"), stamp, header._replace(base_offset=0))
+    # Lines of several segments may follow each other, each with an entry at position 0.
+    batch: tuple[object, ...] = (
+        place,
+        row.get("batchBaseOffset"),
+        row.get("file"),
+        stamp,
+        header._replace(base_offset=0),
+    )
     if place is None:
         # Records of no named batch go together while their sequences do.
         batch = (*batch, record.sequence - record.offset if record.sequence >= 0 else None)
@@ -273,7 +286,7 @@ def _integer(row: dict[str, Any], name: str, default: int, values: range) -> int
 
 def _flag(row: dict[str, Any], name: str) -> bool:
     value = row.get(name)
-    if value not in (None, True, False):
+    if not (value is None or isinstance(value, bool)):
         raise ValueError(f"{name} is {value!r}, not true or false")
     return bool(value)
 

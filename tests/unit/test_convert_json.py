@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from dataclasses import replace
 from pathlib import Path
 
@@ -157,6 +158,23 @@ def test_base_offset(tmp_path: Path, named: int, base_offset: int, sequence: int
     assert headers[1].base_sequence == sequence
 
 
+def test_wrappers_of_two_segments(tmp_path: Path) -> None:
+    """Both are the first of their files."""
+    log = {"magic": 1, "compression": "gzip", "position": 0, "batchBaseOffset": None}
+    rows = lines(tmp_path, *({**log, "file": name, "offset": at} for at, name in enumerate("aabb")))
+    got = list(entries(converted(rows, tmp_path / "out.log", from_json=True)))
+    assert [struct.unpack_from(">q", wrapper)[0] for wrapper in got] == [1, 3]
+
+
+def test_long_lines(tmp_path: Path) -> None:
+    """Longer than what is read at a time, and the last one without an end."""
+    rows = tmp_path / "rows.jsonl"
+    values = ["x" * size for size in (3 << 20, 1, (1 << 20) - 12, 1 << 21)]
+    rows.write_text("\n".join(json.dumps({"value": value}) for value in values))
+    got = records(converted(rows, tmp_path / "out.log", from_json=True))
+    assert [record.value for record in got] == [value.encode() for value in values]
+
+
 def test_small_batches(tmp_path: Path) -> None:
     """Records of no named batch go together as a producer would send them."""
     rows = lines(tmp_path, *({"value": "x" * 5000} for _ in range(10)))
@@ -204,6 +222,8 @@ REFUSED = {
     "old headers": ({"magic": 1, "headers": [["a", "b"]]}, "line 2: a record of magic 1 has no headers"),
     "no contents": ({"keySize": -1, "valueSize": 7}, "line 2: the value is left out "),
     "flag": ({"isControl": 1.5}, "line 2: isControl is 1.5, not true or false"),
+    "number as flag": ({"isTransactional": 1}, "line 2: isTransactional is 1, not true or false"),
+    "another encoding": ("\0\0x", "line 2: no JSON: Expecting value"),
 }
 
 
