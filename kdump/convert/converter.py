@@ -168,14 +168,12 @@ class Converter:
         is_dropped = is_dropped | (selected.kept == 0)
         self._lose(Loss.ZSTD, (groups.codec == compression.ZSTD) & ~is_dropped)
         self._lose(Loss.PRODUCERS, _has_producer(groups) & ~is_dropped)
-        for first, last in _runs(is_dropped):
-            if is_dropped[first]:
-                continue
-            part = self._numbered(selected_groups(groups, selected, first, last))
-            self._lose(Loss.HEADERS, part.table.header_count > 0)
-            if to_magic == 0:
-                self._lose_timestamps(part)
-            yield from convert_down(part, to_magic, codec[first:last], self._conversion.level)
+        # All at once: of transactions every second batch may be a marker.
+        part = self._numbered(selected_groups(groups, selected, 0, groups.count).select(~is_dropped))
+        self._lose(Loss.HEADERS, part.table.header_count > 0)
+        if to_magic == 0:
+            self._lose_timestamps(part)
+        yield from convert_down(part, to_magic, codec[~is_dropped], self._conversion.level)
 
     def _drop(self, entries: Entries, selected: Selected) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which batches are left out, and which lose the marker that ends their transaction; shapes (batches,)."""
