@@ -168,7 +168,7 @@ class EntryReader:
             message = f"offsets {first[begin]}..{last[begin]} "
             message += f"follow {kept.start}..{kept.stop - 1}" if kept else "are below 0"
             if end - begin > 1:
-                message += f", and so do {end - begin - 1:,} more entries, up to {last[begin:end].max()}"
+                message += f", with {end - begin - 1:,} more entries up to {last[begin:end].max()}"
             self.findings.append(Finding(code, message, position + start, stop - start))
 
 

@@ -439,7 +439,7 @@ def test_offsets_that_go_back(tmp_path: Path) -> None:
     assert result.error is None
     assert (tmp_path / NAME).read_bytes() == good + end
     assert [(finding.code, finding.message) for finding in result.findings] == [
-        (Codes.OFFSETS_OVERLAP, "offsets 10..19 follow 10..19, and so do 2 more entries, up to 19"),
+        (Codes.OFFSETS_OVERLAP, "offsets 10..19 follow 10..19, with 2 more entries up to 19"),
         (Codes.OFFSETS_OVERLAP, "offsets 12..12 follow 10..19"),
     ]
     result = convert(segment(tmp_path, good, batch_of(0)), tmp_path / NAME, to_magic=2)
