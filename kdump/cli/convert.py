@@ -14,6 +14,7 @@ from kdump.cli import engine_options, exit_status
 from kdump.cli.common import common_options, limit_option
 from kdump.cli.console import Console
 from kdump.cli.params import OffsetRange, TimeRange
+from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.segment import SegmentResult
@@ -123,7 +124,8 @@ def convert(source: str | None, destination: str | None, **given: Any) -> int:
             console.note,
             cannot={"a stream": reads_once(source), "--from jsonl": given["input_form"]},
         )
-        status = _run(source, jobs, console, given, spark)
+        with unwound():
+            status = _run(source, jobs, console, given, spark)
     except DestinationError as error:
         raise click.UsageError(str(error)) from None
     except KdumpError as error:
@@ -214,8 +216,8 @@ def _to_stdout(source: str, conversion: Conversion, given: Mapping[str, Any]) ->
     except KdumpError as error:
         console.show_error(error)
         jobs, unreadable = [], True
-    for job in jobs:
-        result = export_text(job, console.out.write)
+    for number, job in enumerate(jobs):
+        result = export_text(job, console.out.write, has_title=number == 0)
         console.out.flush()
         for finding in result.findings:
             _show_finding(finding, result, "left out" if given["skip_damaged"] else "damaged", console, is_text=True)
@@ -263,7 +265,7 @@ def _check_together(source: str, destination: str | None, given: Mapping[str, An
             raise click.UsageError(f"--to {form} does not go with --codec")
     elif not (has_codec or is_committed or any(_is_given(given[name]) for name in (*_OF_LOGS, *_OF_BOTH))):
         raise click.UsageError("nothing to do: --to-magic, --codec, --to or another option says what to convert to")
-    if destination is None:
+    if not destination:
         raise click.UsageError("no DST given: -o FILE or -o DIRECTORY")
     if is_uri(destination):
         raise click.UsageError(f"{destination} is a URI: kdump writes to this machine only")

@@ -47,7 +47,11 @@ NEW_BATCH: Final = BatchHeader(
 
 
 def write_batches(
-    groups: RecordGroups, codec: NDArray[np.int64], level: int | None, headers: Sequence[BatchHeader] | None = None
+    groups: RecordGroups,
+    codec: NDArray[np.int64],
+    level: int | None,
+    headers: Sequence[BatchHeader] | None = None,
+    base_offset: NDArray[np.int64] | None = None,
 ) -> EncodedEntries:
     """A batch a group; each has a record or more.
 
@@ -57,9 +61,12 @@ def write_batches(
         level: of the codec; None: Kafka's default.
         headers: of the batches that the records are from: the fields that the records do not determine. A sequence
             moves on with the base offset. None: new batches.
+        base_offset: of each batch, at most its first record's; None: that.
     """
     table, first = groups.table, groups.bounds[:-1]
-    base_offset, last_offset = table.offset[first], table.offset[groups.bounds[1:] - 1]
+    last_offset = table.offset[groups.bounds[1:] - 1]
+    if base_offset is None:
+        base_offset = table.offset[first]
     if headers is None:
         base_timestamp = table.timestamp[first]
     else:

@@ -168,14 +168,12 @@ class Converter:
         is_dropped = is_dropped | (selected.kept == 0)
         self._lose(Loss.ZSTD, (groups.codec == compression.ZSTD) & ~is_dropped)
         self._lose(Loss.PRODUCERS, _has_producer(groups) & ~is_dropped)
-        for first, last in _runs(is_dropped):
-            if is_dropped[first]:
-                continue
-            part = self._numbered(selected_groups(groups, selected, first, last))
-            self._lose(Loss.HEADERS, part.table.header_count > 0)
-            if to_magic == 0:
-                self._lose_timestamps(part)
-            yield from convert_down(part, to_magic, codec[first:last], self._conversion.level)
+        # All at once: of transactions every second batch may be a marker.
+        part = self._numbered(selected_groups(groups, selected, 0, groups.count).select(~is_dropped))
+        self._lose(Loss.HEADERS, part.table.header_count > 0)
+        if to_magic == 0:
+            self._lose_timestamps(part)
+        yield from convert_down(part, to_magic, codec[~is_dropped], self._conversion.level)
 
     def _drop(self, entries: Entries, selected: Selected) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which batches are left out, and which lose the marker that ends their transaction; shapes (batches,)."""
@@ -249,7 +247,7 @@ class Converter:
 
         # The codecs let go of the interpreter.
         pieces = list(self._threads.map(encode, range(first, first + len(headers)), headers))
-        return EncodedEntries.join(MAGIC, pieces, *_extent(entries, first, first + len(headers)))
+        return EncodedEntries.join(MAGIC, pieces, *entries.extent(first, first + len(headers)))
 
     def _numbered(self, groups: RecordGroups) -> RecordGroups:
         """With new offsets, where these are asked for."""
@@ -281,19 +279,7 @@ def _copied(entries: Entries, first: int, last: int) -> EncodedEntries:
     bounds = entries.bounds[first : last + 1]
     # The chunk's memory is used again.
     data = bytes(entries.data[int(bounds[0]) : int(bounds[-1])])
-    return EncodedEntries(int(entries.groups.magic[first]), data, bounds - bounds[0], *_extent(entries, first, last))
-
-
-def _extent(entries: Entries, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """First and last offset and largest timestamp of whole entries."""
-    groups = entries.groups
-    timestamp = groups.timestamp[first:last]
-    if groups.headers is None:
-        offset, bounds = groups.table.offset, groups.bounds[first : last + 1]
-        return offset[bounds[:-1]], offset[bounds[1:] - 1], timestamp
-    headers = groups.headers[first:last]
-    base_offset = native_column(headers, "base_offset")
-    return base_offset, base_offset + native_column(headers, "last_offset_delta"), timestamp
+    return EncodedEntries(int(entries.groups.magic[first]), data, bounds - bounds[0], *entries.extent(first, last))
 
 
 def _has_producer(groups: RecordGroups) -> NDArray[np.bool_]:

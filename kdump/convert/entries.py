@@ -51,13 +51,16 @@ class EntryReader:
     Args:
         source: the log.
         limit: most bytes that one entry may decompress to.
+        in_order: an entry that begins before the end of the one in front of it is damage.
     """
 
-    def __init__(self, source: Source, limit: int) -> None:
+    def __init__(self, source: Source, limit: int, *, in_order: bool = False) -> None:
         self._source = source
         self._limit = limit
         self._local = LocalChecks(source, deep=False, limit=limit)
         self._reader = BlockReader(limit, with_records=True, largest_count=MAX_INT32, only_valid=True)
+        self._in_order = in_order
+        self._before = range(0)  # The offsets of the last entry that was in order.
         self.findings: list[Finding] = []
         self.position = 0
         """Bytes read so far."""
@@ -127,7 +130,7 @@ class EntryReader:
         cuts = [0, *(np.flatnonzero(np.diff(kind)) + 1).tolist(), kind.size]
         for begin, end in pairwise(cuts):
             if kind[begin] == 0:
-                yield _between(entries, begin, end)
+                yield from self._ordered(_between(entries, begin, end), chunk.position)
             elif kind[begin] == 1:
                 for number in range(begin, end):
                     start, stop = entries.bounds[number : number + 2].tolist()
@@ -136,9 +139,37 @@ class EntryReader:
     def _alone(self, data: memoryview, position: int) -> Iterator[Entries]:
         if data[MAGIC_OFFSET] == MAGIC:
             if not self._note(check_batch(data, position, self._limit)):
-                yield _read_batch(data, self._limit)
+                yield from self._ordered(_read_batch(data, self._limit), position)
         elif not self._note(iter(check_entry(data, position, self._limit).findings)):
-            yield _read_message(data, self._limit)
+            yield from self._ordered(_read_message(data, self._limit), position)
+
+    def _ordered(self, entries: Entries, position: int) -> Iterator[Entries]:
+        """Without those out of order; the data of the entries begins at ``position`` of the log."""
+        first, last, _ = entries.extent(0, entries.groups.count)
+        is_behind = first > np.append(self._before.stop - 1, last[:-1])
+        if is_behind.all() or not self._in_order:
+            self._before = range(int(first[-1]), int(last[-1]) + 1)
+            yield entries
+            return
+        before = []
+        for number, (start, final) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+            before.append(self._before)
+            is_behind[number] = start >= self._before.stop
+            if is_behind[number]:
+                self._before = range(start, final + 1)
+        for begin, end in pairwise([0, *(np.flatnonzero(np.diff(is_behind)) + 1).tolist(), is_behind.size]):
+            if is_behind[begin]:
+                yield _between(entries, begin, end)
+                continue
+            start, stop = entries.bounds[[begin, end]].tolist()
+            code, kept = Codes.OFFSETS_BACKWARDS, before[begin]
+            if first[begin] >= kept.start:
+                code = Codes.OFFSETS_OVERLAP
+            message = f"offsets {first[begin]}..{last[begin]} "
+            message += f"follow {kept.start}..{kept.stop - 1}" if kept else "are below 0"
+            if end - begin > 1:
+                message += f", with {end - begin - 1:,} more entries up to {last[begin:end].max()}"
+            self.findings.append(Finding(code, message, position + start, stop - start))
 
 
 def _between(entries: Entries, first: int, last: int) -> Entries:

@@ -11,14 +11,23 @@ import json
 from base64 import b64decode
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
 from kdump.codes import Codes, KdumpError
 from kdump.convert.batches import NEW_BATCH, write_batches
 from kdump.fast.recordtable import RecordGroups, RecordTable
-from kdump.format.batch import CODEC_NAMES, CONTROL, LOG_APPEND_TIME, MAGIC, MAX_INT32, TRANSACTIONAL, BatchHeader
+from kdump.format.batch import (
+    CODEC_NAMES,
+    CONTROL,
+    LOG_APPEND_TIME,
+    MAGIC,
+    MAX_INT32,
+    NO_SEQUENCE,
+    TRANSACTIONAL,
+    BatchHeader,
+)
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.format.record import Record
 from kdump.kafka import rows
@@ -36,13 +45,39 @@ _INT64: Final = range(-(1 << 63), 1 << 63)
 
 
 class _Line(NamedTuple):
-    """A record and the batch it belongs to: what the lines of one batch have in common."""
+    """A record and the batch it belongs to: what the lines of one batch have in common.
+
+    The header has what the line says of the batch; its base offset is the record's where the line has none.
+    """
 
     record: Record
     batch: tuple[object, ...]
     header: BatchHeader
     size: int
     """Bytes of key and value."""
+
+
+class _Batch(NamedTuple):
+    """Lines that go together, and the header of their batch."""
+
+    lines: list[_Line]
+    header: BatchHeader
+
+    @classmethod
+    def of(cls, lines: list[_Line], before: int) -> Self:
+        """The batch begins where its lines say, if that is behind the offset ``before`` and they fit it."""
+        header, first, last = lines[0].header, lines[0].record, lines[-1].record
+        base_offset = header.base_offset
+        if not (before < base_offset <= first.offset and last.offset - base_offset <= MAX_INT32):
+            base_offset = first.offset
+        sequence = NO_SEQUENCE
+        if first.sequence != NO_SEQUENCE:
+            # They run from 0 to MAX_INT32 and begin anew there.
+            sequence = (first.sequence - (first.offset - base_offset)) & MAX_INT32
+        return cls(
+            lines,
+            header._replace(base_offset=base_offset, base_timestamp=first.timestamp, base_sequence=sequence),
+        )
 
 
 class JsonLog(Source):
@@ -83,11 +118,13 @@ class JsonLog(Source):
 
     def _encoded(self) -> Iterator[Buffer]:
         """The log, some batches at a time."""
-        pending: list[list[_Line]] = []
+        pending: list[_Batch] = []
         size = 0
-        for batch in _batches(self._parsed()):
-            pending.append(batch)
-            size += sum(line.size for line in batch)
+        before = -1
+        for lines in _batches(self._parsed()):
+            pending.append(_Batch.of(lines, before))
+            before = lines[-1].record.offset
+            size += sum(line.size for line in lines)
             if size >= _BLOCK:
                 yield from _encode(pending)
                 pending, size = [], 0
@@ -108,18 +145,23 @@ class JsonLog(Source):
 
     def _read_lines(self) -> Iterator[bytes]:
         position = 0
-        rest = b""
+        # A line may be many blocks long.
+        pieces: list[bytes] = []
         while block := self._lines.read(position, _BLOCK):
             position += len(block)
-            *lines, rest = (rest + block).split(b"\n")
-            yield from lines
-        yield rest
+            first, *others = block.split(b"\n")
+            pieces.append(first)
+            if others:
+                yield b"".join(pieces)
+                yield from others[:-1]
+                pieces = others[-1:]
+        yield b"".join(pieces)
 
 
 def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
     """The lines of each batch; those of no named batch as many as fit one of a producer."""
     for batch, group in groupby(lines, key=lambda line: line.batch):
-        is_named = batch[0] is not None
+        is_named = batch[:2] != (None, None)
         pending: list[_Line] = []
         size = 0
         for line in group:
@@ -136,26 +178,22 @@ def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
         yield pending
 
 
-def _encode(batches: list[list[_Line]]) -> Iterator[Buffer]:
-    for magic, group in groupby(batches, key=lambda batch: batch[0].header.magic):
+def _encode(batches: list[_Batch]) -> Iterator[Buffer]:
+    for magic, group in groupby(batches, key=lambda batch: batch.header.magic):
         chosen = list(group)
-        headers = [batch[0].header for batch in chosen]
-        table = RecordTable.of([line.record for batch in chosen for line in batch])
+        headers = [batch.header for batch in chosen]
+        table = RecordTable.of([line.record for batch in chosen for line in batch.lines])
         codec = np.array([header.codec for header in headers])
         groups = RecordGroups(
             table,
-            np.append(0, np.cumsum([len(batch) for batch in chosen])),
+            np.append(0, np.cumsum([len(batch.lines) for batch in chosen])),
             np.full(len(chosen), magic),
             codec,
             np.array([header.is_log_append_time for header in headers]),
-            np.array([max(line.record.timestamp for line in batch) for batch in chosen]),
+            np.array([max(line.record.timestamp for line in batch.lines) for batch in chosen]),
         )
         if magic == MAGIC:
-            headers = [
-                header._replace(base_offset=batch[0].record.offset, base_timestamp=batch[0].record.timestamp)
-                for header, batch in zip(headers, chosen, strict=True)
-            ]
-            yield write_batches(groups, codec, None, headers).data
+            yield write_batches(groups, codec, None, headers, np.array([header.base_offset for header in headers])).data
         else:
             for encoded in convert_down(groups, magic, codec):
                 yield encoded.data
@@ -164,7 +202,8 @@ def _encode(batches: list[list[_Line]]) -> Iterator[Buffer]:
 def _parse(text: bytes, next_offset: int) -> _Line | None:
     """A line; None for the finding of a dump. ValueError says what is wrong."""
     try:
-        row = json.loads(text)
+        # Of bytes json takes UTF-16 and UTF-32, too, and guesses them where a line is damaged.
+        row = json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON: {error}") from None
     if not isinstance(row, dict):
@@ -202,12 +241,19 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
         partition_leader_epoch=_integer(row, "partitionLeaderEpoch", -1, range(-1, 1 << 31)),
         producer_id=_integer(row, "producerId", -1, range(-1, 1 << 63)),
         producer_epoch=_integer(row, "producerEpoch", -1, range(-1, 1 << 15)),
-        base_sequence=record.sequence,
+        base_offset=_integer(row, "batchBaseOffset", record.offset, _INT64),
     )
     # A message of magic 0 or 1 that is not compressed is an entry of its own.
     place = row.get("position") if magic == MAGIC or codec else record.offset
     stamp = record.timestamp if is_log_append_time else None
-    batch: tuple[object, ...] = (place, row.get("batchBaseOffset"), stamp, header._replace(base_sequence=-1))
+    # Lines of several segments may follow each other, each with an entry at position 0.
+    batch: tuple[object, ...] = (
+        place,
+        row.get("batchBaseOffset"),
+        row.get("file"),
+        stamp,
+        header._replace(base_offset=0),
+    )
     if place is None:
         # Records of no named batch go together while their sequences do.
         batch = (*batch, record.sequence - record.offset if record.sequence >= 0 else None)
@@ -240,7 +286,7 @@ def _integer(row: dict[str, Any], name: str, default: int, values: range) -> int
 
 def _flag(row: dict[str, Any], name: str) -> bool:
     value = row.get(name)
-    if value not in (None, True, False):
+    if not (value is None or isinstance(value, bool)):
         raise ValueError(f"{name} is {value!r}, not true or false")
     return bool(value)
 

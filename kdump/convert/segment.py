@@ -49,6 +49,10 @@ class SegmentJob:
 
         return JsonLog(open_source(self.source))
 
+    def reader(self, source: Source, conversion: Conversion) -> EntryReader:
+        """Of the entries in the log. Lines may be in any order where they are numbered anew."""
+        return EntryReader(source, conversion.limit, in_order=not self.from_json)
+
 
 @dataclass(slots=True)
 class SegmentResult:
@@ -62,15 +66,17 @@ class SegmentResult:
     staged: list[Staged] = field(default_factory=list)
     losses: Losses = field(default_factory=Losses)
     records: int | None = 0
-    """Records written, None where they were not counted."""
+    """Records written, None where there are some but they were not counted."""
     left_out: int = 0
     """Records of aborted transactions that were not wanted."""
     notes: list[str] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
-        """It is a log without entries."""
-        return bool(self.segments) and not any(segment.entries is None or segment.entries for segment in self.segments)
+        """It is a log without entries, or a file for other tools without records."""
+        return bool(self.segments) and not any(
+            segment.entries or (segment.entries is None and self.records != 0) for segment in self.segments
+        )
 
     def discard(self, why: str) -> None:
         """What was written is not wanted after all."""
@@ -119,7 +125,7 @@ def convert_segment(job: SegmentJob, progress: Progress = lambda done, size: Non
     result = SegmentResult(job.source)
     with result.noting_errors(job.target), job.open() as source:
         conversion = result.up_to_open(job.conversion)
-        reader = EntryReader(source, conversion.limit)
+        reader = job.reader(source, conversion)
         converter = Converter(reader, conversion, _transactions(job, source))
         producers = _producers(job) if conversion.keeps_markers else ()
         with OutputSegments(job.target, job.base_offset, conversion.split_bytes, producers) as output:
@@ -147,7 +153,7 @@ def count_records(job: SegmentJob) -> int:
     conversion = replace(job.conversion, to_magic=None, codec=compression.NONE, level=None)
     with job.open() as source:
         conversion = SegmentResult(job.source).up_to_open(conversion)
-        converter = Converter(EntryReader(source, conversion.limit), conversion, _transactions(job, source))
+        converter = Converter(job.reader(source, conversion), conversion, _transactions(job, source))
         for _ in converter.entries():
             pass
     return converter.records

@@ -48,9 +48,12 @@ def export_segment(job: ExportJob, progress: Progress = lambda done, size: None)
                 _to_parquet(job, file.temporary, result, progress)
             else:
                 writer = BlockWriter(file.descriptor, at_once=False, escapes=False)
-                _to_text(job, job.form, writer.write, result, progress)
+                lines = _lines(job, job.form)
+                title = lines.title(RECORD).encode()
+                writer.write(title)
+                _to_text(job, lines, writer.write, result, progress)
                 writer.flush()
-                result.records = None
+                result.records = None if os.fstat(file.descriptor).st_size > len(title) else 0
             size = os.fstat(file.descriptor).st_size
             result.staged = [file.finish()]
         except BaseException:
@@ -60,19 +63,24 @@ def export_segment(job: ExportJob, progress: Progress = lambda done, size: None)
     return result
 
 
-def export_text(job: ExportJob, emit: Emit) -> SegmentResult:
-    """Export one segment as JSON lines or CSV to whoever takes the text; there is no target."""
+def export_text(job: ExportJob, emit: Emit, *, has_title: bool) -> SegmentResult:
+    """The same as JSON lines or CSV, for whoever takes the text; there is no target."""
     result = SegmentResult(job.source)
     if job.form == "parquet":
         raise ValueError("Parquet is no text")
     with result.noting_errors(job.target):
-        _to_text(job, job.form, emit, result, lambda done, size: None)
+        lines = _lines(job, job.form)
+        if has_title:
+            emit(lines.title(RECORD).encode())
+        _to_text(job, lines, emit, result, lambda done, size: None)
     return result
 
 
-def _to_text(job: ExportJob, form: TextForm, emit: Emit, result: SegmentResult, progress: Progress) -> None:
-    lines = RowLines(form, None, FileContext.of(job.source))
-    emit(lines.title(RECORD).encode())
+def _lines(job: ExportJob, form: TextForm) -> RowLines:
+    return RowLines(form, None, FileContext.of(job.source))
+
+
+def _to_text(job: ExportJob, lines: RowLines, emit: Emit, result: SegmentResult, progress: Progress) -> None:
     with open_source(job.source) as source:
         transactions = None if source.size is None else TransactionReader().of(job.source)
         view = LogView(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kdump.fast.headers import native_column
 from kdump.fast.recordtable import RecordGroups
 
 
@@ -32,6 +33,17 @@ class Entries:
     def is_v2(self) -> bool:
         """Batches of magic 2, with their headers."""
         return self.groups.headers is not None
+
+    def extent(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """First and last offset and largest timestamp of each of the entries ``first`` to ``last`` (exclusive)."""
+        groups = self.groups
+        timestamp = groups.timestamp[first:last]
+        if groups.headers is None:
+            offset, bounds = groups.table.offset, groups.bounds[first : last + 1]
+            return offset[bounds[:-1]], offset[bounds[1:] - 1], timestamp
+        headers = groups.headers[first:last]
+        base_offset = native_column(headers, "base_offset")
+        return base_offset, base_offset + native_column(headers, "last_offset_delta"), timestamp
 
     @property
     def sizes(self) -> NDArray[np.int64]:

@@ -24,4 +24,9 @@ class FileContext:
     def of(cls, path: str) -> FileContext:
         """Topic and partition are those of the directory the file lies in, None when it is no ``<topic>-<n>``."""
         topic, partition = (None if path == STDIN else partition_of_file(path)) or (None, None)
-        return cls(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), topic, partition)
+        return cls(as_text(path), None if topic is None else as_text(topic), partition)
+
+
+def as_text(name: str) -> str:
+    """Names of files need not be UTF-8, what is written of them is."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

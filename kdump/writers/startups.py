@@ -15,7 +15,7 @@ from kdump.log import files
 from kdump.log.names import parse_partition_directory
 from kdump.mend.startways import StartWay
 from kdump.writers.blocks import escaped
-from kdump.writers.context import FileContext
+from kdump.writers.context import FileContext, as_text
 from kdump.writers.repairs import aligned
 
 _FEW: Final = 5
@@ -77,8 +77,7 @@ def _line(path: str, outcome: Outcome, exception: str | None, members: dict[str,
     context = FileContext(FileContext.of(path).file, topic, partition)
     head = {"type": "startup", **context.columns(), "outcome": outcome.value, "exception": exception}
     text = json.dumps({**head, **members}, ensure_ascii=False, separators=(",", ":")) + "\n"
-    # JSON is UTF-8; names of files need not be.
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return as_text(text)
 
 
 def startup_text(check: StartCheck, *, is_brief: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -185,6 +186,41 @@ def test_csv(home: Path) -> None:
     assert (home / "new.csv").read_text() == out
 
 
+def test_csv_of_several_segments_has_one_title(home: Path) -> None:
+    status, out, err = convert(home, "data", "-o", "-", "--to", "csv")
+    assert (status, err) == (CLEAN, "")
+    assert [line.split(",")[0] for line in out.splitlines()] == ["type", *["record"] * 9]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+def test_exports_outside_the_range_are_not_written(home: Path, form: str) -> None:
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    status, output, said = convert(home, "data", "-o", "out", "--to", form, "--offset", "51:53", "--output", "jsonl")
+    assert status == CLEAN
+    assert files(home / "out") == [f"t-0/{50:020}.{form}"]
+    assert said.count("nothing of it is in the range, it is not written") == 2
+    records = None if form != "parquet" else 2
+    assert [json.loads(line)["records"] for line in output.splitlines()] == [0, records, 0]
+    assert convert(home, f"data/t-1/{7:020}.log", "-o", "one", "--to", form, "--offset", "51:53")[0] == CLEAN
+    assert (home / "one").exists()
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+def test_names_that_are_no_text(home: Path, form: str) -> None:
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    folder = os.fsencode(home) + b"/t\xff-0"
+    os.mkdir(folder)
+    Path(os.fsdecode(folder), NAME).write_bytes(LOG)
+    status, output, err = convert(home, os.fsdecode(folder), "-o", "out", "--to", form, "--output", "jsonl")
+    assert (status, err) == (CLEAN, "")
+    assert json.loads(output)["topic"] == "t\N{REPLACEMENT CHARACTER}"
+    if form != "parquet":
+        shown = {"csv": ",t\N{REPLACEMENT CHARACTER},0,", "jsonl": '"topic":"t\N{REPLACEMENT CHARACTER}"'}
+        assert shown[form] in (home / "out" / f"{NAME[:20]}.{form}").read_text()
+
+
 def test_json_report(home: Path) -> None:
     status, out, _ = convert(home, NAME, "-o", "new.log", "--to-magic", "1", "--output", "jsonl")
     assert status == CLEAN
@@ -332,6 +368,7 @@ def test_a_running_broker(home: Path) -> None:
 USAGE_ERRORS = {
     "nothing": ((), "no SRC given"),
     "no target": ((NAME, "--to-magic", "1"), "no DST given"),
+    "empty target": ((NAME, "-o", "", "--to-magic", "1"), "no DST given"),
     "nothing to do": ((NAME, "-o", "x.log"), "nothing to do"),
     "magic": ((NAME, "-o", "x.log", "--to-magic", "3"), "--to-magic"),
     "zstd in old": ((NAME, "-o", "x.log", "--to-magic", "1", "--codec", "zstd"), "needs --to-magic 2"),
@@ -421,6 +458,21 @@ def test_interrupted(home: Path) -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=home, capture_output=True, check=False)
     assert run.returncode == 130
+    assert not (home / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_killed(home: Path, name: str) -> None:
+    """The same, and the one who waits sees the signal."""
+    code = (
+        "import os, signal, sys, kdump.convert.output as o\n"
+        f"def stop(self, entries): os.kill(os.getpid(), signal.{name})\n"
+        "o._Segment.write = stop\n"
+        f"sys.argv = ['kdump', 'convert', {NAME!r}, '-o', 'new/', '--to-magic', '1']\n"
+        "from kdump.cli.main import main; main()"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=home, capture_output=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (-getattr(signal, name), b"", b"")
     assert not (home / "new").exists()
 
 

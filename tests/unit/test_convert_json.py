@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from kdump.codes import Codes
 from kdump.convert.conversion import Conversion
 from kdump.engine.export import ExportJob, export_segment
-from kdump.format.batch import parse_header
+from kdump.format.batch import MAX_INT32, parse_header
 from kdump.writers.files import publish
 
 CONTENT = st.none() | st.binary(max_size=20) | st.text(max_size=10).map(str.encode)
@@ -34,17 +35,20 @@ def batches(draw: st.DrawFn, offset: int) -> bytes:
     is_log_append_time = magic > 0 and draw(st.booleans())
     attributes = LOG_APPEND_TIME if is_log_append_time else 0
     if magic == 2:
+        # Compaction leaves the base offset where it was.
+        lead = draw(st.sampled_from([0, 0, 2]))
         rows = [
             Row(
                 0 if is_log_append_time else draw(st.integers(-5, 300)),
-                place,
+                lead + place,
                 draw(CONTENT),
                 draw(CONTENT),
                 draw(HEADERS),
             )
             for place in places
         ]
-        producer = draw(st.sampled_from([{}, {"producer_id": 7, "producer_epoch": 0, "base_sequence": 5}]))
+        sequence = draw(st.sampled_from([5, MAX_INT32]))
+        producer = draw(st.sampled_from([{}, {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequence}]))
         if producer and draw(st.booleans()):
             attributes |= TRANSACTIONAL
         newest = NOW + max(row.timestamp_delta for row in rows)
@@ -135,6 +139,42 @@ def test_by_hand(tmp_path: Path) -> None:
     assert parse_header(batch).producer_id == -1
 
 
+@pytest.mark.parametrize(
+    ("named", "base_offset", "sequence"), [(5, 5, MAX_INT32), (3, 3, MAX_INT32 - 2), (9, 7, 1), (1, 7, 1)]
+)
+def test_base_offset(tmp_path: Path, named: int, base_offset: int, sequence: int) -> None:
+    """A batch begins where its lines say, unless that is behind its first record or before the end of another batch."""
+    batch = {"producerId": 1, "producerEpoch": 0, "batchBaseOffset": named}
+    rows = lines(
+        tmp_path,
+        {"offset": 2, "batchBaseOffset": 2},
+        {"offset": 7, "sequence": 1, **batch},
+        {"offset": 8, "sequence": 2, "value": "x" * 20_000, **batch},
+    )
+    got = list(entries(converted(rows, tmp_path / "out.log", from_json=True)))
+    headers = list(map(parse_header, got))
+    assert [header.last_offset for header in headers] == [2, 8]
+    assert headers[1].base_offset == base_offset
+    assert headers[1].base_sequence == sequence
+
+
+def test_wrappers_of_two_segments(tmp_path: Path) -> None:
+    """Both are the first of their files."""
+    log = {"magic": 1, "compression": "gzip", "position": 0, "batchBaseOffset": None}
+    rows = lines(tmp_path, *({**log, "file": name, "offset": at} for at, name in enumerate("aabb")))
+    got = list(entries(converted(rows, tmp_path / "out.log", from_json=True)))
+    assert [struct.unpack_from(">q", wrapper)[0] for wrapper in got] == [1, 3]
+
+
+def test_long_lines(tmp_path: Path) -> None:
+    """Longer than what is read at a time, and the last one without an end."""
+    rows = tmp_path / "rows.jsonl"
+    values = ["x" * size for size in (3 << 20, 1, (1 << 20) - 12, 1 << 21)]
+    rows.write_text("\n".join(json.dumps({"value": value}) for value in values))
+    got = records(converted(rows, tmp_path / "out.log", from_json=True))
+    assert [record.value for record in got] == [value.encode() for value in values]
+
+
 def test_small_batches(tmp_path: Path) -> None:
     """Records of no named batch go together as a producer would send them."""
     rows = lines(tmp_path, *({"value": "x" * 5000} for _ in range(10)))
@@ -182,6 +222,8 @@ REFUSED = {
     "old headers": ({"magic": 1, "headers": [["a", "b"]]}, "line 2: a record of magic 1 has no headers"),
     "no contents": ({"keySize": -1, "valueSize": 7}, "line 2: the value is left out "),
     "flag": ({"isControl": 1.5}, "line 2: isControl is 1.5, not true or false"),
+    "number as flag": ({"isTransactional": 1}, "line 2: isTransactional is 1, not true or false"),
+    "another encoding": ("\0\0x", "line 2: no JSON: Expecting value"),
 }
 
 

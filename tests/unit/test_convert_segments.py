@@ -426,7 +426,32 @@ def encode_padded(row: Row) -> bytes:
 
 
 def test_offsets_that_go_back(tmp_path: Path) -> None:
-    result = convert(segment(tmp_path, batch_of(10), batch_of(0)), tmp_path / NAME, to_magic=2)
+    """Of batches that contradict each other the first stays; a hole is no contradiction."""
+    good, end = batch_of(10), batch_of(40)
+    source = segment(tmp_path, good, good, batch_of(0), batch_of(5), message(1, 12, None, b"v"), end)
+    result = convert(source, tmp_path / NAME, to_magic=1)
     assert result.error is not None
-    assert result.error.code is Codes.OFFSETS_BACKWARDS
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
+    (found,) = result.findings
+    assert result.error.code is found.code is Codes.OFFSETS_OVERLAP
+    assert (found.position, found.length) == (len(good), len(good) + len(batch_of(0) + batch_of(5)))
+    result = convert(source, tmp_path / NAME, to_magic=2, skip_damaged=True)
+    assert result.error is None
+    assert (tmp_path / NAME).read_bytes() == good + end
+    assert [(finding.code, finding.message) for finding in result.findings] == [
+        (Codes.OFFSETS_OVERLAP, "offsets 10..19 follow 10..19, with 2 more entries up to 19"),
+        (Codes.OFFSETS_OVERLAP, "offsets 12..12 follow 10..19"),
+    ]
+    result = convert(segment(tmp_path, good, batch_of(0)), tmp_path / NAME, to_magic=2)
+    assert [finding.code for finding in result.findings] == [Codes.OFFSETS_BACKWARDS]
+    result = convert(segment(tmp_path, batch_of(-3), batch_of(8)), tmp_path / NAME, to_magic=2, skip_damaged=True)
+    assert [finding.message for finding in result.findings] == ["offsets -3..6 are below 0"]
+    assert (tmp_path / NAME).read_bytes() == batch_of(8)
+
+
+def test_the_last_offset_there_is(tmp_path: Path) -> None:
+    first = (1 << 63) - 10
+    source = segment(tmp_path, batch_of(first), batch_of(first), name=f"{first:020}.log")
+    result = convert(source, tmp_path / source.name, to_magic=2, skip_damaged=True)
+    assert [finding.code for finding in result.findings] == [Codes.OFFSETS_OVERLAP]
+    assert (tmp_path / source.name).read_bytes() == batch_of(first)
