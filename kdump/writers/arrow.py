@@ -181,20 +181,8 @@ def row_batch(found: Sequence[rows.Row], schema: pa.Schema) -> pa.RecordBatch:
     """Rows by column name as one record batch."""
     mapped = [_mapped(row) for row in found]
     return pa.RecordBatch.from_arrays(
-        [_of_values([row.get(field.name) for row in mapped], field) for field in schema], schema=schema
+        [pa.array([row.get(field.name) for row in mapped], field.type) for field in schema], schema=schema
     )
-
-
-def _of_values(values: list[Any], field: pa.Field) -> pa.Array:
-    try:
-        return pa.array(values, field.type)
-    except UnicodeEncodeError:
-        return pa.array(list(map(_utf8, values)), field.type)
-
-
-def _utf8(text: str | None) -> str | None:
-    """With U+FFFD for what is no UTF-8 in the name of a file."""
-    return None if text is None else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _mapped(row: rows.Row) -> rows.Row:
@@ -367,7 +355,7 @@ def _of_batches(value: BatchValue, batch: NDArray[np.integer], field: pa.Field) 
     """A column of batches for rows; ``batch``, shape (rows,), is the number of each row's batch."""
     match value:
         case Same(constant):
-            return pa.repeat(_of_values([constant], field)[0], batch.size)
+            return pa.repeat(pa.scalar(constant, field.type), batch.size)
         case Flags(flags):
             return pa.array(flags.take(batch))
         case Choices(index, options):
