@@ -47,7 +47,6 @@ from kdump.wire import compression
 class _Way(IntEnum):
     """What becomes of an entry."""
 
-    DROP = auto()
     COPY = auto()
     RECODE = auto()
     """The records stay as they are, header fields or the codec change."""
@@ -104,25 +103,25 @@ class Converter:
         else:
             is_changed = (to_magic < groups.magic) | (selected.kept < groups.rows) | self._is_recoded(groups, codec)
             way = np.where(is_changed | (self._next_offset is not None), _Way.WRITE_OLD, _Way.COPY)
-        way[selected.kept == 0] = _Way.DROP
-        for first, last in _runs(way, to_magic):
-            if way[first] == _Way.DROP:
+        left = np.flatnonzero(selected.kept > 0)
+        for first, last in _runs(way[left], to_magic[left]):
+            numbers = left[first:last]
+            kind, magic = way[numbers[0]], int(to_magic[numbers[0]])
+            if kind == _Way.COPY:
+                yield _copied(entries, numbers)
                 continue
-            if way[first] == _Way.COPY:
-                yield _copied(entries, first, last)
-                continue
-            part, part_codec = self._numbered(selected_groups(groups, selected, first, last)), codec[first:last]
-            if way[first] == _Way.WRITE or self._conversion.codec:
+            part, part_codec = self._numbered(selected_groups(groups, selected, numbers)), codec[numbers]
+            if kind == _Way.WRITE or self._conversion.codec:
                 runs = message_runs(part)
                 part, part_codec = part.regrouped(runs), part_codec[runs[:-1]]
-            if way[first] == _Way.WRITE:
+            if kind == _Way.WRITE:
                 yield write_batches(part, part_codec, self._conversion.level)
                 continue
             if part_codec.max() == compression.ZSTD:
-                raise _no_zstd(f"the message at offset {part.table.offset[0]}", int(to_magic[first]))
-            if to_magic[first] == 0:
+                raise _no_zstd(f"the message at offset {part.table.offset[0]}", magic)
+            if magic == 0:
                 self._lose_timestamps(part)
-            yield from convert_down(part, int(to_magic[first]), part_codec, self._conversion.level)
+            yield from convert_down(part, magic, part_codec, self._conversion.level)
 
     def _batches(self, entries: Entries) -> Iterator[EncodedEntries]:
         """Entries of magic 2."""
@@ -139,19 +138,21 @@ class Converter:
         is_recoded = self._is_recoded(groups, codec)
         way = np.where(is_unmarked | is_recoded, _Way.RECODE, _Way.COPY)
         way[~selected.is_whole | drops_producers] = _Way.WRITE
-        way[is_dropped] = _Way.DROP
-        for first, last in _runs(way):
-            if way[first] == _Way.DROP:
+        left = np.flatnonzero(~is_dropped)
+        if (way[left] == _Way.RECODE).any():
+            # Every second batch may be a marker, which would be copied: a run each.
+            way[way == _Way.COPY] = _Way.RECODE
+        for first, last in _runs(way[left]):
+            numbers = left[first:last]
+            if way[numbers[0]] == _Way.COPY:
+                yield _copied(entries, numbers)
                 continue
-            if way[first] == _Way.COPY:
-                yield _copied(entries, first, last)
-                continue
-            headers = _new_headers(entries, first, is_unmarked[first:last], codec[first:last], drops_producers)
-            if way[first] == _Way.RECODE:
-                yield self._recoded(entries, first, headers, is_recoded)
+            headers = _new_headers(entries, numbers, is_unmarked, codec, drops_producers)
+            if way[numbers[0]] == _Way.RECODE:
+                yield self._recoded(entries, numbers, headers, is_recoded)
             else:
-                part = self._numbered(selected_groups(groups, selected, first, last))
-                yield write_batches(part, codec[first:last], self._conversion.level, headers)
+                part = self._numbered(selected_groups(groups, selected, numbers))
+                yield write_batches(part, codec[numbers], self._conversion.level, headers)
 
     def _older(
         self, entries: Entries, selected: Selected, is_dropped: NDArray[np.bool_], to_magic: int
@@ -168,12 +169,14 @@ class Converter:
         is_dropped = is_dropped | (selected.kept == 0)
         self._lose(Loss.ZSTD, (groups.codec == compression.ZSTD) & ~is_dropped)
         self._lose(Loss.PRODUCERS, _has_producer(groups) & ~is_dropped)
-        # All at once: of transactions every second batch may be a marker.
-        part = self._numbered(selected_groups(groups, selected, 0, groups.count).select(~is_dropped))
+        numbers = np.flatnonzero(~is_dropped)
+        if not numbers.size:
+            return
+        part = self._numbered(selected_groups(groups, selected, numbers))
         self._lose(Loss.HEADERS, part.table.header_count > 0)
         if to_magic == 0:
             self._lose_timestamps(part)
-        yield from convert_down(part, to_magic, codec[~is_dropped], self._conversion.level)
+        yield from convert_down(part, to_magic, codec[numbers], self._conversion.level)
 
     def _drop(self, entries: Entries, selected: Selected) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which batches are left out, and which lose the marker that ends their transaction; shapes (batches,)."""
@@ -233,7 +236,7 @@ class Converter:
         return mask
 
     def _recoded(
-        self, entries: Entries, first: int, headers: list[BatchHeader], is_recoded: NDArray[np.bool_]
+        self, entries: Entries, numbers: NDArray[np.intp], headers: list[BatchHeader], is_recoded: NDArray[np.bool_]
     ) -> EncodedEntries:
         """Batches with other headers; where they are recoded, their records in the codec of the header."""
         view, bodies = entries.data, entries.bodies.data
@@ -246,8 +249,8 @@ class Converter:
             return encode_batch(header, records, self._conversion.level)
 
         # The codecs let go of the interpreter.
-        pieces = list(self._threads.map(encode, range(first, first + len(headers)), headers))
-        return EncodedEntries.join(MAGIC, pieces, *entries.extent(first, first + len(headers)))
+        pieces = list(self._threads.map(encode, numbers.tolist(), headers))
+        return EncodedEntries.join(MAGIC, pieces, *(column[numbers] for column in entries.extents))
 
     def _numbered(self, groups: RecordGroups) -> RecordGroups:
         """With new offsets, where these are asked for."""
@@ -274,12 +277,16 @@ def _runs(*columns: NDArray[np.generic]) -> Iterator[tuple[int, int]]:
     return pairwise([0, *(np.flatnonzero(is_cut) + 1).tolist(), size]) if size else iter(())
 
 
-def _copied(entries: Entries, first: int, last: int) -> EncodedEntries:
+def _copied(entries: Entries, numbers: NDArray[np.intp]) -> EncodedEntries:
     """Entries as they are."""
-    bounds = entries.bounds[first : last + 1]
     # The chunk's memory is used again.
-    data = bytes(entries.data[int(bounds[0]) : int(bounds[-1])])
-    return EncodedEntries(int(entries.groups.magic[first]), data, bounds - bounds[0], *entries.extent(first, last))
+    data = b"".join(
+        entries.data[int(entries.bounds[numbers[first]]) : int(entries.bounds[numbers[last - 1] + 1])]
+        for first, last in _runs(numbers - np.arange(numbers.size))
+    )
+    bounds = np.append(0, np.cumsum(entries.sizes[numbers]))
+    magic = int(entries.groups.magic[numbers[0]])
+    return EncodedEntries(magic, data, bounds, *(column[numbers] for column in entries.extents))
 
 
 def _has_producer(groups: RecordGroups) -> NDArray[np.bool_]:
@@ -292,12 +299,17 @@ def _base_offset(entries: Entries, number: int) -> int:
 
 
 def _new_headers(
-    entries: Entries, first: int, is_unmarked: NDArray[np.bool_], codec: NDArray[np.int64], drops_producers: bool
+    entries: Entries,
+    numbers: NDArray[np.intp],
+    is_unmarked: NDArray[np.bool_],
+    codec: NDArray[np.int64],
+    drops_producers: bool,
 ) -> list[BatchHeader]:
-    """The headers of batches from ``first`` on, with other codecs and without what they cannot keep."""
+    """The headers of some batches, with other codecs and without what they cannot keep."""
     headers = []
-    for number, (loses_marker, kind) in enumerate(zip(is_unmarked.tolist(), codec.tolist(), strict=True), first):
-        header = parse_header(entries.data, int(entries.bounds[number]))
+    columns = (entries.bounds[numbers], is_unmarked[numbers], codec[numbers])
+    for start, loses_marker, kind in zip(*(column.tolist() for column in columns), strict=True):
+        header = parse_header(entries.data, start)
         attributes = header.attributes & ~CODEC_MASK | kind
         if loses_marker:
             attributes &= ~TRANSACTIONAL

@@ -41,9 +41,12 @@ def select(groups: RecordGroups, conversion: Conversion) -> Selected:
     return Selected(rows, kept, is_whole)
 
 
-def selected_groups(groups: RecordGroups, selected: Selected, first: int, last: int) -> RecordGroups:
-    """The selected records of groups ``first`` to ``last`` (exclusive)."""
+def selected_groups(groups: RecordGroups, selected: Selected, numbers: NDArray[np.intp]) -> RecordGroups:
+    """The selected records of some groups: their ``numbers``, rising, one or more."""
+    first, last = int(numbers[0]), int(numbers[-1]) + 1
     part = groups.between(first, last)
-    if selected.rows is None:
-        return part
-    return part.select_rows(selected.rows[int(groups.bounds[first]) : int(groups.bounds[last])])
+    if selected.rows is not None:
+        part = part.select_rows(selected.rows[int(groups.bounds[first]) : int(groups.bounds[last])])
+    is_wanted = np.zeros(part.count, np.bool_)
+    is_wanted[numbers - first] = True
+    return part.select(is_wanted)

@@ -34,16 +34,15 @@ class Entries:
         """Batches of magic 2, with their headers."""
         return self.groups.headers is not None
 
-    def extent(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """First and last offset and largest timestamp of each of the entries ``first`` to ``last`` (exclusive)."""
+    @property
+    def extents(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """First and last offset and largest timestamp of each entry; shapes (entries,)."""
         groups = self.groups
-        timestamp = groups.timestamp[first:last]
         if groups.headers is None:
-            offset, bounds = groups.table.offset, groups.bounds[first : last + 1]
-            return offset[bounds[:-1]], offset[bounds[1:] - 1], timestamp
-        headers = groups.headers[first:last]
-        base_offset = native_column(headers, "base_offset")
-        return base_offset, base_offset + native_column(headers, "last_offset_delta"), timestamp
+            offset, bounds = groups.table.offset, groups.bounds
+            return offset[bounds[:-1]], offset[bounds[1:] - 1], groups.timestamp
+        base_offset = native_column(groups.headers, "base_offset")
+        return base_offset, base_offset + native_column(groups.headers, "last_offset_delta"), groups.timestamp
 
     @property
     def sizes(self) -> NDArray[np.int64]:

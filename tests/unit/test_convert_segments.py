@@ -362,6 +362,13 @@ def test_recompression_loses_nothing(tmp_path: Path) -> None:
     assert not result.losses
     before = transactional_log().with_suffix(".txnindex").read_bytes()
     assert (tmp_path / NAME).with_suffix(".txnindex").read_bytes() == before
+    old, new = (entries(path.read_bytes()) for path in (transactional_log(), tmp_path / NAME))
+    assert [parse_header(entry).codec for entry in new] == [
+        0 if parse_header(entry).is_control else ZSTD for entry in old
+    ]
+    assert [entry for entry in new if parse_header(entry).is_control] == [
+        entry for entry in old if parse_header(entry).is_control
+    ]
 
 
 DAMAGE = {
