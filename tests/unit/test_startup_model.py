@@ -54,6 +54,30 @@ def test_a_wrapper_in_a_wrapper_stops_the_broker(tmp_path: Path) -> None:
         assert start.failure.java_class == "org.apache.kafka.common.InvalidRecordException"
 
 
+@pytest.mark.parametrize(
+    ("changes", "java_class"),
+    [
+        ({17: b"\1", 30: b"\0\0\x7f\0"}, "java.lang.IllegalArgumentException"),
+        ({17: b"\1", 26: b"\0\0\x7f\0"}, "java.lang.IndexOutOfBoundsException"),
+        ({17: b"\4", 26: b"\0\0\x7f\0"}, "org.apache.kafka.common.InvalidRecordException"),
+        ({17: b"\5", 26: b"\0\0\x7f\0"}, "java.lang.IllegalArgumentException"),
+        ({16: b"\xf3", 17: b"\1", 26: b"\0\0\x7f\0"}, "org.apache.kafka.common.InvalidRecordException"),
+        ({16: b"\xf3", 17: b"\1", 30: b"\0\0\x7f\0"}, "org.apache.kafka.common.InvalidRecordException"),
+        ({16: b"\xf3", 17: b"\7", 26: b"\0\0\x7f\0"}, "java.lang.IllegalArgumentException"),
+    ],
+)
+def test_wrappers_with_several_flaws(tmp_path: Path, changes: dict[int, bytes], java_class: str) -> None:
+    """Magic byte and codec come before the sizes."""
+    log = bytearray(wrapper(1, 1, [message(1, number, b"k", b"v") for number in range(4)]))
+    for position, data in changes.items():
+        log[position : position + len(data)] = data
+    (tmp_path / f"{0:020}.log").write_bytes(log)
+    (tmp_path / f"{0:020}.index").write_bytes(b"")
+    failure = started(tmp_path).start.failure
+    assert failure is not None
+    assert failure.java_class == java_class
+
+
 def test_a_file_that_no_java_array_takes(tmp_path: Path) -> None:
     with (tmp_path / f"{3:020}.snapshot").open("wb") as file:
         file.truncate(2**31)

@@ -62,27 +62,31 @@ class StoredBatch(NamedTuple):
 
 
 def _wrapper_base(message: legacy.Message, position: int) -> int:
-    """The first offset inside a message, the exceptions in the order in which Kafka comes to them."""
+    """The first offset inside a message."""
     if message.codec == NONE:
         return message.offset
-    java_class = ILLEGAL_ARGUMENT
     try:
         if message.codec >= len(CODEC_NAMES):
             raise DamageError(Codes.CODEC, f"unknown compression codec {message.codec}")
-        java_class = INDEX_OUT_OF_BOUNDS
-        message.value_size()
-        java_class = ILLEGAL_ARGUMENT
-        message.value()
-        java_class = INVALID_RECORD
         first = legacy.read_records(message)[0]
         legacy.check_inner(first, message)
         return first.offset
     except DamageError as error:
-        if error.code is Codes.PAYLOAD:
-            java_class = KAFKA
-        elif isinstance(error, legacy.InnerLengthError):
-            java_class = CORRUPT_RECORD
-        raise StartFailureError(java_class, f"the wrapper at position {position}: {error.message}") from None
+        raise StartFailureError(_java_class(error), f"the wrapper at position {position}: {error.message}") from None
+
+
+def _java_class(error: DamageError) -> str:
+    """What Kafka throws for a wrapper that does not open."""
+    match error:
+        case DamageError(code=Codes.CODEC):
+            return ILLEGAL_ARGUMENT
+        case legacy.ContentSizeError(size=size):
+            return INDEX_OUT_OF_BOUNDS if size is None else ILLEGAL_ARGUMENT
+        case DamageError(code=Codes.PAYLOAD):
+            return KAFKA
+        case legacy.InnerLengthError():
+            return CORRUPT_RECORD
+    return INVALID_RECORD
 
 
 def chunks(source: Source, start: int, end: int | None = None) -> Iterator[Chunk]:
