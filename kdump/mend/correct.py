@@ -14,11 +14,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from kdump.checks.table import BatchRow
-from kdump.codes import DamageError
 from kdump.explain.trueend import end_candidates
-from kdump.format import legacy
 from kdump.format.batch import (
-    CODEC_MASK,
     CRC_START,
     HEADER_SIZE,
     LENGTH_OFFSET,
@@ -91,29 +88,6 @@ def corrected(data: memoryview, position: int, path: str, limit: int = DEFAULT_L
     flip = Change(at, bytes([data[at] ^ mask]), f"bit {mask.bit_length() - 1}", data[at], data[at] ^ mask, why)
     row = _examined(data, position, (flip,), limit)
     return None if row is None else Entry(row, Origin.CORRECTED, path, (flip,))
-
-
-def rewrapped(data: memoryview, position: int, path: str, limit: int = DEFAULT_LIMIT) -> Entry | None:
-    """A legacy wrapper that is good but for its offset, which no CRC covers.
-
-    In magic 0 the messages inside say what it is; in magic 1 they hold relative offsets, and where they belong is left
-    to be found: the result has the smallest possible offsets.
-    """
-    if len(data) < SMALLEST_ENTRY or data[MAGIC_OFFSET] > 1 or not data[MAGIC_OFFSET + 1] & CODEC_MASK:
-        return None
-    message = legacy.parse_message(data)
-    try:
-        # Whatever its offset is: with this one the inner offsets stand as they are.
-        inner = legacy.read_records(message._replace(offset=0), limit)
-    except DamageError:
-        return None
-    offset = inner[-1].offset
-    if offset == message.offset:
-        return None
-    why = "the messages inside say so" if message.magic == 0 else "the messages inside do not allow it"
-    change = Change(0, offset.to_bytes(8, "big", signed=True), "offset", message.offset, offset, why)
-    row = _examined(data, position, (change,), limit)
-    return None if row is None else Entry(row, Origin.RESTORED, path, (change,))
 
 
 def _examined(data: memoryview, position: int, changes: tuple[Change, ...], limit: int) -> BatchRow | None:

@@ -55,8 +55,11 @@ class Entry:
 
     @property
     def can_move(self) -> bool:
-        """Another offset makes it another entry, else good; a wrapper of magic 0 holds absolute offsets."""
-        return self.row.magic > 0 or self.span == 1
+        """Another offset makes it another entry, else good.
+
+        A wrapper of magic 0 holds absolute offsets; of one that does not decode nobody knows how many.
+        """
+        return self.row.base_offset != UNKNOWN_OFFSET and (self.row.magic > 0 or self.span == 1)
 
     def moved(self, first_offset: int, why: str) -> Entry:
         """The same with another first offset."""

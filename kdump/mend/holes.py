@@ -18,11 +18,12 @@ from kdump.codes import Codes, KdumpError
 from kdump.log.candidates import find_candidates
 from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.source import Source
-from kdump.mend.correct import corrected, proved, rewrapped
+from kdump.mend.correct import corrected, proved
 from kdump.mend.entry import Entry
 from kdump.mend.pieces import Origin
 from kdump.mend.restore import Room
 from kdump.mend.survey import Survey, examine
+from kdump.mend.wrappers import rewrapped
 from kdump.wire.compression import DEFAULT_LIMIT
 
 _BUDGET: Final = 1 << 28

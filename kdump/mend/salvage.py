@@ -46,6 +46,7 @@ from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import survey
 from kdump.mend.table import Column, Table
 from kdump.mend.transactions import contradictions
+from kdump.mend.wrappers import look_into_wrappers
 
 _NEWEST_MAGIC: Final = 2
 
@@ -95,6 +96,8 @@ class _Salvage:
         self._around = around
         self._options = options
         self._survey = survey(source, deep=options.deep, limit=options.limit)
+        if not options.deep:
+            look_into_wrappers(source, self._survey, options.limit)
         # Batches whose header is set back before anything is chosen: the survey has the new values.
         self._restored: dict[int, Entry] = {}
         self._reason = np.zeros(len(self._survey.table), np.uint8)

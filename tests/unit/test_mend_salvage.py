@@ -6,12 +6,14 @@ import struct
 
 import pytest
 from batches import CODECS, NOW, message, plain_rows, v2_batch, wrapper
+from checked import MemorySource
 from fast_reference import Row
 from mended import PATH, Mended, base_offset, entries, mend, put
 
 from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import OffsetEntry, TimeEntry
 from kdump.mend.pieces import Lost, Origin
+from kdump.mend.salvage import SalvageOptions, salvage
 from kdump.mend.surroundings import Surroundings
 
 SPAN = 5
@@ -209,10 +211,6 @@ def test_shallow_keeps_what_deep_drops() -> None:
     data = joined([*batches[:3], bad, *batches[4:]])
     log_, _ = mend(data).log, None
     assert [one.batches for one in log_.dropped] == [1]
-    from checked import MemorySource
-
-    from kdump.mend.salvage import SalvageOptions, salvage
-
     shallow = salvage(MemorySource(data), Surroundings(base_offset=0), SalvageOptions(deep=False))
     assert shallow.size == len(data)
 
@@ -241,6 +239,29 @@ class TestLegacy:
             for wrong in (2**40, -7) if magic and kind == "wrappers" else (2**40, 0, -7):
                 damaged = put(data, len(joined(batches[:number])), base_offset(wrong))
                 assert mend(damaged).data == data, (number, wrong)
+
+    @pytest.mark.parametrize("magic", [0, 1])
+    @pytest.mark.parametrize("named", [0, 3])
+    def test_offsets_of_wrappers_are_restored_without_deep(self, magic: int, named: int) -> None:
+        """How many offsets a wrapper has is in it only, and the .index names the first or the last of them."""
+        batches = self.wrappers(magic)
+        data = joined(batches)
+        starts = [len(joined(batches[:number])) for number in range(6)]
+        index = [OffsetEntry(4 * number + named, starts[number]) for number in range(1, 6)]
+        around = Surroundings(base_offset=0, index=index)
+        for number in (1, 3, 5):
+            for wrong in (2**40, -7):
+                damaged = put(data, starts[number], base_offset(wrong))
+                assert mend(damaged, around, deep=False).data == data, (number, wrong)
+
+    def test_a_wrapper_that_does_not_decode_is_not_moved(self) -> None:
+        batches = self.wrappers(1)
+        batches[3] = message(1, 2**40, None, b"no gzip", attributes=1)
+        start = len(joined(batches[:3]))
+        around = Surroundings(base_offset=0, next_base=24, index=[OffsetEntry(15, start)])
+        shallow = salvage(MemorySource(joined(batches)), around, SalvageOptions(deep=False))
+        assert shallow.restored == ()
+        assert [(one.position, one.first_offset) for one in shallow.dropped] == [(start, 2**40)]
 
     @pytest.mark.parametrize("magic", [0, 1])
     @pytest.mark.parametrize("kind", ["messages", "wrappers"])

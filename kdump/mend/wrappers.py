@@ -1,0 +1,64 @@
+"""Legacy wrappers, whose offset no CRC covers: what the messages inside say of it.
+
+Source: shared/spec/formats.md section 2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kdump.checks.legacycontents import check_entry
+from kdump.checks.table import row_at
+from kdump.codes import DamageError
+from kdump.format import legacy
+from kdump.format.batch import CODEC_MASK, MAGIC_OFFSET
+from kdump.log.heads import SMALLEST_ENTRY
+from kdump.log.source import Source
+from kdump.mend.entry import Change, Entry, patched
+from kdump.mend.pieces import Origin
+from kdump.mend.survey import Survey, examine
+from kdump.wire.compression import DEFAULT_LIMIT
+
+
+def look_into_wrappers(source: Source, found: Survey, limit: int = DEFAULT_LIMIT) -> None:
+    """Find the first offsets of the good wrappers of a survey that was not deep, and how many records they hold.
+
+    Those that are good but for their offset are so no longer. One that does not decode stays as it is.
+
+    Raises:
+        KdumpError: the log cannot be read.
+    """
+    rows = found.table.rows
+    is_wrapper = found.is_good & (rows["magic"] < 2) & (rows["attributes"] & CODEC_MASK != 0)
+    for number in np.flatnonzero(is_wrapper).tolist():
+        row = row_at(rows, number)
+        data = memoryview(source.read(row.position, row.size))
+        contents = check_entry(data, row.position, limit)
+        if contents.first_offset is not None and not contents.findings:
+            found.set_row(number, row._replace(base_offset=contents.first_offset, record_count=contents.record_count))
+        elif rewrapped(data, row.position, source.path, limit) is not None:
+            found.is_good[number] = False
+            found.faults[number] = contents.findings[0].message
+
+
+def rewrapped(data: memoryview, position: int, path: str, limit: int = DEFAULT_LIMIT) -> Entry | None:
+    """A legacy wrapper that is good but for its offset, which no CRC covers.
+
+    In magic 0 the messages inside say what it is; in magic 1 they hold relative offsets, and where they belong is left
+    to be found: the result has the smallest possible offsets.
+    """
+    if len(data) < SMALLEST_ENTRY or data[MAGIC_OFFSET] > 1 or not data[MAGIC_OFFSET + 1] & CODEC_MASK:
+        return None
+    message = legacy.parse_message(data)
+    try:
+        # Whatever its offset is: with this one the inner offsets stand as they are.
+        inner = legacy.read_records(message._replace(offset=0), limit)
+    except DamageError:
+        return None
+    offset = inner[-1].offset
+    if offset == message.offset:
+        return None
+    why = "the messages inside say so" if message.magic == 0 else "the messages inside do not allow it"
+    change = Change(0, offset.to_bytes(8, "big", signed=True), "offset", message.offset, offset, why)
+    row, fault = examine(memoryview(patched(data, (change,))), position, limit)
+    return None if fault is not None else Entry(row, Origin.RESTORED, path, (change,))
