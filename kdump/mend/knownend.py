@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
+from kdump.checks.table import BatchRow, first_offset
 from kdump.codes import KdumpError
 from kdump.format.batch import HEADER_SIZE, MAX_INT32
 from kdump.log.heads import LARGEST_ENTRY, read_head
-from kdump.log.source import Source
+from kdump.log.source import Source, open_source
 from kdump.mend.draft import DraftTable
 from kdump.mend.surroundings import Surroundings
-from kdump.mend.survey import Survey
+from kdump.mend.survey import Survey, examine
 from kdump.mend.table import Table
 
 _LONGEST_BATCH = 1 << 20
@@ -25,8 +27,9 @@ _USUAL_RECORD = 16
 def known_end(source: Source, found: Survey, good: DraftTable, around: Surroundings, base_offset: int) -> int | None:
     """The offset behind the last one the log had; None where nothing tells more than ``good`` does.
 
-    The next segment's base offset says it exactly. Else it is the largest that is named by the headers of damaged
-    batches at the end, by the indexes (where the rest of them agrees with the log), or by snapshots and checkpoints.
+    The next segment says it exactly: by its base offset, or by batches before that. Else it is the largest that is
+    named by the headers of damaged batches at the end, by the indexes (where the rest of them agrees with the log), or
+    by snapshots and checkpoints.
 
     Args:
         source: the log.
@@ -37,7 +40,8 @@ def known_end(source: Source, found: Survey, good: DraftTable, around: Surroundi
     """
     end = int(good.last[-1]) + 1 if len(good) else base_offset
     if around.next_base is not None:
-        return around.next_base if end < around.next_base <= base_offset + MAX_INT32 + 1 else None
+        next_start = _next_start(around, around.next_base, end)
+        return next_start if end < next_start <= base_offset + MAX_INT32 + 1 else None
     ours = good.part(good.is_ours)
     position = int(ours.end.max(initial=0))
     ends = [
@@ -48,6 +52,35 @@ def known_end(source: Source, found: Survey, good: DraftTable, around: Surroundi
     ]
     largest = max((one for one in ends if base_offset < one <= base_offset + MAX_INT32), default=end)
     return largest if largest > end else None
+
+
+def _next_start(around: Surroundings, next_base: int, end: int) -> int:
+    """The next segment's base offset, or the one from ``end`` on with which its log really begins.
+
+    Two good batches that go on one from the other are believed against the name, as ``range`` does.
+    """
+    if not around.following:
+        return next_base
+    with suppress(KdumpError), open_source(around.following[0]) as source:
+        first = _good_batch(source, 0)
+        second = _good_batch(source, first.position + first.size) if first is not None else None
+        if first is not None and second is not None and first_offset(second) == first.last_offset + 1:
+            start = first_offset(first)
+            return start if end <= start < next_base else next_base
+    return next_base
+
+
+def _good_batch(source: Source, position: int) -> BatchRow | None:
+    """That at a position, None where there is none."""
+    raw = source.read(position, HEADER_SIZE)
+    head = read_head(raw, 0, len(raw), position)
+    if head is None or not head.is_plausible or head.length > LARGEST_ENTRY:
+        return None
+    entry = memoryview(bytes(source.read(position, head.end - position)))
+    if len(entry) < head.end - position or head.checksum(entry[head.crc_start :]) != head.crc:
+        return None
+    row, fault = examine(entry, position)
+    return row if fault is None else None
 
 
 def _by_headers(source: Source, found: Survey, position: int, end: int) -> int:

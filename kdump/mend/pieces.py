@@ -171,6 +171,11 @@ class MendedLog:
         """Behind its last offset; the base offset of an empty log."""
         return self.pieces[-1].last_offset + 1 if self.pieces else self.base_offset
 
+    @property
+    def good_end(self) -> int:
+        """Behind the last offset that was not lost; 0 where all are."""
+        return max((piece.last_offset + 1 for piece in self.pieces if piece.origin is not Origin.HELD), default=0)
+
     def is_copy_of(self, path: str, size: int, base_offset: int) -> bool:
         """It is the log ``path`` of ``size`` bytes, whole and unchanged."""
         if self.base_offset != base_offset or self.size != size or len(self.pieces) > 1:

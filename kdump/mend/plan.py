@@ -236,7 +236,10 @@ class PartitionPlan:
         behind = self.good_behind_damage
         cut = next((segment for segment in self.segments if segment.is_cut), None)
         last = self.segments[-1]
-        end_before = max(segment.end_offset for segment in self.segments)
+        ends = [segment.end_offset for segment in self.segments]
+        # The files around the log may tell that it went on, as salvage has it.
+        lost = [lost for segment in self.segments if segment.salvaged is not None for lost in segment.salvaged.lost]
+        end_before = max([*ends, *(one.last_offset + 1 for one in lost)])
         if cut is None:
             return Loss(0, 0, 0, (), 0, last.recovered.recovery.next_offset)
         removed = [segment for segment in self.segments if segment.is_behind_cut]

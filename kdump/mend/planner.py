@@ -90,13 +90,18 @@ class Planner:
         history = ProducerHistory(self._settings, self._open)
         plans: list[SegmentPlan] = []
         is_behind_cut = False
+        end = 0
         for number, path in enumerate(segments):
             is_closed = number + 1 < len(segments) or bool(segments_behind(path))
-            plans.append(plan := self._segment(path, history, is_closed=is_closed, is_behind_cut=is_behind_cut))
+            plan = self._segment(path, history, end, is_closed=is_closed, is_behind_cut=is_behind_cut)
+            plans.append(plan)
+            end = max(end, plan.salvaged.good_end if plan.salvaged is not None else 0)
             is_behind_cut |= is_whole and self._way is not Way.INDEXES and (plan.is_cut or plan.fails)
         return PartitionPlan(self._way, target, place, is_whole, tuple(plans))
 
-    def _segment(self, path: str, history: ProducerHistory, *, is_closed: bool, is_behind_cut: bool) -> SegmentPlan:
+    def _segment(
+        self, path: str, history: ProducerHistory, end_before: int, *, is_closed: bool, is_behind_cut: bool
+    ) -> SegmentPlan:
         base_offset = base_offset_of(path)
         stamp = Stamp.of(path)
         producers = history.at(path, base_offset)
@@ -110,7 +115,7 @@ class Planner:
                 behind = sound_data(source, 0 if is_behind_cut else recovery.end)
             last = recovery.next_offset - 1 if behind.last_offset is None else behind.last_offset
             ends = (recovery.next_offset, torn_end(source, recovery.end, recovery.next_offset), last + 1)
-            salvaged = self._salvage(source, before)
+            salvaged = self._salvage(source, before, end_before)
             mended = self._mended(path, stamp, base_offset, salvaged, before)
             history.hand_on(mended or recovered, is_known=producers.is_known and is_good and mended is None)
             rebuilt: frozenset[Kind] = frozenset()
@@ -123,13 +128,13 @@ class Planner:
             path, base_offset, stamp, before, kept, behind, max(ends), salvaged, mended, rebuilt, is_behind_cut
         )
 
-    def _salvage(self, source: Source, producers: ProducersAt) -> MendedLog | None:
+    def _salvage(self, source: Source, producers: ProducersAt, end_before: int) -> MendedLog | None:
         if self._salvaging is None or is_metadata(source.path):
             return None
         from kdump.mend.salvage import salvage
         from kdump.mend.surroundings import look_around
 
-        return salvage(source, look_around(source.path, producers.states.copy()), self._salvaging)
+        return salvage(source, look_around(source.path, producers.states.copy(), end_before), self._salvaging)
 
     def _mended(
         self, path: str, stamp: Stamp, base_offset: int, salvaged: MendedLog | None, producers: ProducersAt

@@ -14,7 +14,8 @@ def in_range(table: Table, around: Surroundings) -> NDArray[np.bool_]:
     """Which of the good batches ``table`` (in file order) have offsets that one segment can hold, shape (batches,).
 
     The name of the next segment is believed. So is its own, unless batches that it cannot hold go on where the batch
-    beside them in the file ends, or no batch fits it: then the 2^31 offsets count that hold the most records.
+    beside them in the file ends, and the segment before does not have their offsets, or no batch fits it: then the 2^31
+    offsets count that hold the most records.
     Source: issue 7 point 3; recovery.md rule 3.
     """
     first, last = table.first, table.last
@@ -25,7 +26,7 @@ def in_range(table: Table, around: Surroundings) -> NDArray[np.bool_]:
         if fits.any():
             goes_on = first[1:] == last[:-1] + 1
             is_vouched = np.concatenate((goes_on, [False])) | np.concatenate(([False], goes_on))
-            possible &= fits | is_vouched
+            possible &= fits | (is_vouched & (first >= around.end_before))
     if around.next_base is not None and (base is None or base < around.next_base):
         possible &= last < around.next_base
     if possible.any() and last[possible].max() - first[possible].min() > MAX_INT32:

@@ -33,6 +33,8 @@ class Surroundings:
 
     base_offset: int | None = None
     """Of the file name; None where it has none."""
+    end_before: int = 0
+    """Behind the last offset of good batches in the segment before; 0 where that is not known."""
     following: Sequence[str] = ()
     """The logs of the segments behind, in offset order."""
     next_base: int | None = None
@@ -55,10 +57,10 @@ class Surroundings:
         return epochs[-1] if epochs else None
 
 
-def look_around(path: str, producers: ProducerStates | None = None) -> Surroundings:
+def look_around(path: str, producers: ProducerStates | None = None, end_before: int = 0) -> Surroundings:
     """Read the siblings of the log ``path``; what is missing or malformed is left out.
 
-    ``producers``: the state at its base offset.
+    ``producers``: the state at its base offset; ``end_before``: see Surroundings.
     """
     name = parse_file_name(path)
     base_offset = name.base_offset if name else None
@@ -68,6 +70,7 @@ def look_around(path: str, producers: ProducerStates | None = None) -> Surroundi
     next_base = next((base for base in bases if base is not None), None)
     return Surroundings(
         base_offset,
+        end_before,
         following,
         next_base,
         sorted(_reached(directory, base_offset)) if next_base is None and base_offset is not None else (),

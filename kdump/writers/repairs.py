@@ -78,9 +78,12 @@ class _Text:
         recovery = segment.recovered.recovery
         if segment.is_behind_cut:
             if self._plan.failed is None:
+                offsets = "no offsets"
+                if segment.end_offset > segment.base_offset:
+                    offsets = f"offsets {_range(segment.base_offset, segment.end_offset - 1)}"
                 yield (
                     f"{self._would('remove', 'removed')} the segment, which lies behind the cut: "
-                    f"{segment.behind.records:,} good records, offsets {segment.base_offset}..{segment.end_offset - 1}"
+                    f"{segment.behind.records:,} good records, {offsets}"
                 )
         elif recovery.failure is not None:
             kind = recovery.failure.kind

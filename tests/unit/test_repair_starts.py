@@ -17,7 +17,7 @@ from kdump.kafka.startup.names import CLEANED, LOG, SWAP
 from kdump.log.partition import segment_files
 from kdump.mend.pieces import TxnPolicy
 from kdump.mend.place import place_of
-from kdump.mend.plan import PartitionPlan, Settings, Way
+from kdump.mend.plan import Loss, PartitionPlan, Settings, Way
 from kdump.mend.planned import planned_directory
 from kdump.mend.planner import Planner
 from kdump.mend.salvageoptions import SalvageOptions
@@ -46,6 +46,60 @@ def state(directory: Path) -> dict[str, tuple[int, str]]:
             data = path.read_bytes()
             found[path.name] = len(data), hashlib.sha256(data).hexdigest()
     return found
+
+
+def batches_of(*bases: int) -> bytes:
+    return b"".join(v2_batch(plain_rows(5), base_offset=base) for base in bases)
+
+
+def partition_of(directory: Path, **logs: bytes) -> Path:
+    """``logs``: contents by base offset behind an ``o``."""
+    directory.mkdir()
+    for base, data in logs.items():
+        (directory / f"{int(base[1:]):020}.log").write_bytes(data)
+    return directory
+
+
+def logs_of(directory: Path) -> dict[int, bytes]:
+    return {int(path.stem): path.read_bytes() for path in directory.glob("*.log")}
+
+
+def test_a_segment_that_begins_before_its_name_gets_its_own(tmp_path: Path) -> None:
+    """The offsets before the name are neither lost nor held in the segment before."""
+    directory = partition_of(tmp_path / "t-0", o0=batches_of(0, 5), o13=batches_of(10, 15))
+    assert plan_of(directory, Way.SALVAGE, SalvageOptions()).salvage_loss() == Loss(0, 0, 0, (), 0, 20)
+    assert kdump("repair", "--salvage", "--in-place", str(directory), cwd=tmp_path).returncode == CLEAN
+    assert logs_of(directory) == {0: batches_of(0, 5), 10: batches_of(10, 15)}
+
+
+def test_offsets_up_to_a_name_are_lost_where_one_batch_alone_denies_it(tmp_path: Path) -> None:
+    """No checksum covers its offset."""
+    for number, log in enumerate((batches_of(10), batches_of(10, 20), batches_of(10) + b"\0" * 90)):
+        directory = partition_of(tmp_path / f"t-{number}", o0=batches_of(0, 5), o13=log)
+        loss = plan_of(directory, Way.SALVAGE, SalvageOptions()).salvage_loss()
+        assert loss is not None
+        assert loss.offsets[0] == (10, 12)
+
+
+def test_batches_that_the_segment_before_has_do_not_rename_one(tmp_path: Path) -> None:
+    """No broker starts over them; without them one does."""
+    directory = partition_of(tmp_path / "t-0", o0=batches_of(0, 5), o10=batches_of(5, 10, 15))
+    plan = plan_of(directory, Way.SALVAGE, SalvageOptions())
+    assert plan.overlapping is None
+    assert plan.salvage_loss() == Loss(len(batches_of(5)), 5, 1, (), 0, 20)
+    assert kdump("repair", "--salvage", "--in-place", str(directory), cwd=tmp_path).returncode == CLEAN
+    assert logs_of(directory) == {0: batches_of(0, 5), 10: batches_of(10, 15)}
+
+
+def test_both_ways_count_the_offsets_that_other_files_tell_of(tmp_path: Path) -> None:
+    directory = partition_of(tmp_path / "t-0", o0=batches_of(0, 5)[:-3], o20=b"\0" * 20)
+    (directory / f"{30:020}.snapshot").write_bytes(b"")
+    plan = plan_of(directory, Way.SALVAGE, SalvageOptions())
+    losses = plan.broker_loss(), plan.salvage_loss()
+    assert [loss and loss.offsets for loss in losses] == [((5, 29),), ((5, 19), (20, 29))]
+    run = kdump("repair", str(directory), cwd=tmp_path)
+    assert run.returncode == DAMAGE
+    assert "would remove the segment, which lies behind the cut: 0 good records, no offsets\n" in run.stdout.decode()
 
 
 @pytest.mark.parametrize("way", Way)
