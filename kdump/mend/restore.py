@@ -29,7 +29,7 @@ _INDEXED: Final = "the .index has it at this position"
 _SEQUENCES: Final = "the producer's sequence numbers account for every offset here"
 _LAST: Final = 2**63 - 1
 _TELLING_BITS: Final = range(16, 63)
-_IMPLAUSIBLE_GAP: Final = 1 << 16
+IMPLAUSIBLE_GAP: Final = 1 << 16
 """Offsets that are not missing between two batches of a log that else has no gaps."""
 ENOUGH_PAIRS: Final = 3
 """Batches side by side from which on it shows whether a log has gaps."""
@@ -79,7 +79,7 @@ def jumping_last(table: Table, around: Surroundings) -> int | None:
         return None
     first = int(table.first[-1])
     expected = int(table.last[-2]) + 1 if len(table) > 1 else around.base_offset
-    if expected is None or first - expected < _IMPLAUSIBLE_GAP or not is_gapless(table.part(slice(-1))):
+    if expected is None or first - expected < IMPLAUSIBLE_GAP or not is_gapless(table.part(slice(-1))):
         return None
     stored = first if table.rows["magic"][-1] >= 2 else int(table.last[-1])
     return expected if (stored ^ stored - first + expected).bit_count() == 1 else None

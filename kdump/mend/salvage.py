@@ -97,7 +97,7 @@ class _Salvage:
         self._options = options
         self._survey = survey(source, deep=options.deep, limit=options.limit)
         if not options.deep:
-            look_into_wrappers(source, self._survey, options.limit)
+            look_into_wrappers(source, self._survey, around, options.limit)
         # Batches whose header is set back before anything is chosen: the survey has the new values.
         self._restored: dict[int, Entry] = {}
         self._reason = np.zeros(len(self._survey.table), np.uint8)

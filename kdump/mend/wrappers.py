@@ -16,18 +16,23 @@ from kdump.log.heads import SMALLEST_ENTRY
 from kdump.log.source import Source
 from kdump.mend.entry import Change, Entry, patched
 from kdump.mend.pieces import Origin
+from kdump.mend.restore import IMPLAUSIBLE_GAP
+from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import Survey, examine
 from kdump.wire.compression import DEFAULT_LIMIT
 
 
-def look_into_wrappers(source: Source, found: Survey, limit: int = DEFAULT_LIMIT) -> None:
+def look_into_wrappers(source: Source, found: Survey, around: Surroundings, limit: int = DEFAULT_LIMIT) -> None:
     """Find the first offsets of the good wrappers of a survey that was not deep, and how many records they hold.
 
-    Those that are good but for their offset are so no longer. One that does not decode stays as it is.
+    Those that are good but for their offset are so no longer. One that does not decode stays as it is. In a log in
+    which nothing is amiss nothing is looked into: that costs much, and nothing is to be placed.
 
     Raises:
         KdumpError: the log cannot be read.
     """
+    if _is_in_order(found, around):
+        return
     rows = found.table.rows
     is_wrapper = found.is_good & (rows["magic"] < 2) & (rows["attributes"] & CODEC_MASK != 0)
     for number in np.flatnonzero(is_wrapper).tolist():
@@ -39,6 +44,17 @@ def look_into_wrappers(source: Source, found: Survey, limit: int = DEFAULT_LIMIT
         elif rewrapped(data, row.position, source.path, limit) is not None:
             found.is_good[number] = False
             found.faults[number] = contents.findings[0].message
+
+
+def _is_in_order(found: Survey, around: Surroundings) -> bool:
+    """All is good, and the offsets rise from the base offset to the next segment's without a leap."""
+    last = found.table.last
+    if not last.size or found.gaps or not found.is_good.all():
+        return not last.size
+    base = int(last[0]) if around.base_offset is None else around.base_offset
+    steps = np.diff(last, prepend=base - 1)
+    is_rising = bool(((steps > 0) & (steps < IMPLAUSIBLE_GAP)).all())
+    return is_rising and (around.next_base is None or int(last[-1]) < around.next_base)
 
 
 def rewrapped(data: memoryview, position: int, path: str, limit: int = DEFAULT_LIMIT) -> Entry | None:
