@@ -13,6 +13,7 @@ from kdump.format.batch import HEADER_SIZE, MAX_INT32
 from kdump.log.heads import LARGEST_ENTRY, read_head
 from kdump.log.source import Source, open_source
 from kdump.mend.draft import DraftTable
+from kdump.mend.restore import is_gapless
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import Survey, examine
 from kdump.mend.table import Table
@@ -24,12 +25,15 @@ _USUAL_RECORD = 16
 """Bytes: hardly any log has smaller records, compressed."""
 
 
-def known_end(source: Source, found: Survey, good: DraftTable, around: Surroundings, base_offset: int) -> int | None:
+def known_end(
+    source: Source, found: Survey, good: DraftTable, around: Surroundings, base_offset: int, *, bytes_behind: int
+) -> int | None:
     """The offset behind the last one the log had; None where nothing tells more than ``good`` does.
 
     The next segment says it exactly: by its base offset, or by batches before that. Else it is the largest that is
     named by the headers of damaged batches at the end, by the indexes (where the rest of them agrees with the log), or
-    by snapshots and checkpoints.
+    by snapshots and checkpoints. Of a log that was compacted the offsets up to the next segment are not lost where
+    nothing lies behind the last batch.
 
     Args:
         source: the log.
@@ -37,9 +41,12 @@ def known_end(source: Source, found: Survey, good: DraftTable, around: Surroundi
         good: the good batches.
         around: the files around it.
         base_offset: of the log.
+        bytes_behind: the last of the good batches, in the log.
     """
     end = int(good.last[-1]) + 1 if len(good) else base_offset
     if around.next_base is not None:
+        if not bytes_behind and _was_compacted(good.part(good.is_ours), base_offset):
+            return None
         next_start = _next_start(around, around.next_base, end)
         return next_start if end < next_start <= base_offset + MAX_INT32 + 1 else None
     ours = good.part(good.is_ours)
@@ -52,6 +59,12 @@ def known_end(source: Source, found: Survey, good: DraftTable, around: Surroundi
     ]
     largest = max((one for one in ends if base_offset < one <= base_offset + MAX_INT32), default=end)
     return largest if largest > end else None
+
+
+def _was_compacted(good: Table, base_offset: int) -> bool:
+    """Offsets are missing in front of the first batch, between batches that lie side by side, or in them."""
+    begins_late = len(good) > 0 and int(good.position[0]) == 0 and int(good.first[0]) > base_offset
+    return begins_late or not is_gapless(good)
 
 
 def _next_start(around: Surroundings, next_base: int, end: int) -> int:

@@ -283,7 +283,14 @@ class _Salvage:
             )
 
     def _known_end(self) -> int | None:
-        return known_end(self._source, self._survey, self._draft.table, self._around, self._base_offset)
+        return known_end(
+            self._source,
+            self._survey,
+            self._draft.table,
+            self._around,
+            self._base_offset,
+            bytes_behind=self._draft.bytes_behind(),
+        )
 
     def _drop_contradictions(self) -> None:
         """Drop batches on which recovery would fail."""

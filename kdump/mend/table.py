@@ -80,5 +80,6 @@ class Table:
 def has_cleaned(table: Table) -> bool:
     """The log cleaner has been at one of the batches: it holds fewer records than offsets, or a delete horizon."""
     rows = table.rows
-    is_thinned = (rows["attributes"] & DELETE_HORIZON != 0) | (rows["record_count"] <= table.last - table.first)
-    return bool((is_thinned & (rows["magic"] >= 2)).any())
+    has_horizon = (rows["attributes"] & DELETE_HORIZON != 0) & (rows["magic"] >= 2)
+    is_thinned = (rows["record_count"] <= table.last - table.first) & (rows["base_offset"] != UNKNOWN_OFFSET)
+    return bool((has_horizon | is_thinned).any())

@@ -54,7 +54,7 @@ def _is_in_order(found: Survey, around: Surroundings) -> bool:
     base = int(last[0]) if around.base_offset is None else around.base_offset
     steps = np.diff(last, prepend=base - 1)
     is_rising = bool(((steps > 0) & (steps < IMPLAUSIBLE_GAP)).all())
-    return is_rising and (around.next_base is None or int(last[-1]) < around.next_base)
+    return is_rising and around.next_base in (None, int(last[-1]) + 1)
 
 
 def rewrapped(data: memoryview, position: int, path: str, limit: int = DEFAULT_LIMIT) -> Entry | None:

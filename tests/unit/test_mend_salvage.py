@@ -13,7 +13,8 @@ from mended import PATH, Mended, base_offset, entries, mend, put
 from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import OffsetEntry, TimeEntry
 from kdump.mend.pieces import Lost, Origin
-from kdump.mend.salvage import SalvageOptions, salvage
+from kdump.mend.salvage import salvage
+from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.surroundings import Surroundings
 
 SPAN = 5
@@ -57,6 +58,22 @@ def test_good_batches_behind_a_hole_are_kept_and_the_hole_is_held() -> None:
     assert result.log.lost == (Lost(15, 19, is_held=True),)
     (dropped,) = result.log.dropped
     assert (dropped.position, dropped.length, dropped.batches) == (position, len(batches[3]), 0)
+
+
+@pytest.mark.parametrize("kept", [(1, 2, 3), (0, 1, 3), (3,)])
+def test_offsets_that_the_cleaner_took_before_the_next_segment_are_not_lost(kept: tuple[int, ...]) -> None:
+    batches = log()
+    data = joined([batches[number] for number in kept])
+    around = Surroundings(base_offset=0, next_base=30)
+    for deep in (True, False):
+        result = mend(data, around, deep=deep)
+        assert (result.data, result.log.lost) == (data, ())
+        assert mend(data + b"\x55" * 40, around, deep=deep).log.lost == (Lost(20, 29, is_held=True),)
+
+
+def test_offsets_of_batches_cut_off_where_one_ends_are_lost() -> None:
+    for data in (joined(log(4)), b"\x55" * 90 + joined(log(4)[1:])):
+        assert mend(data, Surroundings(base_offset=0, next_base=30)).log.lost[-1] == Lost(20, 29, is_held=True)
 
 
 def test_holding_is_optional() -> None:
