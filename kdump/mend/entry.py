@@ -46,7 +46,11 @@ class Entry:
     @property
     def first_offset(self) -> int:
         """Its first offset, as far as it is known."""
-        return self.row.last_offset if self.row.base_offset == UNKNOWN_OFFSET else self.row.base_offset
+        return self.row.base_offset if self._is_first_known else self.row.last_offset
+
+    @property
+    def _is_first_known(self) -> bool:
+        return self.row.base_offset != UNKNOWN_OFFSET or self.row.magic >= 2
 
     @property
     def span(self) -> int:
@@ -59,13 +63,13 @@ class Entry:
 
         A wrapper of magic 0 holds absolute offsets; of one that does not decode nobody knows how many.
         """
-        return self.row.base_offset != UNKNOWN_OFFSET and (self.row.magic > 0 or self.span == 1)
+        return self._is_first_known and (self.row.magic > 0 or self.span == 1)
 
     def moved(self, first_offset: int, why: str) -> Entry:
         """The same with another first offset."""
         row = self.row
         shift = first_offset - self.first_offset
-        base = row.base_offset if row.base_offset == UNKNOWN_OFFSET else row.base_offset + shift
+        base = row.base_offset + shift if self._is_first_known else row.base_offset
         stored = row.base_offset if row.magic >= 2 else row.last_offset
         name = "baseOffset" if row.magic >= 2 else "offset"
         change = Change(0, _INT64.pack(stored + shift), name, stored, stored + shift, why)

@@ -26,8 +26,9 @@ class Table:
     @cached_property
     def first(self) -> Column:
         """The first offset, as far as it is known: of a legacy wrapper that was not looked into it is the last."""
-        base, last = self.rows["base_offset"], self.rows["last_offset"]
-        first: Column = np.where(base == UNKNOWN_OFFSET, last, base)
+        # A v2 batch may have the same number for a damaged base offset.
+        is_unknown = (self.rows["base_offset"] == UNKNOWN_OFFSET) & (self.rows["magic"] < 2)
+        first: Column = np.where(is_unknown, self.rows["last_offset"], self.rows["base_offset"])
         return first
 
     @cached_property

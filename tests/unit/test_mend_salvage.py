@@ -110,6 +110,15 @@ def test_fields_under_no_crc_are_restored(number: int, at: int, new: bytes, fiel
     assert [name for name, _, _ in restored(result)] == [field]
 
 
+@pytest.mark.parametrize("deep", [True, False])
+@pytest.mark.parametrize("bit", [40, 63])
+def test_a_flipped_bit_of_the_first_base_offset(bit: int, deep: bool) -> None:
+    """With the sign bit 0 becomes the least int64."""
+    data = joined(log())
+    wrong = bytes(1 << bit % 8 if place == 7 - bit // 8 else 0 for place in range(8))
+    assert mend(put(data, 0, wrong), deep=deep).data == data
+
+
 def test_epochs_by_the_checkpoint() -> None:
     batches = log(4, partition_leader_epoch=2) + log(4, first=20, partition_leader_epoch=5)
     data = joined(batches)
