@@ -117,9 +117,16 @@ def test_undamaged_batches_survive(seed: int, damages: list[Damage]) -> None:
     for damage in damages:
         data = damage(data, choose) if data else data
     kept = set(mend(data, Surroundings(base_offset=made.bases[number])).batches)
-    for batch in entries(sound):
+    starts = [data.find(batch[21:]) - 21 for batch in entries(sound)]
+    spans = [
+        range(start, start + len(batch)) if start >= 0 else range(0)
+        for start, batch in zip(starts, entries(sound), strict=True)
+    ]
+    for batch, span in zip(entries(sound), spans, strict=True):
+        # Bytes cut out between zeros may leave two batches with a zero in common: one of them goes.
+        is_alone = all(other is span or other.start >= span.stop or other.stop <= span.start for other in spans)
         # A batch with damage in its header may come back, its neighbours too: they only must not be lost.
-        if data.count(batch) == 1 and sound.count(batch[21:]) == 1:
+        if is_alone and data.count(batch) == 1 and sound.count(batch[21:]) == 1:
             assert batch in kept
 
 
