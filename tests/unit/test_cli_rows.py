@@ -213,6 +213,16 @@ def test_tail(folder: Path) -> None:
     assert dump("--tail", "1", "-", cwd=folder)[0] == USAGE
 
 
+def test_tail_tells_of_damage_behind_the_last_row(folder: Path) -> None:
+    (folder / NAME).write_bytes(BATCH + b"\7" * 100)
+    for words in (["--output", "jsonl", "--records"], ["--deep-iteration"], []):
+        status, whole, errors = dump(*words, NAME, cwd=folder)
+        assert status == DAMAGE
+        for count in ("1", "9"):
+            of_tail = dump(*words, "--tail", count, NAME, cwd=folder)
+            assert (of_tail[0], of_tail[1][-1], of_tail[2]) == (status, whole[-1], errors)
+
+
 def test_records_that_cannot_be_shown_do_not_count(tmp_path: Path) -> None:
     entries = [message(0, offset, b"k", b"value") for offset in range(8)]
     misfit = bytearray(entries[4])
