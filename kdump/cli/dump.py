@@ -135,7 +135,8 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         # Rows are counted first: bounded memory whatever the rows and the format are.
         counted = RowBudget(skip=_COUNT_ONLY)
         execute(lambda text: None, Reporter(lambda error: None, lambda line: None), counted)
-        budget = RowBudget(max(0, counted.seen - given["tail"]), given["tail"])
+        # No end is set: behind the last row there may be damage.
+        budget = RowBudget(max(0, counted.seen - given["tail"]), _COUNT_ONLY)
     if files is not None:
         for word in paths:
             console.note(f"{enter(word)}: ignored, as DumpLogSegments ignores it beside --files")

@@ -100,7 +100,10 @@ def record_row(header: BatchHeader, position: int, is_valid: bool, record: Recor
     problem = None if is_valid else WRONG_CRC
     if header.is_control:
         try:
-            control_type, control_value = _control(record)
+            number = control.parse_type(record.key)
+            # The key tells the type also where the value does not decode.
+            control_type = _CONTROL_TYPES.get(number, f"UNKNOWN({number})")
+            control_value = _control_value(number, record.value)
         except DamageError as error:
             problem = problem or error.message
     return {
@@ -245,17 +248,16 @@ def codec_name(codec: int) -> str:
     return CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else f"unknown({codec})"
 
 
-def _control(record: Record) -> tuple[str, Row | None]:
-    number = control.parse_type(record.key)
-    name = _CONTROL_TYPES.get(number, f"UNKNOWN({number})")
-    if number in (control.ABORT, control.COMMIT):
-        return name, {"coordinatorEpoch": control.parse_end_txn(record.value)}
-    schema = control.schema_of(number)
+def _control_value(control_type: int, value: bytes | None) -> Row | None:
+    if control_type in (control.ABORT, control.COMMIT):
+        return {"coordinatorEpoch": control.parse_end_txn(value)}
+    schema = control.schema_of(control_type)
     if schema is None:
-        return name, None
-    values = control.parse_kraft(schema, record.value)
+        return None
+    values = control.parse_kraft(schema, value)
     # As the compatible text has it: the members of the version that the message claims.
-    return name, json.loads(message_json(schema, known_version(schema, values), values))
+    members: Row = json.loads(message_json(schema, known_version(schema, values), values))
+    return members
 
 
 def _timestamp_type(header: BatchHeader) -> str:

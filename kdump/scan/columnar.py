@@ -28,7 +28,7 @@ class ColumnarView(Generic[RowsT]):
     """Shows chunks; what ``fast`` refuses goes to ``scalar``, in its place.
 
     ``scalar`` shows entries first to last (exclusive) of a chunk one by one; ``on_damage`` is called when a batch with
-    a wrong CRC was shown.
+    a wrong CRC was looked at.
     """
 
     printer: BlockPrinter[RowsT]
@@ -64,6 +64,7 @@ class ColumnarView(Generic[RowsT]):
 
     def _show_batches(self, block: BatchBlock) -> None:
         first, end = self.budget.admit(block.headers.size)
+        self._note_passed(block)
         if end - first < block.headers.size:
             shown = np.zeros(block.headers.size, np.bool_)
             shown[first:end] = True
@@ -76,6 +77,7 @@ class ColumnarView(Generic[RowsT]):
         """Without the records that are not selected, and without batches that have none left."""
         if self.options.selection.is_everything:
             return block
+        self._note_passed(block)
         rows = masks.accepts_records(block, records, self.options.selection)
         has_rows = np.bincount(records.batch[rows], minlength=block.headers.size) > 0
         return block.select(has_rows | _left_to_scalar(block, records), rows)
@@ -120,10 +122,16 @@ class ColumnarView(Generic[RowsT]):
             return
         chosen = np.flatnonzero(masks.accepts_records(block, records, self.options.selection))
         first, end = self.budget.admit(chosen.size)
+        self._note_passed(block)
         rows = np.zeros(records.batch.size, np.bool_)
         rows[chosen[first:end]] = True
         has_rows = np.bincount(records.batch[rows], minlength=block.headers.size) > 0
         self._show_records(chunk, block.select(has_rows, rows))
+
+    def _note_passed(self, block: BatchBlock) -> None:
+        """As on the scalar path what was looked at counts, whether anything of it is shown or not."""
+        if not self.budget.is_spent:
+            self._note(block.is_valid)
 
     def _note(self, is_valid: NDArray[np.bool_]) -> None:
         if not is_valid.all():

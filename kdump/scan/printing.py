@@ -24,6 +24,7 @@ RowsT = TypeVar("RowsT")
 TextBytes: TypeAlias = "bytes | memoryview"
 """Whole rows of text, ready to be written."""
 Emit = Callable[[TextBytes], None]
+AnyRecord: TypeAlias = Record | LegacyRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,9 @@ class Printer(Protocol[RowT, RowsT]):
 
     def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> RowT:
         """A record of a legacy entry; ``is_valid`` is its own CRC's."""
+
+    def skip(self, record: AnyRecord, row: Callable[[], RowT]) -> None:
+        """A record that is passed over, and what would make its row. DamageError as that raises it."""
 
     def join(self, rows: list[RowT]) -> RowsT:
         """Rows made one by one, in order, as they are emitted."""

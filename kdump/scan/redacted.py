@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
 
 from kdump.codes import DamageError
 from kdump.format import control
@@ -11,7 +12,7 @@ from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.message import read_message
 from kdump.format.record import Record
-from kdump.scan.printing import BlockPrinter, Printer, TextBytes, TextRows
+from kdump.scan.printing import AnyRecord, BlockPrinter, Printer, TextBytes, TextRows
 from kdump.wire.cursor import Cursor
 
 
@@ -52,6 +53,10 @@ class RedactingPrinter(TextRows):
             at += len(token) + 4
         hidden = message._replace(data=memoryview(bytes(data)))
         return self._printer.legacy_record(entry, position, is_valid, record._replace(message=hidden))
+
+    def skip(self, record: AnyRecord, row: Callable[[], str]) -> None:
+        """See Printer."""
+        self._printer.skip(record, row)
 
     def columns(self) -> BlockPrinter[TextBytes] | None:
         """None: records are replaced one by one."""

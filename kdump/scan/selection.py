@@ -194,6 +194,11 @@ class RowBudget:
         return self._take is None and not self._skip
 
     @property
+    def is_skipping(self) -> bool:
+        """The next row will be skipped."""
+        return self.seen < self._skip
+
+    @property
     def is_spent(self) -> bool:
         """No further row will be shown."""
         return self._take is not None and self.seen >= self._skip + self._take

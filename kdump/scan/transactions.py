@@ -28,8 +28,9 @@ from kdump.format.index import parse_txn_index
 from kdump.format.snapshot import parse_snapshot
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.partition import segments_around
+from kdump.log.resync import ResyncWalk
 from kdump.log.source import open_source, read_whole, reads_once
-from kdump.log.walk import Chunk, Walk
+from kdump.log.walk import Chunk
 from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN, STATES
 
 if TYPE_CHECKING:
@@ -122,15 +123,10 @@ class Transactions:
         KdumpError when the log cannot be read; a damaged or missing index says nothing.
         """
         with open_source(path) as source:
-            walk = Walk(source)
-            for chunk in walk.chunks():
-                self._see_chunk(chunk)
-            if source.size is not None and walk.position < source.size:
-                from kdump.log.resync import ResyncWalk
-
-                for item in ResyncWalk(source, start=walk.position).items():
-                    if isinstance(item, Chunk):
-                        self._see_chunk(item)
+            # A wrong length may lead past markers to what only looks like an entry: CRCs are looked at from the start.
+            for item in ResyncWalk(source).items():
+                if isinstance(item, Chunk):
+                    self._see_chunk(item)
         with suppress(KdumpError, ValueError):
             for txn in parse_txn_index(read_whole(sibling(path, Kind.TXN_INDEX))):
                 self._aborted.setdefault(txn.producer_id, []).append((txn.first_offset, txn.last_offset))

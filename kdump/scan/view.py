@@ -20,7 +20,7 @@ from kdump.format.legacy import Message
 from kdump.log.gaps import Gap
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
-from kdump.scan.printing import OffsetObserver, Printer, RowsT, RowT
+from kdump.scan.printing import AnyRecord, OffsetObserver, Printer, RowsT, RowT
 from kdump.scan.run import Reporter
 from kdump.scan.seek import Span, span_of
 from kdump.scan.selection import RowBudget, Selection
@@ -287,7 +287,7 @@ class LogView(Generic[RowT, RowsT]):
         self._records(
             before,
             (
-                (record.offset, partial(self._printer.record, header, position, is_valid, record), True)
+                (record, partial(self._printer.record, header, position, is_valid, record), True)
                 for record in records
                 if not self._selects or self._selection.accepts_record(record)
             ),
@@ -326,25 +326,31 @@ class LogView(Generic[RowT, RowsT]):
         before = self._printer.entry(entry, position, is_valid)
         self._records(before, self._legacy_records(entry, position), rows)
 
-    def _legacy_records(self, entry: Message, position: int) -> Iterator[tuple[int, Callable[[], RowT], bool]]:
+    def _legacy_records(self, entry: Message, position: int) -> Iterator[tuple[AnyRecord, Callable[[], RowT], bool]]:
         for record in legacy.read_records(entry, self._options.max_decompressed_size):
             legacy.check_inner(record, entry)
             if not self._selects or self._selection.accepts_legacy_record(record, entry):
                 is_valid = record.message.is_valid
                 row = partial(self._printer.legacy_record, entry, position, is_valid, record)
-                yield record.offset, row, is_valid
+                yield record, row, is_valid
 
-    def _records(self, before: RowT, records: Iterable[tuple[int, Callable[[], RowT], bool]], rows: list[RowT]) -> None:
-        """Append the rows of an entry's records, given as (offset, row, own CRC right), and ``before`` in front."""
+    def _records(
+        self, before: RowT, records: Iterable[tuple[AnyRecord, Callable[[], RowT], bool]], rows: list[RowT]
+    ) -> None:
+        """Append the rows of an entry's records, given as (record, row, own CRC right), and ``before`` in front."""
         is_begun = False
         if self._shows_all:
             # Shown also for an entry without records, or whose records cannot be read.
             if before:
                 rows.append(before)
             is_begun = True
-        for offset, row, is_valid in records:
-            first, end = self._budget.admit(1)
-            if end > first:
+        if self._budget.is_spent:
+            return
+        for record, row, is_valid in records:
+            # A record at which the output ends, or that is left out of it as damage, is none of those that count.
+            if self._budget.is_skipping:
+                self._printer.skip(record, row)
+            else:
                 made = row()
                 if before and not is_begun:
                     rows.append(before)
@@ -353,7 +359,8 @@ class LogView(Generic[RowT, RowsT]):
                 if not is_valid:
                     self.damaged = True
                 if self._observer is not None:
-                    self._observer.see(offset)
+                    self._observer.see(record.offset)
+            self._budget.admit(1)
             if self._budget.is_spent:
                 return
 

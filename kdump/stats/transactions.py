@@ -112,7 +112,8 @@ class TransactionRun:
         marker = np.minimum.accumulate(marker[::-1])[::-1]
         has_marker = marker < np.repeat(ends, ends - begins)
         kind = np.where(has_marker, marker_type[np.minimum(marker, rows.size - 1)], -1)
-        ended[chosen] = kind
+        # A control batch that is no marker, for it cannot be read, ends nothing and is no data.
+        ended[chosen] = np.where(is_control & ~is_marker, -1, kind)
         resolved = self._end(producer_id[begins], kind[begins])
         self._keep(rows, group, np.flatnonzero(~has_marker & ~is_control))
         return ended, resolved

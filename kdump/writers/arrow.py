@@ -34,7 +34,7 @@ from kdump.format.record import Record
 from kdump.kafka import rows
 from kdump.kafka.decodedcolumns import DecodedJson, contents_of, decoded_json
 from kdump.payloads.decoded import RecordDecoder
-from kdump.scan.printing import BlockPrinter, Run
+from kdump.scan.printing import AnyRecord, BlockPrinter, Run
 from kdump.scan.transactions import Transactions
 from kdump.tables import RECORD_DECODED, ColumnType, Table
 from kdump.wire.utf8 import decode_utf8
@@ -133,6 +133,10 @@ class ArrowPrinter:
         row = rows.legacy_record_row(entry, position, is_valid, record)
         # The row's verdict is that of the record itself, which a wrapper may be wrong about.
         return self._row(row, is_batch_valid=self._is_entry_valid)
+
+    def skip(self, record: AnyRecord, row: Callable[[], rows.Row]) -> None:
+        """See Printer."""
+        row()
 
     def join(self, rows: list[rows.Row]) -> ArrowRows:
         """See Printer."""

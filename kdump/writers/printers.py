@@ -10,7 +10,7 @@ from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka import rows
-from kdump.scan.printing import BlockPrinter, Run, TextBytes, TextRows
+from kdump.scan.printing import AnyRecord, BlockPrinter, Run, TextBytes, TextRows
 from kdump.scan.transactions import Transactions
 from kdump.tables import FINDING, Table
 from kdump.writers.context import FileContext
@@ -143,6 +143,12 @@ class RowPrinter(TextRows):
     def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
         """See Printer."""
         return self._record(rows.legacy_record_row(entry, position, is_valid, record))
+
+    def skip(self, record: AnyRecord, row: Callable[[], str]) -> None:
+        """See Printer; the row is not made, as it would be counted and kept."""
+        if isinstance(record, LegacyRecord):
+            # Where the key does not fit, the value does not either.
+            record.message.value()
 
     def columns(self) -> BlockPrinter[TextBytes] | None:
         """See Printer."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from batches import plain_rows, v2_batch
+from batches import Row, message, plain_rows, v2_batch
 from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, KDUMP, NAME, UNREADABLE, USAGE, dump, kdump
 
+from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.tables import BATCH as BATCH_TABLE
 from kdump.tables import RECORD, RECORD_METADATA
 
@@ -201,6 +204,52 @@ def test_tail(folder: Path) -> None:
         whole = dump(*words, NAME, "3.log", cwd=folder)[1]
         for count in (0, 5, 100):
             assert dump(*words, "--tail", str(count), NAME, "3.log", cwd=folder)[1] == whole[-count or len(whole) :]
-    text = dump("--deep-iteration", "--tail", "2", NAME, "3.log", cwd=folder)[1]
+    _, text, errors = dump("--deep-iteration", "--tail", "2", NAME, "3.log", cwd=folder)
     assert [line.split()[2] for line in text if line.startswith("|")] == ["5", "6"]
+    _, text, errors = dump("--deep-iteration", "--tail", "1", NAME, cwd=folder)
+    assert [line.split()[2] for line in text if line.startswith("|")] == ["2"]
+    # What is left out is no gap in the offsets.
+    assert errors == []
     assert dump("--tail", "1", "-", cwd=folder)[0] == USAGE
+
+
+def test_tail_tells_of_damage_behind_the_last_row(folder: Path) -> None:
+    (folder / NAME).write_bytes(BATCH + b"\7" * 100)
+    for words in (["--output", "jsonl", "--records"], ["--deep-iteration"], []):
+        status, whole, errors = dump(*words, NAME, cwd=folder)
+        assert status == DAMAGE
+        for count in ("1", "9"):
+            of_tail = dump(*words, "--tail", count, NAME, cwd=folder)
+            assert (of_tail[0], of_tail[1][-1], of_tail[2]) == (status, whole[-1], errors)
+
+
+def test_records_that_cannot_be_shown_do_not_count(tmp_path: Path) -> None:
+    entries = [message(0, offset, b"k", b"value") for offset in range(8)]
+    misfit = bytearray(entries[4])
+    misfit[-6] += 1
+    misfit[12:16] = zlib.crc32(misfit[16:]).to_bytes(4, "big")
+    (tmp_path / NAME).write_bytes(b"".join(entries[:4]) + misfit + b"".join(entries[5:]))
+    marker = v2_batch([Row(0, 0, b"\0\0\0\1", None)], base_offset=1, producer_id=1, attributes=TRANSACTIONAL | CONTROL)
+    others = [v2_batch(plain_rows(1), base_offset=offset) for offset in (0, 2, 3)]
+    (tmp_path / "9.log").write_bytes(others[0] + marker + others[1] + others[2])
+    for name, words, all_rows, rows_before in (
+        (NAME, ["--output", "jsonl", "--records"], 7, 4),
+        (NAME, ["--format", r"%i %o\n"], 7, 4),
+        (NAME, ["--print-data-log"], 7, 4),
+        ("9.log", ["--print-data-log"], 3, 1),
+    ):
+        for resync, expected in ([], rows_before), (["--resync"], all_rows):
+
+            def rows(*more: str, given: Sequence[str] = (*words, *resync, name)) -> list[str]:
+                lines = dump(*given, *more, cwd=tmp_path)[1]
+                return [line for line in lines if line[:8] == "| offset" or '"record"' in line or line[0].isdigit()]
+
+            whole = rows()
+            assert len(whole) == expected
+            for count in (1, expected, expected + 1):
+                assert rows("-n", str(count)) == whole[:count]
+                last = whole[-count:]
+                if words[0] == "--format":
+                    # %i numbers what is shown.
+                    last = [f"{number} {line.split()[1]}" for number, line in enumerate(last, 1)]
+                assert rows("--tail", str(count)) == last

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
+from batches import plain_rows, v2_batch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from row_runs import BOTH_PATHS, Row, batches, records, run_rows
@@ -16,7 +18,7 @@ from selections import Wanted, expected_batches, wanted
 from kdump.kafka.dumplog.options import DumpOptions
 from kdump.kafka.dumplog.tool import DumpTool
 from kdump.scan.run import Reporter
-from kdump.scan.selection import RowBudget
+from kdump.scan.selection import RowBudget, Selection
 from kdump.scan.target import target_by_path
 from kdump.scan.view import DecodePath
 from kdump.tables import BATCH, RECORD, RECORD_METADATA
@@ -177,3 +179,14 @@ def test_first_and_last(captures: Captures, table: object) -> None:
         for path in BOTH_PATHS:
             run = run_rows(paths, BATCH if table is BATCH else RECORD, take=take, skip=skip, path=path)
             assert run.rows == all_rows[skip : skip + take]
+
+
+def test_both_paths_judge_what_they_leave_out(tmp_path: Path) -> None:
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(v2_batch(plain_rows(3), crc=1) + v2_batch(plain_rows(3), base_offset=3))
+    for table, options in (
+        (RECORD, {"skip": 4}),
+        (BATCH, {"skip": 1}),
+        (RECORD, {"selection": Selection(key=re.compile(b"none has it"))}),
+    ):
+        assert [run_rows([log], table, path=path, **options).damaged for path in BOTH_PATHS] == [True, True]

@@ -184,6 +184,24 @@ def test_markers_that_cannot_be_read_end_nothing(tmp_path: Path) -> None:
     assert rows[2]["problem"]
 
 
+def test_a_wrong_length_hides_no_marker(tmp_path: Path) -> None:
+    log = tmp_path / "0.log"
+    wrong = bytearray(marker(2, 2, COMMIT))
+    wrong[11] += 4
+    log.write_bytes(data(0, 1) + wrong + marker(3, 1, ABORT) + data(4, 1) + marker(6, 1, COMMIT))
+    assert records(log)[0]["txnState"] == "aborted"
+
+
+def test_the_key_tells_the_type_of_a_control_record_whose_value_cannot_be_read(tmp_path: Path) -> None:
+    log = tmp_path / "0.log"
+    attributes = CONTROL | TRANSACTIONAL
+    for key, name in ((b"\0\0\0\1", "COMMIT"), (b"\0\0\0\2", "LEADER_CHANGE")):
+        log.write_bytes(v2_batch([RecordRow(0, 0, key, b"\0")], producer_id=1, attributes=attributes))
+        (row,) = records(log)
+        assert (row["controlType"], row["control"]) == (name, None)
+        assert row["problem"]
+
+
 def test_streams_have_no_outcome(tmp_path: Path) -> None:
     stream = data(0, 1) + marker(2, 1, COMMIT)
     words = ("dump", "--output", "jsonl", "--records", "--fields", "txnState", "-")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from batches import TRANSACTIONAL, plain_rows, v2_batch
+from batches import CONTROL, TRANSACTIONAL, Row, plain_rows, v2_batch
 from plain_figures import figures_of, key_of, outcomes, plain_figures, report_of, shown
 
 from kdump.stats.grouping import By
@@ -134,3 +135,17 @@ def test_a_directory_is_listed_once_for_all_open_transactions(tmp_path: Path, mo
     (figures,) = report_of(str(log)).groups
     assert figures.transactions["open"].transactions == 9
     assert asked == [str(log)]
+
+
+def test_a_control_batch_that_is_no_marker_is_no_transaction(tmp_path: Path) -> None:
+    log = tmp_path / f"{0:020}.log"
+    marker = {"attributes": TRANSACTIONAL | CONTROL, "producer_id": 1}
+    commit, value = struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 0)
+    log.write_bytes(
+        v2_batch(plain_rows(2), base_offset=0, producer_id=1, attributes=TRANSACTIONAL)
+        + v2_batch([Row(0, 0, commit, b"")], base_offset=2, **marker)
+        + v2_batch([Row(0, 0, commit, value)], base_offset=3, **marker)
+    )
+    (figures,) = report_of(str(log)).groups
+    committed = figures.transactions["committed"]
+    assert (committed.transactions, committed.records) == (1, 2)

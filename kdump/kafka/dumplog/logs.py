@@ -63,6 +63,8 @@ class LogDump:
         printer: Printer[str, TextBytes] = TextPrinter(options, decoding)
         if options.secret is not None:
             printer = RedactingPrinter(printer, options.secret)
+        # Of a part of the log, its end too, it cannot be said that offsets do not follow one another.
+        sees_all = options.selection.is_everything and not (budget is not None and budget.is_skipping)
         self._view = LogView(
             source,
             printer,
@@ -77,7 +79,7 @@ class LogDump:
                 seek=options.seek,
             ),
             budget=budget,
-            observer=self.continuity if options.records and options.selection.is_everything else None,
+            observer=self.continuity if options.records and sees_all else None,
             on_first=self._emit_heading,
             reporter=reporter,
             on_finding=on_finding,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import BatchHeader
@@ -10,7 +10,7 @@ from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka.dumplog import lines
 from kdump.kafka.dumplog.options import DumpOptions
-from kdump.scan.printing import BlockPrinter, Run, TextBytes, TextRows
+from kdump.scan.printing import AnyRecord, BlockPrinter, Run, TextBytes, TextRows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,6 +42,10 @@ class TextPrinter(TextRows):
     def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
         """See Printer."""
         return lines.legacy_record_line(entry, record, is_valid, self._options, self._decoding)
+
+    def skip(self, record: AnyRecord, row: Callable[[], str]) -> None:
+        """See Printer."""
+        row()
 
     def columns(self) -> BlockPrinter[TextBytes] | None:
         """None where a decoder class, or one of kdump's own, is to be called for every key or value."""
