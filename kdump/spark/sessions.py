@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
@@ -35,11 +35,6 @@ _FOR_WORKERS: Final = (
     "-XX:Tier4MinInvocationThreshold=200000 -XX:Tier4CompileThreshold=2000000 -XX:Tier4BackEdgeThreshold=1000000"
 )
 """Leaves the processors to the Python workers: of Java's code only what runs for each row is worth optimizing."""
-_COLLECTOR: Final = "-XX:+UseParallelGC"
-"""Has no threads of its own beside the program's, for the same reason."""
-_ANY_COLLECTOR: Final = re.compile(r"-XX:\+Use\w*GC\b")
-_JAVA_VARIABLES: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
-_DEFAULT_JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 _SET_BY_OTHERS: Final = {"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"}
 """Where one of these is set (by ``spark-submit`` the latter), the master is too, and not here."""
 _RAISED: Final = re.compile(r"(?:: )?((?:[\w$]+\.)*\w*(?:Error|Exception): .*)")
@@ -117,7 +112,7 @@ def session(
     else:
         if master is not None or not _SET_BY_OTHERS & os.environ.keys():
             builder = builder.master(master or os.environ.get("MASTER", LOCAL))
-        for name, value in _defaults(conf or {}).items():
+        for name, value in _defaults().items():
             builder = builder.config(name, value)
     for name, value in (conf or {}).items():
         builder = builder.config(name, value)
@@ -169,31 +164,14 @@ def _knock(remote: str) -> None:
         pass
 
 
-def _defaults(conf: Mapping[str, str]) -> dict[str, str]:
+def _defaults() -> dict[str, str]:
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": str(is_terminal).lower(),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} {_FOR_WORKERS}{_collector(conf)}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} {_FOR_WORKERS}",
     }
-
-
-def _collector(conf: Mapping[str, str]) -> str:
-    """The option for Java's garbage collector; nothing where others have one: Java does not start with two."""
-    others = [*map(os.environ.get, _JAVA_VARIABLES), conf.get(_DEFAULT_JAVA_OPTIONS), *_default_java_options()]
-    return "" if any(_ANY_COLLECTOR.search(options or "") for options in others) else f" {_COLLECTOR}"
-
-
-def _default_java_options() -> list[str]:
-    """The lines of spark-defaults.conf that say them."""
-    home = os.environ.get("SPARK_HOME")
-    directory = os.environ.get("SPARK_CONF_DIR") or (home and os.path.join(home, "conf"))
-    with suppress(OSError):
-        if directory:
-            lines = Path(directory, "spark-defaults.conf").read_text("utf-8", "replace").splitlines()
-            return [line for line in lines if line.lstrip().startswith(_DEFAULT_JAVA_OPTIONS)]
-    return []
 
 
 def _reason(error: Exception) -> str:
