@@ -63,6 +63,8 @@ def record_line(row: Row) -> str:
 
 def control(row: Row) -> str:
     name, value = row["controlType"], row["control"]
+    if value is None and name in ("ABORT", "COMMIT", *KRAFT_LABELS):
+        return ""  # Behind the end of the text: the Java tool stops at it.
     if name in ("ABORT", "COMMIT"):
         return f" endTxnMarker: {name} coordinatorEpoch: {value['coordinatorEpoch']}"
     if name in KRAFT_LABELS:
