@@ -250,7 +250,7 @@ class Converter:
 
         # The codecs let go of the interpreter.
         pieces = list(self._threads.map(encode, numbers.tolist(), headers))
-        return EncodedEntries.join(MAGIC, pieces, *(column[numbers] for column in entries.extents))
+        return EncodedEntries.join(MAGIC, pieces, *entries.extents(numbers))
 
     def _numbered(self, groups: RecordGroups) -> RecordGroups:
         """With new offsets, where these are asked for."""
@@ -279,14 +279,14 @@ def _runs(*columns: NDArray[np.generic]) -> Iterator[tuple[int, int]]:
 
 def _copied(entries: Entries, numbers: NDArray[np.intp]) -> EncodedEntries:
     """Entries as they are."""
+    start, end = entries.bounds[numbers], entries.bounds[numbers + 1]
     # The chunk's memory is used again.
     data = b"".join(
-        entries.data[int(entries.bounds[numbers[first]]) : int(entries.bounds[numbers[last - 1] + 1])]
-        for first, last in _runs(numbers - np.arange(numbers.size))
+        entries.data[int(start[first]) : int(end[last - 1])] for first, last in _runs(numbers - np.arange(numbers.size))
     )
-    bounds = np.append(0, np.cumsum(entries.sizes[numbers]))
+    bounds = np.append(0, np.cumsum(end - start))
     magic = int(entries.groups.magic[numbers[0]])
-    return EncodedEntries(magic, data, bounds, *(column[numbers] for column in entries.extents))
+    return EncodedEntries(magic, data, bounds, *entries.extents(numbers))
 
 
 def _has_producer(groups: RecordGroups) -> NDArray[np.bool_]:

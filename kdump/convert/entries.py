@@ -145,7 +145,7 @@ class EntryReader:
 
     def _ordered(self, entries: Entries, position: int) -> Iterator[Entries]:
         """Without those out of order; the data of the entries begins at ``position`` of the log."""
-        first, last, _ = entries.extents
+        first, last, _ = entries.extents(slice(None))
         is_behind = first > np.append(self._before.stop - 1, last[:-1])
         if is_behind.all() or not self._in_order:
             self._before = range(int(first[-1]), int(last[-1]) + 1)

@@ -34,15 +34,18 @@ class Entries:
         """Batches of magic 2, with their headers."""
         return self.groups.headers is not None
 
-    @property
-    def extents(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """First and last offset and largest timestamp of each entry; shapes (entries,)."""
+    def extents(
+        self, numbers: NDArray[np.intp] | slice
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """First and last offset and largest timestamp of some entries; shapes (numbers,)."""
         groups = self.groups
+        timestamp = groups.timestamp[numbers]
         if groups.headers is None:
             offset, bounds = groups.table.offset, groups.bounds
-            return offset[bounds[:-1]], offset[bounds[1:] - 1], groups.timestamp
-        base_offset = native_column(groups.headers, "base_offset")
-        return base_offset, base_offset + native_column(groups.headers, "last_offset_delta"), groups.timestamp
+            return offset[bounds[:-1][numbers]], offset[bounds[1:][numbers] - 1], timestamp
+        headers = groups.headers[numbers]
+        base_offset = native_column(headers, "base_offset")
+        return base_offset, base_offset + native_column(headers, "last_offset_delta"), timestamp
 
     @property
     def sizes(self) -> NDArray[np.int64]:
