@@ -13,7 +13,6 @@ from kdump.format.batch import HEADER_SIZE, MAX_INT32
 from kdump.log.heads import LARGEST_ENTRY, read_head
 from kdump.log.source import Source, open_source
 from kdump.mend.draft import DraftTable
-from kdump.mend.restore import is_gapless
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import Survey, examine
 from kdump.mend.table import Table
@@ -64,7 +63,7 @@ def known_end(
 def _was_compacted(good: Table, base_offset: int) -> bool:
     """Offsets are missing in front of the first batch, between batches that lie side by side, or in them."""
     begins_late = len(good) > 0 and int(good.position[0]) == 0 and int(good.first[0]) > base_offset
-    return begins_late or not is_gapless(good)
+    return begins_late or not good.is_gapless()
 
 
 def _next_start(around: Surroundings, next_base: int, end: int) -> int:

@@ -1,8 +1,8 @@
-"""Base offsets and leader epochs, which no CRC covers, set back where what is around them leaves one value.
+"""Base offsets and leader epochs, which no CRC covers, set back in the holes of a log where one value is left.
 
 Evidence for a base offset: the batches on both sides leave exactly its room; the .index names it; the sequence numbers
-of one producer account for every offset in between; or nothing is between it and a good batch in a log without gaps.
-A place that another good batch claims is not free: there batches are out of order, and no field is wrong.
+of one producer account for every offset in between; nothing is between it and a good batch in a log without gaps; or
+one flipped bit brings it into the room.
 """
 
 from __future__ import annotations
@@ -19,80 +19,13 @@ from kdump.format.batch import MAX_INT32
 from kdump.format.index import OffsetEntry
 from kdump.mend.chain import heaviest_chain
 from kdump.mend.entry import Entry
+from kdump.mend.misplaced import ADJACENT, NEIGHBOURS, ONE_BIT, one_bit_away
 from kdump.mend.surroundings import Surroundings
-from kdump.mend.table import Column, Table, has_cleaned
+from kdump.mend.table import Table
 
-NEIGHBOURS: Final = "the only offset that its neighbours leave"
-ONE_BIT: Final = "one flipped bit away, and the only such offset that its neighbours leave"
-_ADJACENT: Final = "the batch beside it ends or begins there, and the log has no gaps"
 _INDEXED: Final = "the .index has it at this position"
 _SEQUENCES: Final = "the producer's sequence numbers account for every offset here"
 _LAST: Final = 2**63 - 1
-_TELLING_BITS: Final = range(16, 63)
-IMPLAUSIBLE_GAP: Final = 1 << 16
-"""Offsets that are not missing between two batches of a log that else has no gaps."""
-ENOUGH_PAIRS: Final = 3
-"""Batches side by side from which on it shows whether a log has gaps."""
-
-
-def misplaced(table: Table, around: Surroundings) -> dict[int, int]:
-    """Batches whose neighbours in the file leave them exactly one base offset, which is another: number to offset.
-
-    ``table``: good batches in file order.
-    """
-    first, last = table.first, table.last
-    before = np.concatenate(([_LAST if around.base_offset is None else around.base_offset], last[:-1] + 1))
-    behind = np.concatenate((first[1:], [-1 if around.next_base is None else around.next_base]))[: first.size]
-    span = last - first + 1
-    wanted = (behind - before == span) & (first != before) & (before >= 0) & (span > 0)
-    numbers = np.flatnonzero(wanted)
-    if not numbers.size:
-        return {}
-    # Of a batch that is there twice one is where it should not be.
-    numbers = numbers[~table.twins()[numbers]]
-    start, end = before[numbers], before[numbers] + span[numbers] - 1
-    by_first, by_last = np.sort(first), np.sort(last)
-
-    def claims(low: Column, high: Column) -> Column:
-        """How many batches have offsets there: those that begin up to the end but for those that end before it."""
-        return np.searchsorted(by_first, high, side="right") - np.searchsorted(by_last, low)
-
-    own = (first[numbers] <= end) & (last[numbers] >= start)
-    is_free = claims(start, end) == own
-    # A batch whose own offsets are free, and go on where another one ends or begins, may just be out of order.
-    is_at_home = (claims(first[numbers], last[numbers]) == 1) & (
-        np.isin(first[numbers] - 1, last) | np.isin(last[numbers] + 1, first)
-    )
-    # Two in a row, and each was judged by the other.
-    is_judged = np.diff(numbers) > 1
-    is_alone = np.concatenate(([True], is_judged)) & np.concatenate((is_judged, [True]))
-    chosen = is_free & ~is_at_home & is_alone
-    return dict(zip(numbers[chosen].tolist(), start[chosen].tolist(), strict=True))
-
-
-def jumping_last(table: Table, around: Surroundings) -> int | None:
-    """The first offset that the last batch should have, when one flipped bit explains that it jumps far ahead.
-
-    ``table``: good batches in file order. The others must follow on one another without gaps.
-    """
-    if not len(table) or around.next_base is not None:
-        return None
-    first = int(table.first[-1])
-    expected = int(table.last[-2]) + 1 if len(table) > 1 else around.base_offset
-    if expected is None or first - expected < IMPLAUSIBLE_GAP or not is_gapless(table.part(slice(-1))):
-        return None
-    stored = first if table.rows["magic"][-1] >= 2 else int(table.last[-1])
-    return expected if (stored ^ stored - first + expected).bit_count() == 1 else None
-
-
-def is_gapless(table: Table, least: int = 0) -> bool:
-    """No offsets are missing between batches that lie side by side, and no records in them: nothing was compacted.
-
-    ``least``: of how many pairs this must be seen.
-    """
-    is_side_by_side = table.position[1:] == table.end[:-1]
-    goes_on = (table.first[1:] == table.last[:-1] + 1)[is_side_by_side]
-    return goes_on.size >= least and bool(goes_on.all()) and not has_cleaned(table)
 
 
 class RoomIndex:
@@ -191,7 +124,7 @@ def _placed(entries: list[Entry], room: Room) -> list[Entry]:
     placed: list[Entry] = []
     first = room.first
     for number, entry in enumerate(entries):
-        found = _told_offset(entry, room) or _beside(entries, number, room) or _one_bit_away(entry, room)
+        found = _told_offset(entry, room) or _beside(entries, number, room) or _flipped(entry, room)
         if found is not None and first <= found[0] and found[0] + entry.span <= room.limit:
             placed.append(entry.moved(*found))
             first = found[0] + entry.span
@@ -233,21 +166,16 @@ def _beside(entries: list[Entry], number: int, room: Room) -> tuple[int, str] | 
         found.add(room.first + sum(entry.span for entry in entries[:number]))
     if room.behind is not None and room.end is not None and _are_adjacent(entries[number:], None, room.stop):
         found.add(room.end - sum(entry.span for entry in entries[number:]))
-    return (found.pop(), _ADJACENT) if len(found) == 1 else None
+    return (found.pop(), ADJACENT) if len(found) == 1 else None
 
 
-def _one_bit_away(entry: Entry, room: Room) -> tuple[int, str] | None:
-    """(first offset, why) when exactly one flipped bit of the stored offset brings the entry into the room.
-
-    A low bit may do so by chance where batches are out of order.
-    """
+def _flipped(entry: Entry, room: Room) -> tuple[int, str] | None:
+    """(first offset, why) where one flipped bit leaves one place in a room whose end is known."""
     if room.end is None:
         return None
-    row = entry.row
-    stored = row.base_offset if row.magic >= 2 else row.last_offset
-    firsts = (entry.first_offset + (stored ^ 1 << bit) - stored for bit in _TELLING_BITS)
-    possible = [first for first in firsts if room.first <= first and first + entry.span <= room.end]
-    return (possible[0], ONE_BIT) if len(possible) == 1 else None
+    is_last = entry.row.magic < 2
+    first = one_bit_away(entry.first_offset, entry.span, room.first, room.end, is_last=is_last)
+    return None if first is None else (first, ONE_BIT)
 
 
 def _are_adjacent(entries: Sequence[Entry], position: int | None, stop: int | None) -> bool:

@@ -25,22 +25,12 @@ from kdump.mend.entry import Entry, identity
 from kdump.mend.hold import held
 from kdump.mend.holes import HoleReader
 from kdump.mend.knownend import known_end
+from kdump.mend.misplaced import ENOUGH_PAIRS, misplaced
 from kdump.mend.order import fitting
 from kdump.mend.pieces import Lost, MendedLog, Origin, TouchedTransaction
 from kdump.mend.range import in_range
 from kdump.mend.replica import Replica, Wanted, fill
-from kdump.mend.restore import (
-    ENOUGH_PAIRS,
-    NEIGHBOURS,
-    ONE_BIT,
-    Room,
-    RoomIndex,
-    fit,
-    is_gapless,
-    jumping_last,
-    misdated,
-    misplaced,
-)
+from kdump.mend.restore import Room, RoomIndex, fit, misdated
 from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import survey
@@ -137,11 +127,7 @@ class _Salvage:
             self._set_back(number, self._entry(number).with_magic(_NEWEST_MAGIC, "the CRC is right for magic 2 only"))
         numbers = np.flatnonzero(is_good)
         good = self._survey.table.part(numbers)
-        places = {number: (offset, NEIGHBOURS) for number, offset in misplaced(good, self._around).items()}
-        last = jumping_last(good, self._around)
-        if last is not None:
-            places[len(good) - 1] = last, ONE_BIT
-        for place, (offset, why) in places.items():
+        for place, (offset, why) in misplaced(good, self._around).items():
             entry = self._entry(int(numbers[place]))
             if entry.can_move:
                 self._set_back(int(numbers[place]), entry.moved(offset, why))
@@ -265,7 +251,7 @@ class _Salvage:
         holes = np.flatnonzero(starts < stops).tolist()
         if not holes:
             return
-        is_without_gaps = is_gapless(chain, ENOUGH_PAIRS)
+        is_without_gaps = chain.is_gapless(ENOUGH_PAIRS)
         index = RoomIndex(self._around.index, chain)
         for hole in holes:
             before = row_at(chain.rows, hole - 1) if hole else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -66,8 +67,45 @@ class Table:
         copies = self.copies(np.zeros(len(self), np.bool_))
         return copies | self.copies(copies) if copies.any() else copies
 
+    def others_at(self, numbers: Column, start: Column) -> Column:
+        """How many others have offsets where each of ``numbers`` would have its own if it began at ``start``."""
+        own_first, own_last = self.first[numbers], self.last[numbers]
+        end = start + own_last - own_first
+        # Those that begin up to the end but for those that end before the start.
+        claims = np.searchsorted(self._by_first, end, side="right") - np.searchsorted(self._by_last, start)
+        return claims - ((own_first <= end) & (own_last >= start))
+
+    def is_gapless(self, least: int = 0) -> bool:
+        """No offsets are missing between batches that lie side by side, and no records in them: nothing was compacted.
+
+        ``least``: of how many pairs this must be seen.
+        """
+        is_side_by_side = self.position[1:] == self.end[:-1]
+        goes_on = (self.first[1:] == self.last[:-1] + 1)[is_side_by_side]
+        return goes_on.size >= least and bool(goes_on.all()) and not has_cleaned(self)
+
+    @cached_property
+    def _by_first(self) -> Column:
+        return np.sort(self.first)
+
+    @cached_property
+    def _by_last(self) -> Column:
+        return np.sort(self.last)
+
     def __len__(self) -> int:
         return int(self.rows.size)
+
+    def moved(self, places: Mapping[int, int]) -> Table:
+        """The same with other first offsets: number to offset."""
+        if not places:
+            return self
+        numbers = np.array(list(places), np.int64)
+        shift = np.array(list(places.values()), np.int64) - self.first[numbers]
+        rows = self.rows.copy()
+        is_known = self.first[numbers] == rows["base_offset"][numbers]
+        rows["base_offset"][numbers] += np.where(is_known, shift, 0)
+        rows["last_offset"][numbers] += shift
+        return Table(rows)
 
     def part(self, numbers: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Table:
         """Some of them; numbers rise. All of them are not copied."""

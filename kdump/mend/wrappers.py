@@ -15,8 +15,8 @@ from kdump.format.batch import CODEC_MASK, MAGIC_OFFSET
 from kdump.log.heads import SMALLEST_ENTRY
 from kdump.log.source import Source
 from kdump.mend.entry import Change, Entry, patched
+from kdump.mend.misplaced import IMPLAUSIBLE_GAP
 from kdump.mend.pieces import Origin
-from kdump.mend.restore import IMPLAUSIBLE_GAP
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import Survey, examine
 from kdump.wire.compression import DEFAULT_LIMIT

@@ -138,6 +138,48 @@ def test_the_last_batch_jumps_ahead_by_a_flipped_bit() -> None:
     assert mend(damaged).data == damaged
 
 
+# (the first offset of the batch with most records, what damage makes of it)
+JUMPS = [(100, 100 ^ 1 << bit) for bit in (3, 16, 25, 40)]
+NO_FLIPS = [(100, 100 ^ 3 << 16), (100, 100 ^ 3 << 3)]
+
+
+def heavy(before: int, at: int) -> list[bytes]:
+    """``before`` batches, one with 40 records, bytes of nothing, two batches with a record each."""
+    behind = (v2_batch(plain_rows(1), base_offset=at + 40 + SPAN + number) for number in range(2))
+    return [*log(before, first=at - before * SPAN), v2_batch(plain_rows(40), base_offset=at), b"\x55" * 90, *behind]
+
+
+@pytest.mark.parametrize(("right", "wrong"), JUMPS)
+@pytest.mark.parametrize("before", [0, 1, 3])
+def test_a_batch_too_far_ahead_does_not_cost_lighter_ones_behind_it(before: int, right: int, wrong: int) -> None:
+    batches = heavy(before, right)
+    place = len(joined(batches[:before]))
+    damaged = put(joined(batches), place, base_offset(wrong))
+    result = mend(damaged, Surroundings(base_offset=right - before * SPAN))
+    assert set(result.batches) > {*batches[: before + 1], *batches[before + 2 :]}
+    assert [(name, new) for name, _, new in restored(result)] == [("baseOffset", right)]
+
+
+@pytest.mark.parametrize(("right", "wrong"), NO_FLIPS)
+def test_what_no_flipped_bit_explains_takes_more_neighbours(right: int, wrong: int) -> None:
+    for before, is_told in ((1, False), (5, True)):
+        batches = heavy(before, right)
+        place = len(joined(batches[:before]))
+        damaged = put(joined(batches), place, base_offset(wrong))
+        result = mend(damaged, Surroundings(base_offset=right - before * SPAN))
+        assert (result.batches.count(batches[before]) == 1) is is_told
+        assert bool(restored(result)) is is_told
+
+
+def test_batches_of_a_log_with_gaps_are_not_moved_beside_each_other() -> None:
+    """Both have their own offsets: the one that is out of order is the lighter one."""
+    batches = [*log(2), *log(2, first=100), v2_batch(plain_rows(40), base_offset=200), b"\x55" * 90]
+    batches += [v2_batch(plain_rows(1), base_offset=170)]
+    result = mend(joined(batches))
+    assert batches[4] in result.batches
+    assert not restored(result)
+
+
 @pytest.mark.parametrize("wrong", [7, 2**33])
 def test_the_index_knows_a_base_offset(wrong: int) -> None:
     """On a log with gaps the neighbours leave more than one value."""
