@@ -108,7 +108,7 @@ def session(
         note(f"engine: local, because a broker runs here ({reason})")
         return None
     from kdump.spark.sessions import session as make_session
-    from kdump.spark.sessions import why_not
+    from kdump.spark.sessions import where, why_not
 
     missing = why_not(master)
     if missing is not None:
@@ -116,7 +116,7 @@ def session(
             raise KdumpError(Codes.UNREADABLE, missing)
         note(f"engine: local ({reason}). {missing}")
         return None
-    note(f"engine: spark, {master or 'local[*]'} ({reason})")
+    note(f"engine: spark, {where(master)} ({reason})")
     # Else py4j logs the traceback of an interrupt on standard error.
     logging.getLogger().addHandler(logging.NullHandler())
     return make_session(master, dict(given["conf"]))

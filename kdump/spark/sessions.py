@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -10,7 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
@@ -37,6 +38,8 @@ _FOR_WORKERS: Final = (
 """Leaves the processors to the Python workers: of Java's code only what runs for each row is worth optimizing."""
 _SET_BY_OTHERS: Final = {"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"}
 """Where one of these is set (by ``spark-submit`` the latter), the master is too, and not here."""
+_CONNECT: Final = {"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"}
+"""The latter PySpark sets itself, with its first session on a Spark Connect server."""
 _RAISED: Final = re.compile(r"(?:: )?((?:[\w$]+\.)*\w*(?:Error|Exception): .*)")
 
 
@@ -51,12 +54,16 @@ def why_not(master: str | None = None) -> str | None:
     version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
     if version < (4, 1):
         return f"Spark needs pyspark 4.1 or later, there is {pyspark.__version__}: pip install -U 'kdump[spark]'"
-    if _is_remote(master):
+    if _is_connect(master):
         try:
             import grpc_status  # noqa: F401  (what of pyspark[connect] comes with nothing else)
         except ImportError as error:
             return f"Spark Connect needs {error.name}: pip install 'pyspark[connect]'"
         return None
+    if importlib.util.find_spec("py4j") is None:
+        return (
+            "without a Spark Connect server (sc://HOST:PORT) Spark needs more than pyspark-client: pip install pyspark"
+        )
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if java is None or not os.access(java, os.X_OK):
@@ -71,12 +78,17 @@ def spoken(what: str, path: str | None = None) -> Iterator[None]:
     Raises:
         KdumpError: UNREADABLE.
     """
-    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    expected: list[type[Exception]] = [PySparkException, OSError, RuntimeError]
+    # pyspark-client is without it.
+    with suppress(ImportError):
+        from py4j.protocol import Py4JError
+
+        expected.append(Py4JError)
     try:
         yield
-    except (PySparkException, Py4JError, OSError, RuntimeError) as error:
+    except tuple(expected) as error:
         raise KdumpError(Codes.UNREADABLE, f"{what}: {_reason(error)}", path=path) from error
 
 
@@ -101,12 +113,18 @@ def session(
     if missing is not None:
         raise KdumpError(Codes.UNREADABLE, missing)
     from pyspark.sql import SparkSession
+    from pyspark.sql.utils import is_remote
 
     from kdump.spark.sources import register
 
+    if master is None and is_remote() and (connected := SparkSession.getActiveSession()) is not None:
+        # A builder that does not know the server gives no session, not even the one that there is.
+        for name, value in (conf or {}).items():
+            connected.conf.set(name, value)
+        register(connected)
+        return connected
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
-    is_elsewhere = _is_remote(master) or "SPARK_REMOTE" in os.environ
     if _is_remote(master):
         builder = builder.remote(master)
     else:
@@ -119,7 +137,7 @@ def session(
     with spoken("Spark does not start", master):
         if _is_remote(master):
             _knock(master)
-        with nullcontext() if is_elsewhere else _java_not_left_behind():
+        with nullcontext() if _is_connect(master) else _java_not_left_behind():
             spark: SparkSession = builder.getOrCreate()
         register(spark)
     return spark
@@ -128,6 +146,18 @@ def session(
 def _is_remote(master: str | None) -> TypeGuard[str]:
     """A Spark Connect server."""
     return master is not None and master.startswith("sc://")
+
+
+def _is_connect(master: str | None) -> bool:
+    """A Spark Connect server, also one that the environment or a session that there is names."""
+    return _is_remote(master) or (master is None and bool(_CONNECT & os.environ.keys()))
+
+
+def where(master: str | None) -> str:
+    """The master that a new session gets."""
+    if master is None and "PYSPARK_GATEWAY_PORT" in os.environ:
+        return "the master of spark-submit"
+    return master or os.environ.get("SPARK_REMOTE") or os.environ.get("MASTER", LOCAL)
 
 
 @contextmanager

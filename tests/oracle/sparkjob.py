@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "verify": ["verify"],
+    "stats": ["stats", "--output", "jsonl"],
     "jsonl": ["dump", "--output", "jsonl", "--records", "--resync"],
 }
 FORMATS = {"records": "kafka-segment", "batches": "kafka-segment-batches", "findings": "kafka-segment-findings"}
@@ -36,6 +37,8 @@ SPLIT = "16k"
 
 def main(master: str, path: str, out: Path, victim: str | None = None) -> None:
     spark = session(master, {"spark.sql.shuffle.partitions": "4", "spark.executor.memory": "512m"})
+    # The one that there is, on a server too.
+    assert session().conf.get("spark.sql.shuffle.partitions") == "4"
     for name, source in FORMATS.items():
         with _killing(spark, victim):
             rows = collected(spark.read.format(source).option("splitBytes", SPLIT).load(path))

@@ -13,13 +13,13 @@ from kdump.spark.sessions import session, why_not
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MASTER = "local[2]"
+MASTER = os.environ.get("KDUMP_TEST_MASTER", "local[2]")
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A warm session with kdump's sources."""
-    missing = why_not()
+    missing = why_not(MASTER)
     if missing is not None:
         pytest.skip(missing)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

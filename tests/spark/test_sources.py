@@ -157,7 +157,7 @@ CONDITIONS = [
 ]
 
 
-def test_filters_are_pushed_and_change_nothing(spark: SparkSession) -> None:
+def test_filters_are_pushed_and_change_nothing(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     def rows(condition: str) -> list[Row]:
         return collected(spark.read.format("kafka-segment").load(str(SEGMENTS)).where(condition))
 
@@ -168,7 +168,9 @@ def test_filters_are_pushed_and_change_nothing(spark: SparkSession) -> None:
     try:
         assert [rows(condition) for condition in CONDITIONS] == expected
         frame = spark.read.format("kafka-segment").load(str(SEGMENTS)).where("topic = 'v2-txn'")
-        plan = frame._jdf.queryExecution().executedPlan().toString()
+        capsys.readouterr()
+        frame.explain()
+        plan = capsys.readouterr().out
         assert "isnotnull(topic" in plan
         assert "v2-txn" not in plan
     finally:

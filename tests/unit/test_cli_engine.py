@@ -224,6 +224,42 @@ def test_connect_needs_no_java_but_its_own_packages(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "grpc_status", os)
     assert sessions.why_not("sc://h") is None
     assert sessions.why_not() == "Spark needs Java 17 or later: install a JDK, or set JAVA_HOME"
+    monkeypatch.setenv("SPARK_REMOTE", "sc://h")
+    assert sessions.why_not() is None
+    assert sessions.why_not("local[2]") == "Spark needs Java 17 or later: install a JDK, or set JAVA_HOME"
+
+
+def test_pyspark_client_has_no_spark_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setitem(sys.modules, "grpc_status", os)
+    monkeypatch.setitem(sys.modules, "py4j", None)
+    monkeypatch.setitem(sys.modules, "py4j.protocol", None)
+    assert sessions.why_not("sc://h") is None
+    missing = sessions.why_not()
+    assert missing is not None
+    assert missing.endswith("pip install pyspark")
+    with pytest.raises(KdumpError, match=r"^x: refused$"), sessions.spoken("x"):
+        raise OSError("refused")
+
+
+@pytest.mark.parametrize(
+    ("environment", "master", "said"),
+    [
+        ({}, None, "local[*]"),
+        ({"MASTER": "yarn"}, None, "yarn"),
+        ({"MASTER": "yarn", "SPARK_REMOTE": "sc://h"}, None, "sc://h"),
+        ({"MASTER": "yarn", "PYSPARK_GATEWAY_PORT": "1"}, None, "the master of spark-submit"),
+        ({"MASTER": "yarn", "PYSPARK_GATEWAY_PORT": "1"}, "local[2]", "local[2]"),
+    ],
+)
+def test_where_a_session_will_be(
+    environment: dict[str, str], master: str | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MASTER", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert sessions.where(master) == said
 
 
 def test_an_old_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
