@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import chdir
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -15,6 +16,7 @@ from kdump.engine.convert import Job, run_job
 from kdump.log import files
 from kdump.spark.sessions import spoken
 from kdump.spark.tasks import collected, tasks_of
+from kdump.writers.files import discard_others, written_by
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,26 +25,32 @@ _RESULTS: Final = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 
 
 def converted(spark: SparkSession, jobs: Sequence[Job], *, stores: Sequence[str]) -> list[SegmentResult]:
-    """The results of all jobs, in their order.
+    """The results of all jobs, in their order. Nothing is left of tasks that failed, or were run again.
 
-    Sources and targets must mean the same on every worker. ``stores``: paths that a worker enters first, with their
-    credentials.
+    Sources and targets must mean the same on every worker, and here. ``stores``: paths that a worker enters first, with
+    their credentials.
 
     Raises:
         KdumpError: the job fails.
     """
-    directory = os.getcwd()
+    directory, run = os.getcwd(), uuid4().hex
 
     def convert(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for store in stores:
             files.enter(store)
         # A worker has another working directory.
-        with chdir(directory):
+        with chdir(directory), written_by(run):
             for number, job in tasks_of(batches):
                 result = pickle.dumps(run_job(job), pickle.HIGHEST_PROTOCOL)
                 yield pa.RecordBatch.from_pydict({"number": [number], "result": [result]}, schema=_RESULTS)
 
-    with spoken("Spark"):
-        made = collected(spark, list(enumerate(jobs)), convert, _RESULTS)
-    results = dict(zip(made["number"].to_pylist(), made["result"].to_pylist(), strict=True))
-    return [pickle.loads(results[number]) for number in range(len(jobs))]
+    results: list[SegmentResult] = []
+    try:
+        with spoken("Spark"):
+            made = collected(spark, list(enumerate(jobs)), convert, _RESULTS)
+        pickled = dict(zip(made["number"].to_pylist(), made["result"].to_pylist(), strict=True))
+        results = [pickle.loads(pickled[number]) for number in range(len(jobs))]
+    finally:
+        targets = dict.fromkeys(os.path.dirname(job.target) for job in jobs)
+        discard_others(targets, run, (file for result in results for file in result.staged))
+    return results

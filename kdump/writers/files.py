@@ -9,10 +9,12 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from typing import Final, NamedTuple
 
 _UNFINISHED: Final = ".kdump-part"
 _MODE: Final = 0o666
+_run: ContextVar[str] = ContextVar("_run", default="")
 
 
 class Staged(NamedTuple):
@@ -33,7 +35,7 @@ class NewFile:
         self.path = path
         self.size = 0
         with _named(path):
-            self._descriptor, self.temporary = tempfile.mkstemp(_UNFINISHED, f".{name}.", directory or ".")
+            self._descriptor, self.temporary = tempfile.mkstemp(_UNFINISHED, f".{name}.{_run.get()}", directory or ".")
         # mkstemp is stricter than what the user asks for.
         mask = os.umask(0)
         os.umask(mask)
@@ -90,6 +92,25 @@ def discard(files: Iterable[Staged]) -> None:
     for temporary, _ in files:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+@contextlib.contextmanager
+def written_by(run: str) -> Iterator[None]:
+    """Files that are made in here are those of ``run``, an identifier, until they are in their places."""
+    token = _run.set(run)
+    try:
+        yield
+    finally:
+        _run.reset(token)
+
+
+def discard_others(directories: Iterable[str], run: str, kept: Iterable[Staged]) -> None:
+    """Remove what ``run`` has left in the directories but for what is ``kept``: files of tasks that do not count."""
+    known = {os.path.basename(file.temporary) for file in kept}
+    for directory in directories:
+        for name in set(os.listdir(directory or ".")) - known:
+            if name.startswith(".") and f".{run}" in name and name.endswith(_UNFINISHED):
+                discard([Staged(os.path.join(directory, name), "")])
 
 
 def make_directories(path: str) -> list[str]:

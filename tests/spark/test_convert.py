@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kdump.codes import KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.segment import SegmentResult
 from kdump.engine.convert import Job, Outputs, plan_conversion, plan_export, run_job
@@ -70,3 +71,41 @@ def test_errors_come_back(spark: SparkSession, tmp_path: Path) -> None:
         assert result.error is not None
         assert result.error.position == result.findings[0].position == 7628
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_nothing_is_left_of_tasks_that_do_not_count(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """One that is run again, and one that dies when others have written."""
+    from kdump.spark.convert import converted
+
+    def run(job: Job) -> SegmentResult:
+        import os
+
+        from kdump.engine.convert import run_job
+
+        first, again = run_job(job), run_job(job)
+        assert first.staged
+        if fails and "txn-1" in job.source:
+            os.kill(os.getpid(), 9)
+        return again
+
+    monkeypatch.setattr("kdump.spark.convert.run_job", run)
+    log = (SEGMENTS / "v2-txn-0" / f"{0:020d}.log").read_bytes()
+    for number in range(2):
+        (tmp_path / "logs" / f"txn-{number}").mkdir(parents=True)
+        (tmp_path / "logs" / f"txn-{number}" / f"{0:020d}.log").write_bytes(log)
+    out = tmp_path / "out"
+    jobs: list[Job] = [*plan_conversion(str(tmp_path / "logs"), str(out), Conversion(to_magic=1))]
+    with Outputs(jobs) as outputs:
+        if fails:
+            with pytest.raises(KdumpError, match="Spark"):
+                converted(spark, jobs, stores=[])
+            assert not files(out)
+        else:
+            results = [outputs.add(result) for result in converted(spark, jobs, stores=[])]
+            assert len(files(out)) == sum(len(result.staged) for result in results) > 2
+            outputs.publish()
+            assert not [name for name in files(out) if Path(name).name.startswith(".")]
+    assert out.exists() is not fails

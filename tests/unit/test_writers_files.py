@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.writers.files import NewFile, discard, make_directories, publish, remove_empty
+from kdump.writers.files import NewFile, discard, discard_others, make_directories, publish, remove_empty, written_by
 
 
 def test_nothing_is_in_place_before_it_is_published(tmp_path: Path) -> None:
@@ -44,6 +44,19 @@ def test_discarding(tmp_path: Path) -> None:
     discard([staged])
     discard([staged])
     assert not os.listdir(tmp_path)
+
+
+def test_what_a_run_has_left_goes(tmp_path: Path) -> None:
+    with written_by("one"):
+        kept, left = NewFile(str(tmp_path / "x")).finish(), NewFile(str(tmp_path / "x")).finish()
+    with written_by("other"):
+        other = NewFile(str(tmp_path / "x")).finish()
+    plain = NewFile(str(tmp_path / "x.one.kdump-part")).finish()
+    publish([plain])
+    discard_others([str(tmp_path)], "one", [kept])
+    names = {Path(file.temporary).name for file in (kept, other)} | {"x.one.kdump-part"}
+    assert set(os.listdir(tmp_path)) == names
+    assert Path(left.temporary).name not in names
 
 
 def test_errors_name_the_file(tmp_path: Path) -> None:
