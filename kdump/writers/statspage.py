@@ -337,7 +337,7 @@ def _of(count: int, whole: int) -> str:
 
 def _over_time(steps: Sequence[Step], step: int, values: Sequence[int], width: int) -> list[int]:
     """Sums in as many columns as there is room for, over the whole time."""
-    if not steps:
+    if not steps or width < 1:
         return []
     first = steps[0].begin
     count = (steps[-1].begin - first) // step + 1
