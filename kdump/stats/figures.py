@@ -12,7 +12,6 @@ from kdump.stats.grouping import Key
 from kdump.stats.keys import DistinctKeys, HeavyKey
 from kdump.stats.producers import ProducerStats
 from kdump.stats.sizes import SizeSummary
-from kdump.stats.tally import LEAST, MOST
 from kdump.stats.timeline import Step
 
 _TIMESTAMP_TYPES: Final = (NO_TIMESTAMP_TYPE, CREATE_TIME, LOG_APPEND_TIME)
@@ -154,15 +153,16 @@ class _Figures:
         fold = self._fold
         sums = fold.sums.of(group)
         least, most = fold.least.of(group), fold.most.of(group)
+        offsets, times = (_range(least[name], most[name]) for name in ("offset", "timestamp"))
         types, counts = fold.timestamp_types.of(group)
         return Figures(
             group=label,
             files=self._files.get(group, 0),
             sums=sums,
-            min_offset=_there(least["offset"]),
-            max_offset=_there(most["offset"]),
-            min_timestamp=_there(least["timestamp"]),
-            max_timestamp=_there(most["timestamp"]),
+            min_offset=offsets[0],
+            max_offset=offsets[1],
+            min_timestamp=times[0],
+            max_timestamp=times[1],
             step_back=max(0, most["step_back"]) if fold.with_records else None,
             sizes={name: sizes.of(group) for name, sizes in fold.sizes.items()},
             size_histograms={name: sizes.histogram(group) for name, sizes in fold.sizes.items()},
@@ -196,5 +196,6 @@ class _Figures:
         )
 
 
-def _there(number: int) -> int | None:
-    return None if number in (LEAST, MOST) else number
+def _range(least: int, most: int) -> tuple[int, int] | tuple[None, None]:
+    """Nothing was there where both are as they began; a number as large as that can be stored."""
+    return (least, most) if least <= most else (None, None)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from batches import CONTROL, TRANSACTIONAL, Row, plain_rows, v2_batch
+from batches import CONTROL, MAX_INT64, TRANSACTIONAL, Row, plain_rows, v2_batch
 from plain_figures import figures_of, key_of, outcomes, plain_figures, report_of, shown
 
 from kdump.stats.grouping import By
@@ -149,3 +149,21 @@ def test_a_control_batch_that_is_no_marker_is_no_transaction(tmp_path: Path) -> 
     (figures,) = report_of(str(log)).groups
     committed = figures.transactions["committed"]
     assert (committed.transactions, committed.records) == (1, 2)
+
+
+def test_the_largest_timestamp_of_all_is_one(tmp_path: Path) -> None:
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(v2_batch(plain_rows(1), base_timestamp=MAX_INT64))
+    for with_records in (True, False):
+        (figures,) = report_of(str(log), with_records=with_records).groups
+        assert (figures.min_timestamp, figures.max_timestamp) == (MAX_INT64, MAX_INT64)
+    log.write_bytes(v2_batch(plain_rows(1), base_timestamp=-1, max_timestamp=-1))
+    (figures,) = report_of(str(log)).groups
+    assert (figures.min_timestamp, figures.max_timestamp) == (None, None)
+
+
+def test_a_header_whose_first_timestamp_is_behind_its_largest(tmp_path: Path) -> None:
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(v2_batch(plain_rows(1), base_timestamp=2000, max_timestamp=1000))
+    (figures,) = report_of(str(log), with_records=False).groups
+    assert (figures.min_timestamp, figures.max_timestamp) == (1000, 1000)
