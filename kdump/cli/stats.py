@@ -72,7 +72,7 @@ def stats(paths: tuple[str, ...], output: str, **given: Any) -> int:
     console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
     if given["what_if"] or given["at"] is not None:
         return question_options.answer(paths, given, output, console)
-    from kdump.engine.stats import StatsOptions, StatsRun
+    from kdump.engine.stats import FirstSaid, StatsOptions, StatsRun
     from kdump.engine.verify import Verification
     from kdump.stats.grouping import By
 
@@ -98,9 +98,10 @@ def stats(paths: tuple[str, ...], output: str, **given: Any) -> int:
         console.show_error(error)
         return exit_status.UNREADABLE
     verification = Verification(judge, on_error=fail)
-    for path in paths:
+    said = FirstSaid()
+    for path in dict.fromkeys(paths):
         try:
-            for item in verification.path(path):
+            for item in verification.path(path) if len(paths) == 1 else said.of(verification.path(path)):
                 if page is not None:
                     page.see(item)
                 if isinstance(item, Finding):

@@ -6,13 +6,13 @@ A log is folded by whoever looks at it; looks from elsewhere come as folds of st
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kdump.checks.holes import Behind
 from kdump.checks.segment import CheckOptions, Look, Rows, SegmentLook
 from kdump.codes import Finding, KdumpError, Severity
-from kdump.engine.partitioncheck import PartitionCheck, base_offset_of
+from kdump.engine.partitioncheck import Item, PartitionCheck, base_offset_of
 from kdump.engine.splits import SPLIT_BYTES, Split
 from kdump.engine.verify import Judge
 from kdump.format.index import parse_offset_index, parse_time_index, used_entries
@@ -132,6 +132,24 @@ class StatsRun:
         return self._transactions.of(file).outcome(producer_id, offset)
 
 
+class FirstSaid:
+    """What the checks say of several PATHs, without what they have said of an earlier one: a log may lie under both."""
+
+    def __init__(self) -> None:
+        self._met: dict[int, int] = {}
+        """The number of the PATH under which something was said, by its hash."""
+        self._paths = 0
+
+    def of(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Of the next PATH."""
+        self._paths += 1
+        for item in items:
+            path = item.path if item.path is None or _is_pipe(item.path) else files.absolute(item.path)
+            words = (item.code, item.position, item.message) if isinstance(item, Finding) else ()
+            if self._met.setdefault(hash((path, *words)), self._paths) == self._paths:
+                yield item
+
+
 class _FoldingLook:
     """A look at a log, in the parts in which ``fold_split`` gets it.
 
@@ -211,9 +229,12 @@ def unpickled(fold: bytes) -> StatsFold:
 
 
 def _part(context: FileContext, whole: str, position: int) -> Part:
-    base_offset = None if _is_pipe(whole) else base_offset_of(whole)
-    directory = "" if _is_pipe(whole) else files.directory_of(whole)
-    place = Place(directory, -1 if base_offset is None else base_offset, whole, position)
+    if _is_pipe(whole):
+        # Two pipes need not be of one partition.
+        place = Place(whole, -1, whole, position)
+    else:
+        base_offset = base_offset_of(whole)
+        place = Place(files.directory_of(whole), -1 if base_offset is None else base_offset, whole, position)
     return Part(context.file, context.topic, context.partition, place)
 
 

@@ -57,7 +57,9 @@ class Part:
 
     def key(self, by: By) -> Key:
         """The group of all its rows, where files tell."""
-        folder = os.path.basename(self.place.directory) or self.file
+        # A stream lies in no directory.
+        is_alone = self.place.directory == self.place.file
+        folder = (not is_alone and os.path.basename(self.place.directory)) or self.file
         match by:
             case By.SEGMENT:
                 return self.file
@@ -249,8 +251,9 @@ class PartFold:
         first = np.where(is_known, rows["base_offset"], rows["last_offset"])
         latest = rows["max_timestamp"]
         # The cleaner keeps its delete horizon in the place of the first timestamp (KIP-534).
-        is_stored = rows["attributes"] & (DELETE_HORIZON | LOG_APPEND_TIME) == 0
-        earliest = np.where(is_stored | (rows["magic"] < 2), rows["base_timestamp"], latest)
+        is_stored = (rows["attributes"] & (DELETE_HORIZON | LOG_APPEND_TIME) == 0) | (rows["magic"] < 2)
+        is_first = is_stored & (rows["base_timestamp"] >= 0) & (rows["base_timestamp"] < latest)
+        earliest = np.where(is_first, rows["base_timestamp"], latest)
         fold.least.add(
             assigned.ids,
             offset=assigned.minima(first, MOST),

@@ -8,8 +8,8 @@ from typing import NamedTuple
 class Place(NamedTuple):
     """The start of a stretch of a log; sorts as the partition's records do.
 
-    ``directory``: of the partition. ``base_offset``: of the segment's name, -1 where it has none. ``file``: its path.
-    ``position``: in bytes.
+    ``directory``: of the partition; a stream is one of its own. ``base_offset``: of the segment's name, -1 where it has
+    none. ``file``: its path. ``position``: in bytes.
     """
 
     directory: str

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from batches import message, plain_rows, v2_batch
-from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump, on_a_terminal, shell
+from batches import CONTROL, NOW, TRANSACTIONAL, message, plain_rows, v2_batch
+from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump, on_a_terminal, shell, write
 from fast_reference import Row
 
 from kdump.tables import STATS
@@ -136,10 +137,44 @@ def test_pipes(tmp_path: Path) -> None:
     assert shell("$KDUMP stats --output jsonl . | head -1", SEGMENTS).stdout.count(b"\n") == 1
 
 
+def test_two_pipes_are_not_one_partition(tmp_path: Path) -> None:
+    """A marker, and a hole of offsets, that are another's."""
+    marker = Row(0, 0, struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 0))
+    of_one = {"producer_id": 5, "producer_epoch": 0}
+    write(
+        tmp_path,
+        a=v2_batch(plain_rows(3), base_offset=0, base_sequence=0, attributes=TRANSACTIONAL, **of_one),
+        b=v2_batch([marker], base_offset=90, base_timestamp=NOW - 9, attributes=TRANSACTIONAL | CONTROL, **of_one),
+    )
+    # Each is first once: what order the pipes get their names in is the shell's business.
+    for one, other in ("ab", "ba"):
+        run = shell(f"$KDUMP stats --output jsonl <(cat {one}.log) <(cat {other}.log)", tmp_path)
+        rows = {row["records"]: row for row in map(json.loads, run.stdout.splitlines())}
+        for row in rows.values():
+            assert (row["missingOffsets"], row["timestampsBack"]) == (0, 0)
+        assert rows[3]["transactions"]["open"] | {"transactions": 1, "records": 3} == rows[3]["transactions"]["open"]
+        assert rows[1]["transactions"]["committed"] == {"transactions": 1, "records": 0, "bytes": 0}
+    groups = [row["group"] for row in lines("--by", "topic", "-", cwd=tmp_path, stdin=BATCH)[1]]
+    assert groups == ["-"]
+
+
 def test_a_log_that_is_named_twice_counts_once(tmp_path: Path) -> None:
     partition(tmp_path, "orders-0", BATCH)
     _, rows = lines("--by", "magic", "orders-0", f"orders-0/{NAME}", str(tmp_path), cwd=tmp_path)
     assert [(row["files"], row["records"]) for row in rows] == [(1, 3)]
+
+
+def test_what_is_wrong_with_a_log_that_is_named_twice_counts_once(tmp_path: Path) -> None:
+    log = partition(tmp_path, "orders-0", BATCH, DAMAGED_BATCH)
+    later = log.with_name(f"{6:020}.log")
+    later.write_bytes(v2_batch(plain_rows(3), base_offset=6, crc=1))
+    once = lines("orders-0", cwd=tmp_path)[1]
+    assert sum(row["errors"] for row in once) > 1
+    again = (str(log), "./orders-0", "orders-0")
+    assert lines("orders-0", *again, cwd=tmp_path)[1] == once
+    # Of one segment alone less is said; what the others bring to light is still counted.
+    errors = [row["errors"] for row in lines(str(later), "orders-0", str(later), cwd=tmp_path)[1]]
+    assert sorted(errors) == sorted(row["errors"] for row in once)
 
 
 def test_an_empty_log(tmp_path: Path) -> None:
@@ -158,6 +193,13 @@ def test_what_ends_a_transaction_may_lie_behind(tmp_path: Path) -> None:
     copy.write_bytes(logs[0].read_bytes())
     cut_off = lines(str(copy), cwd=tmp_path)[1][0]["transactions"]
     assert cut_off["open"]["records"] >= alone["open"]["records"]
+
+
+@pytest.mark.parametrize("columns", [1, 17, 20])
+def test_a_terminal_without_room(tmp_path: Path, columns: int) -> None:
+    text = on_a_terminal("stats", str(SEGMENTS), cwd=tmp_path, columns=columns, NO_COLOR="1").decode()
+    assert "internal error" not in text
+    assert max(map(len, text.splitlines())) <= columns
 
 
 @pytest.mark.parametrize("columns", [40, 80, 160])
