@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from kdump.codes import Finding, KdumpError
 from kdump.convert.entries import EntryReader
@@ -82,7 +81,11 @@ def _logs(paths: Sequence[str], on_error: Callable[[KdumpError], None]) -> list[
 
 def _partitions(logs: Iterable[LogFile]) -> Iterator[Partition]:
     """The logs by their directories. A log that is alone is asked about as if it were closed: it has no active one."""
-    for directory, group in groupby(logs, key=lambda log: os.path.dirname(log.path)):
-        own = tuple(group)
+    found: dict[str, list[LogFile]] = {}
+    for log in logs:
+        found.setdefault(os.path.dirname(log.path), []).append(log)
+    for directory, own in found.items():
+        # In whatever order they were named; what has no number comes last, as in a directory.
+        own.sort(key=lambda log: (log.base_offset is None, log.base_offset or 0))
         is_whole = len(own) > 1 and not segments_behind(own[-1].path)
-        yield Partition(directory, own, own[-1] if is_whole else None)
+        yield Partition(directory, tuple(own), own[-1] if is_whole else None)
