@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kdump.stats.offsettimes import CurveStep
 
 _MOST_FINDINGS: Final = 2000
+_STDOUT: Final = 1
 
 
 class HtmlPage:
@@ -37,14 +38,17 @@ class HtmlPage:
         missing = why_no_html()
         if missing is not None:
             raise KdumpError(Codes.UNREADABLE, missing)
-        is_stream = os.path.exists(path) and not os.path.isfile(path)
-        place = path if is_stream else os.path.dirname(path) or "."
-        if os.path.isdir(path) or not os.access(place, os.W_OK):
+        self._is_stream = _is_stream(path)
+        # What a link leads to takes the report, and the link stays.
+        target = path if self._is_stream else os.path.realpath(path)
+        place = path if self._is_stream else os.path.dirname(target)
+        if os.path.isdir(target) or not os.access(place, os.W_OK):
             raise KdumpError(Codes.UNWRITABLE, Codes.UNWRITABLE.value.title, path=path)
         if parse_file_name(path) is not None or not _may_be_replaced(path):
             # ``--html *.log`` makes the first log the FILE.
             raise KdumpError(Codes.UNWRITABLE, "is no place for a report: only an older one is written over", path=path)
         self._path = path
+        self._target = target
         self._names = names
         self._segments: list[SegmentSummary] = []
         self._findings: list[Finding] = []
@@ -67,7 +71,7 @@ class HtmlPage:
         data = ReportData(report.total, curves, self._segments, self._findings, self._left_out)
         text = html_report(report, by, data, self._names)
         try:
-            _write(self._path, text.encode("utf-8", "replace"))
+            _write(self._target, text.encode("utf-8", "replace"), is_stream=self._is_stream)
         except OSError as error:
             raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=self._path) from error
 
@@ -85,10 +89,17 @@ def _may_be_replaced(path: str) -> bool:
         return False
 
 
-def _write(path: str, data: bytes) -> None:
-    """A file that appears whole; a device or a pipe is written to."""
-    if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "wb") as stream:
+def _is_stream(path: str) -> bool:
+    """A device or a pipe; or what standard output goes to, as ``/dev/stdout`` is a link to: never to be replaced."""
+    if not os.path.exists(path):
+        return False
+    return not os.path.isfile(path) or os.path.samestat(os.stat(path), os.fstat(_STDOUT))
+
+
+def _write(path: str, data: bytes, *, is_stream: bool) -> None:
+    """A file that appears whole; a stream is written to."""
+    if is_stream:
+        with open(path, "ab") as stream:
             stream.write(data)
         return
     file = NewFile(path)

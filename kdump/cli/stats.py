@@ -116,6 +116,8 @@ def stats(paths: tuple[str, ...], output: str, **given: Any) -> int:
     report = run.report()
     console.out.write(_text(report, options.by, output, console).encode("utf-8", "surrogateescape"))
     if page is not None:
+        # The report may go to the same place.
+        console.out.flush()
         try:
             page.write(report, options.by, run.curves())
         except KdumpError as error:

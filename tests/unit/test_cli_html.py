@@ -219,6 +219,27 @@ def test_a_device_stays_one(folder: Path) -> None:
     assert Page((folder / "copy.html").read_text("utf-8")).charts()
 
 
+def test_a_link_stays_one(folder: Path) -> None:
+    """``/dev/stdout`` is one, to the file that standard output goes to."""
+    log, report, link, own = folder / NAME, folder / "report.html", folder / "link.html", folder / "own"
+    log.write_bytes(BATCH)
+    link.symlink_to(report.name)
+    for _ in range(2):
+        assert kdump("stats", "--html", str(link), str(log), cwd=folder).returncode == CLEAN
+        assert link.is_symlink()
+        assert report.read_text().startswith("<!DOCTYPE html>")
+        report.write_bytes(b"")
+    own.symlink_to("/proc/self/fd/1")
+    for redirected in (">", ">>"):
+        run = shell(f"rm -f out; $KDUMP stats --output jsonl --html own {NAME} {redirected}out", folder)
+        assert (run.returncode, run.stderr) == (CLEAN, b"")
+        assert own.is_symlink()
+        line, _, page = (folder / "out").read_text().partition("\n")
+        assert json.loads(line)["records"] == 3
+        assert page.startswith("<!DOCTYPE html>")
+        assert page.endswith("</html>\n")
+
+
 def test_without_plotly(folder: Path) -> None:
     (folder / "stubs").mkdir()
     (folder / "stubs" / "plotly.py").write_text("raise ImportError('no', name='plotly')")
