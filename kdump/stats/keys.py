@@ -67,7 +67,11 @@ class _Sketches:
 
     def all_distinct(self) -> theta_sketch:
         """The distinct keys of all; the same whatever was merged when."""
-        return _union(self.distinct) if self.merged is None else _union(self.distinct, self.merged)
+        # A union takes a table of 64 KiB for a moment, and there may be a group a batch: not for what is one already.
+        if self.merged is None:
+            is_small = self.distinct.num_retained <= 1 << _LG_DISTINCT
+            return self.distinct.compact() if is_small else _union(self.distinct)
+        return self.merged if self.distinct.is_empty() else _union(self.distinct, self.merged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +128,18 @@ class KeySketches:
 
     def merge(self, other: KeySketches, ids: NDArray[np.int64]) -> None:
         """Take in those of other groups, whose ids here are ``ids``."""
+        distinct: dict[int, list[theta_sketch]] = {}
         for group, theirs in other._groups.items():
-            own = self._groups.get(int(ids[group]))
+            number = int(ids[group])
+            own = self._groups.get(number)
             if own is None:
-                own = self._groups[int(ids[group])] = _new()
-            own.merged = _union(theirs.all_distinct(), *(() if own.merged is None else (own.merged,)))
+                own = self._groups[number] = _new()
+            distinct.setdefault(number, [] if own.merged is None else [own.merged]).append(theirs.all_distinct())
             own.heavy.merge(theirs.heavy)
             own.unseen += theirs.unseen
+        for number, sketches in distinct.items():
+            # At once: many groups may become one.
+            self._groups[number].merged = _union(*sketches) if len(sketches) > 1 else sketches[0]
 
     def distinct(self, group: int) -> DistinctKeys:
         """The number of different keys of a group."""

@@ -177,6 +177,22 @@ def test_what_is_wrong_with_a_log_that_is_named_twice_counts_once(tmp_path: Path
     assert sorted(errors) == sorted(row["errors"] for row in once)
 
 
+@pytest.mark.parametrize("question", ["compaction", "retention=1s", "batch-size"])
+def test_questions_take_segments_in_any_order(tmp_path: Path, question: str) -> None:
+    """The active one is that with the largest offset, whatever was named last, or between them."""
+    logs = [partition(tmp_path, "a-0", BATCH), partition(tmp_path, "b-0", BATCH)]
+    for number in (1, 2):
+        logs.append(logs[0].with_name(f"{10 * number:020}.log"))
+        later = {"base_offset": 10 * number, "base_timestamp": NOW + 5000 * number}
+        logs[-1].write_bytes(v2_batch(plain_rows(3), **later))
+    words = ("stats", "--what-if", question, "--at", str(NOW + 7000), "--output", "jsonl")
+    expected = kdump(*words, str(tmp_path), cwd=tmp_path)
+    assert (expected.returncode, expected.stderr) == (CLEAN, b"")
+    for given in (logs, logs[::-1]):
+        run = kdump(*words, *map(str, given), cwd=tmp_path)
+        assert sorted(run.stdout.splitlines()) == sorted(expected.stdout.splitlines())
+
+
 def test_an_empty_log(tmp_path: Path) -> None:
     partition(tmp_path, "orders-0")
     status, (row,) = lines("orders-0", cwd=tmp_path)
