@@ -5,22 +5,17 @@ Source: issue 7 point 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kdump.checks.table import read_columns
-from kdump.codes import KdumpError
 from kdump.format.batch import CONTROL
-from kdump.log.resync import CheckedChunk, ResyncWalk
-from kdump.log.source import open_source
 from kdump.mend.draft import DraftTable
 from kdump.mend.entry import Entry
 from kdump.mend.hold import aborted
 from kdump.mend.pieces import TouchedTransaction, TxnPolicy
-from kdump.mend.surroundings import Surroundings
+from kdump.mend.surroundings import Surroundings, sound_rows
 from kdump.mend.transactions import Touched, TouchedTransactions, trusted
 
 Hole = tuple[int, int]
@@ -53,7 +48,7 @@ def decide(table: DraftTable, holes: Sequence[Hole], around: Surroundings, polic
     evidence = around.aborted or ()
     followed = TouchedTransactions(around.producers, evidence if trusted(evidence, table.rows, holes) else ())
     followed.see(table.rows, holes)
-    followed.see_following(_tables(around.following))
+    followed.see_following(sound_rows(around.following))
     free = _FreeOffsets(holes)
     for touched in followed.finish():
         transaction, marker = touched.transaction, touched.lost_marker
@@ -85,19 +80,6 @@ def _batches_of(transaction: TouchedTransaction, table: DraftTable) -> list[int]
     is_part &= (table.first >= transaction.first_offset) & (table.first < transaction.hole_offset)
     owners: list[int] = table.owner[is_part].tolist()
     return owners
-
-
-def _tables(paths: Sequence[str]) -> Iterator[NDArray[np.void]]:
-    """The sound batches of the segments behind, a chunk at a time, up to one that cannot be read."""
-    for path in paths:
-        try:
-            with open_source(path) as source:
-                for item in ResyncWalk(source).items():
-                    if isinstance(item, CheckedChunk):
-                        rows = read_columns(item, is_behind_hole=False)
-                        yield rows[rows["is_valid"]]
-        except KdumpError:
-            return
 
 
 class _FreeOffsets:

@@ -13,9 +13,9 @@ from kdump.format.batch import HEADER_SIZE, MAX_INT32
 from kdump.log.heads import LARGEST_ENTRY, read_head
 from kdump.log.source import Source, open_source
 from kdump.mend.draft import DraftTable
-from kdump.mend.surroundings import Surroundings
+from kdump.mend.surroundings import Surroundings, sound_rows
 from kdump.mend.survey import Survey, examine
-from kdump.mend.table import Table
+from kdump.mend.table import Table, has_cleaned
 
 _LONGEST_BATCH = 1 << 20
 """Offsets: what the header of a damaged batch may claim at most."""
@@ -44,10 +44,11 @@ def known_end(
     """
     end = int(good.last[-1]) + 1 if len(good) else base_offset
     if around.next_base is not None:
-        if not bytes_behind and _was_compacted(good.part(good.is_ours), base_offset):
-            return None
         next_start = _next_start(around, around.next_base, end)
-        return next_start if end < next_start <= base_offset + MAX_INT32 + 1 else None
+        if not end < next_start <= base_offset + MAX_INT32 + 1:
+            return None
+        was_compacted = not bytes_behind and _was_compacted(good.part(good.is_ours), base_offset, around)
+        return None if was_compacted else next_start
     ours = good.part(good.is_ours)
     position = int(ours.end.max(initial=0))
     ends = [
@@ -60,10 +61,15 @@ def known_end(
     return largest if largest > end else None
 
 
-def _was_compacted(good: Table, base_offset: int) -> bool:
-    """Offsets are missing in front of the first batch, between batches that lie side by side, or in them."""
+def _was_compacted(good: Table, base_offset: int, around: Surroundings) -> bool:
+    """Offsets are missing in front of the first batch, between batches that lie side by side, or in them.
+
+    A segment of few batches may show none of that; then records are missing in batches of the segments beside it.
+    """
     begins_late = len(good) > 0 and int(good.position[0]) == 0 and int(good.first[0]) > base_offset
-    return begins_late or not good.is_gapless()
+    if begins_late or not good.is_gapless():
+        return True
+    return any(has_cleaned(Table(rows)) for rows in sound_rows((*around.before, *around.following[:1])))
 
 
 def _next_start(around: Surroundings, next_base: int, end: int) -> int:

@@ -117,7 +117,11 @@ class Planner:
             ends = (recovery.next_offset, torn_end(source, recovery.end, recovery.next_offset), last + 1)
             salvaged = self._salvage(source, before, end_before)
             mended = self._mended(path, stamp, base_offset, salvaged, before)
-            history.hand_on(mended or recovered, is_known=producers.is_known and is_good and mended is None)
+            left = recovered
+            if mended is not None and (self._way is Way.SALVAGE or (self._way is Way.LIKE_BROKER and not is_good)):
+                left = mended
+            # Where a broker reads the mended log it knows no other, and a second run does not either.
+            history.hand_on(left, is_known=producers.is_known and left.recovery.outcome is Outcome.UNCHANGED)
             rebuilt: frozenset[Kind] = frozenset()
             is_left = (is_behind_cut and self._way is Way.LIKE_BROKER) or (self._way is Way.INDEXES and not is_good)
             if has_indexes(path) and not is_left and recovery.outcome is not Outcome.FAILED:

@@ -7,9 +7,13 @@ that is asked where it is used.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.checks.table import read_columns
 from kdump.codes import KdumpError
 from kdump.format.checkpoint import (
     HIGH_WATERMARK_CHECKPOINT,
@@ -22,9 +26,10 @@ from kdump.format.index import AbortedTxn, OffsetEntry, TimeEntry
 from kdump.kafka.producers import ProducerStates
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory
 from kdump.log.offsetindex import rising_entries
-from kdump.log.partition import segments_behind
+from kdump.log.partition import segments_around
+from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.siblings import read_leader_epochs, read_time_index, read_txn_index
-from kdump.log.source import read_whole
+from kdump.log.source import open_source, read_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,8 @@ class Surroundings:
     """Of the file name; None where it has none."""
     end_before: int = 0
     """Behind the last offset of good batches in the segment before; 0 where that is not known."""
+    before: Sequence[str] = ()
+    """The log of the segment before, if there is one."""
     following: Sequence[str] = ()
     """The logs of the segments behind, in offset order."""
     next_base: int | None = None
@@ -65,12 +72,16 @@ def look_around(path: str, producers: ProducerStates | None = None, end_before: 
     name = parse_file_name(path)
     base_offset = name.base_offset if name else None
     directory = os.path.dirname(path) or "."
-    following = segments_behind(path) if name is not None and not name.state else []
+    segments = segments_around(path) if name is not None and not name.state else []
+    number = segments.index(path) if path in segments else None
+    before = [] if not number else segments[number - 1 : number]
+    following = [] if number is None else segments[number + 1 :]
     bases = [behind.base_offset for segment in following if (behind := parse_file_name(segment))]
     next_base = next((base for base in bases if base is not None), None)
     return Surroundings(
         base_offset,
         end_before,
+        before,
         following,
         next_base,
         sorted(_reached(directory, base_offset)) if next_base is None and base_offset is not None else (),
@@ -80,6 +91,19 @@ def look_around(path: str, producers: ProducerStates | None = None, end_before: 
         read_leader_epochs(os.path.join(directory, LEADER_EPOCH_CHECKPOINT)),
         producers or ProducerStates(),
     )
+
+
+def sound_rows(paths: Iterable[str]) -> Iterator[NDArray[np.void]]:
+    """The sound batches of other segments (``checks.table.row_dtype``), by chunks, up to one that cannot be read."""
+    for path in paths:
+        try:
+            with open_source(path) as source:
+                for item in ResyncWalk(source).items():
+                    if isinstance(item, CheckedChunk):
+                        rows = read_columns(item, is_behind_hole=False)
+                        yield rows[rows["is_valid"]]
+        except KdumpError:
+            return
 
 
 def _reached(directory: str, base_offset: int) -> Iterable[int]:
