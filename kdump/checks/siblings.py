@@ -236,6 +236,15 @@ def check_partition_files(directory: str, log: LogSummary) -> Iterator[Finding]:
             yield from _read_and_check(path, partial(_TEXT_CHECKS[name], log=log))
 
 
+def refused_text_files(directory: str) -> Iterator[Finding]:
+    """TEXT_FILE for each text file of a partition directory that a broker cannot read."""
+    for name, check in _TEXT_CHECKS.items():
+        path = os.path.join(directory, name)
+        if files.exists(path):
+            found = _read_and_check(path, partial(check, log=LogSummary(None)))
+            yield from (finding for finding in found if finding.code is Codes.TEXT_FILE)
+
+
 def _snapshot_check(offset: int, log: LogSummary) -> Callable[[bytes], Iterator[Finding]]:
     def check(data: bytes) -> Iterator[Finding]:
         if log.end_offset is not None and offset > log.end_offset:

@@ -38,6 +38,9 @@ def repair_json(repaired: Repaired) -> str:
         "manifest": repaired.manifest,
         "unfinished": list(repaired.unfinished),
         "losses": losses(plan),
+        "left": [
+            {"path": finding.path, "code": finding.code.value.code, "message": str(finding)} for finding in plan.left
+        ],
         "starts": None if repaired.starts is None else starts_members(repaired.starts),
         "logs": account(plan),
     }

@@ -80,8 +80,8 @@ class Repaired:
 
     @property
     def leaves_damage(self) -> bool:
-        """Something is to be done that was not."""
-        if self.plan.way is Way.INDEXES and self.plan.is_damaged:
+        """Something is to be done that was not, or that no repair does."""
+        if self.plan.left or (self.plan.way is Way.INDEXES and self.plan.is_damaged):
             return True
         return self.plan.has_changes and not self.is_done
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from kdump.checks.sound import SoundData
+from kdump.codes import Finding
 from kdump.kafka.recover import Outcome
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.names import Kind, parse_file_name
@@ -126,6 +127,7 @@ class PartitionPlan:
     """A partition, or one segment of it.
 
     ``way`` is the one that is asked for, ``target`` the PATH, ``is_whole``: that is the partition's directory.
+    ``left`` are text files that a broker refuses and nothing here mends: what they should hold is not to be invented.
     """
 
     way: Way
@@ -133,6 +135,7 @@ class PartitionPlan:
     place: Place
     is_whole: bool
     segments: tuple[SegmentPlan, ...]
+    left: tuple[Finding, ...] = ()
 
     @property
     def is_metadata(self) -> bool:

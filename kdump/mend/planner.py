@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
+from kdump.checks.siblings import refused_text_files
 from kdump.checks.sound import SoundData, sound_data, torn_end
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.kafka.recover import Outcome
@@ -97,7 +98,8 @@ class Planner:
             plans.append(plan)
             end = max(end, plan.salvaged.good_end if plan.salvaged is not None else 0)
             is_behind_cut |= is_whole and self._way is not Way.INDEXES and (plan.is_cut or plan.fails)
-        return PartitionPlan(self._way, target, place, is_whole, tuple(plans))
+        left = tuple(refused_text_files(place.directory)) if is_whole else ()
+        return PartitionPlan(self._way, target, place, is_whole, tuple(plans), left)
 
     def _segment(
         self, path: str, history: ProducerHistory, end_before: int, *, is_closed: bool, is_behind_cut: bool

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 
 from kdump.codes import Codes, Finding
+from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
 from kdump.kafka.failures import FailureKind
 from kdump.log.lock import LockState
 from kdump.mend.pieces import Dropped, Lost, Origin, Piece, Restored, TouchedTransaction, TxnPolicy
@@ -56,7 +58,10 @@ class _Text:
             if segment.recovered.keeps_txn_index and segment.rebuilt and not segment.is_behind_cut:
                 finding = Finding(Codes.TXN_INDEX_KEPT, _TXN_INDEX_KEPT, 0, path=segment.path)
                 yield finding_line(finding, color=self._color).rstrip("\n")
-        if not (plan.has_changes or plan.is_damaged):
+        for finding in plan.left:
+            yield finding_line(finding, color=self._color).rstrip("\n")
+            yield f"{escaped(finding.path or '')}: stays as it is, and no broker starts with it: {_way_out(finding)}"
+        if not (plan.has_changes or plan.is_damaged or plan.left):
             yield f"{self._target}: nothing to repair"
         if not self._is_done:
             if (plan.has_changes and plan.is_damaged) or any(segment.is_salvaged for segment in plan.segments):
@@ -157,6 +162,13 @@ _TXN_INDEX_KEPT = (
     "a marker ends a transaction of which neither an earlier segment nor a snapshot tells where it began: the "
     ".txnindex stays as it is"
 )
+
+
+def _way_out(finding: Finding) -> str:
+    way_out = "put the file of another replica in its place"
+    if os.path.basename(finding.path or "") == LEADER_EPOCH_CHECKPOINT:
+        way_out += ", or move it away; a broker then makes one of the epochs that it reads when it recovers segments"
+    return way_out
 
 
 def _bytes(loss: Loss) -> str:

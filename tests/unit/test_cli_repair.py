@@ -489,3 +489,50 @@ def test_on_a_terminal(torn: Path, tmp_path: Path) -> None:
     shown = on_a_terminal("repair", "t\x1b[31m-0", cwd=tmp_path)
     assert b"\x1b[31m" not in shown
     assert b"would cut" in shown
+
+
+# A second run, and what no run mends
+
+
+@pytest.mark.parametrize("file, data", [("leader-epoch-checkpoint", "0\n2\n0 0\n"), ("partition.metadata", "?\n")])
+def test_a_text_file_that_a_broker_refuses_stays_and_is_told(torn: Path, tmp_path: Path, file: str, data: str) -> None:
+    (torn.parent / file).write_text(data)
+    for words in (("-o", "copy"), ("--in-place",), ("--in-place",), ()):
+        status, text, errors = repair("t-0", *words, cwd=tmp_path)
+        assert (status, errors) == (DAMAGE, "")
+        assert f"t-0/{file}: error KD319 text-file" in text
+        assert f"t-0/{file}: stays as it is, and no broker starts with it: put the file of another replica" in text
+        assert ("move it away" in text) == (file == "leader-epoch-checkpoint")
+        assert "nothing to repair" not in text
+    assert (torn.parent / file).read_text() == (tmp_path / "copy" / "t-0" / file).read_text() == data
+    (left,) = json.loads(repair("t-0", "--output", "jsonl", cwd=tmp_path)[1])["left"]
+    assert (os.path.basename(left["path"]), left["code"]) == (file, "KD319")
+    assert repair(f"t-0/{NAME}", cwd=tmp_path)[0] == CLEAN
+    (torn.parent / file).unlink()
+    assert repair("t-0", cwd=tmp_path) == (CLEAN, "t-0: nothing to repair\n", "")
+
+
+def test_one_salvage_makes_every_txn_index(tmp_path: Path) -> None:
+    """The .txnindex of a segment behind a mended one is what the mended log makes it, at once."""
+    shutil.copytree(SEGMENTS / "v2-txn-0", tmp_path / "t-0")
+    (tmp_path / "t-0" / "00000000000000000297.log").unlink()
+    status, text, _ = repair("t-0", "--in-place", "--salvage", "--txn", "leave", cwd=tmp_path)
+    assert status == CLEAN
+    assert "00000000000000000397.log: rebuilt .txnindex" in text
+    assert repair("t-0", "--in-place", "--salvage", cwd=tmp_path) == (CLEAN, "t-0: nothing to repair\n", "")
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_what_the_cleaner_took_behind_a_batch_is_not_lost(tmp_path: Path, number: int) -> None:
+    """The segment shows nothing of it, the one beside it does."""
+    for delta in (2, 7):
+        directory = tmp_path / f"t-{delta}"
+        directory.mkdir()
+        cleaned = [rows(0), rows(10)]
+        cleaned[1 - number] = rows(10 * (1 - number), last_offset_delta=delta)
+        for base, data in zip((0, 10), cleaned, strict=True):
+            (directory / f"{base:020}.log").write_bytes(data)
+        (directory / f"{20:020}.log").write_bytes(rows(20))
+    lost = (f"{base:020}.log: offsets {base + 3}..{base + 9} lost" for base in (0, 10))
+    assert all(line in repair("t-2", "--salvage", cwd=tmp_path)[1] for line in lost)
+    assert "lost; held" not in repair("t-7", "--salvage", cwd=tmp_path)[1]
