@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from kdump.format.batch import CONTROL
 from kdump.mend.draft import DraftTable
 from kdump.mend.entry import Entry
 from kdump.mend.hold import aborted
 from kdump.mend.pieces import TouchedTransaction, TxnPolicy
 from kdump.mend.surroundings import Surroundings, sound_rows
-from kdump.mend.transactions import Touched, TouchedTransactions, trusted
+from kdump.mend.transactions import TouchedTransactions, trusted
 
 Hole = tuple[int, int]
 """The offsets lost, first and last."""
@@ -60,17 +58,12 @@ def decide(table: DraftTable, holes: Sequence[Hole], around: Surroundings, polic
             transaction = replace(transaction, done=policy)
         offset = None if marker is None else free.take(marker)
         if offset is not None:
-            endings.markers.append(_marker(touched, offset, table))
+            endings.markers.append(aborted(touched, offset, table, around))
         elif marker is not None:
             # More transactions than offsets in the hole.
             transaction = replace(transaction, done=TxnPolicy.LEAVE)
         endings.transactions.append(transaction)
     return endings
-
-
-def _marker(touched: Touched, offset: int, table: DraftTable) -> Entry:
-    number = int(np.searchsorted(table.first, offset))
-    return aborted(touched, offset, int(table.leader_epoch[number - 1]) if number else -1)
 
 
 def _batches_of(transaction: TouchedTransaction, table: DraftTable) -> list[int]:

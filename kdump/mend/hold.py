@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from kdump.mend.draft import DraftTable
 from kdump.mend.entry import Entry
 from kdump.mend.made import abort_marker, empty_batch
 from kdump.mend.pieces import Lost, Origin
@@ -17,23 +20,18 @@ from kdump.mend.transactions import Touched
 _NO_EPOCH = -1
 
 
-def held(loss: Lost, epoch: int, next_epoch: int | None, around: Surroundings) -> Iterator[Entry]:
+def held(loss: Lost, table: DraftTable, around: Surroundings) -> Iterator[Entry]:
     """Empty batches over lost offsets.
 
     Each leader epoch that leader-epoch-checkpoint lets begin in between has its own.
 
     Args:
         loss: the offsets.
-        epoch: leader epoch of the batch before, -1 without one.
-        next_epoch: of the batch behind, None without one.
+        table: the batches that there are.
         around: the files around the log.
     """
     first, last = loss.first_offset, loss.last_offset
-    known = around.epoch_of(first)
-    if known is not None and epoch <= known and (next_epoch is None or known <= next_epoch):
-        epoch = known
-    elif epoch == _NO_EPOCH and next_epoch is not None:
-        epoch = next_epoch
+    epoch, next_epoch = _epochs(first, table, around)
     starts, epochs = [first], [epoch]
     for entry in around.epochs:
         is_between = entry.epoch > epochs[-1] and (next_epoch is None or entry.epoch <= next_epoch)
@@ -45,9 +43,10 @@ def held(loss: Lost, epoch: int, next_epoch: int | None, around: Surroundings) -
         yield _made(empty_batch(start, end, leader_epoch), Origin.HELD)
 
 
-def aborted(touched: Touched, offset: int, leader_epoch: int) -> Entry:
-    """The ABORT marker of a transaction, at ``offset``."""
+def aborted(touched: Touched, offset: int, table: DraftTable, around: Surroundings) -> Entry:
+    """The ABORT marker of a transaction, at ``offset``, which ``table`` has not."""
     transaction = touched.transaction
+    leader_epoch, _ = _epochs(offset, table, around)
     data = abort_marker(
         offset,
         leader_epoch,
@@ -57,6 +56,20 @@ def aborted(touched: Touched, offset: int, leader_epoch: int) -> Entry:
         timestamp=touched.timestamp,
     )
     return _made(data, Origin.MARKER)
+
+
+def _epochs(offset: int, table: DraftTable, around: Surroundings) -> tuple[int, int | None]:
+    """(leader epoch of a batch that is put at ``offset``, that of the batch behind, None where it has none)."""
+    place = int(np.searchsorted(table.first, offset))
+    epoch = int(table.leader_epoch[place - 1]) if place else _NO_EPOCH
+    behind = int(table.rows["leader_epoch"][place]) if place < len(table) else _NO_EPOCH
+    next_epoch = behind if behind >= 0 else None
+    known = around.epoch_of(offset)
+    if known is not None and epoch <= known and (next_epoch is None or known <= next_epoch):
+        epoch = known
+    elif epoch == _NO_EPOCH and next_epoch is not None:
+        epoch = next_epoch
+    return epoch, next_epoch
 
 
 def _made(data: bytes, origin: Origin) -> Entry:

@@ -320,13 +320,7 @@ class _Salvage:
     def _hold(self, losses: Sequence[Lost]) -> None:
         """Put empty batches over what is lost."""
         table = self._draft.table
-        made: list[Entry] = []
-        for loss in losses:
-            place = int(np.searchsorted(table.first, loss.first_offset))
-            epoch = int(table.leader_epoch[place - 1]) if place else -1
-            behind = int(table.rows["leader_epoch"][place]) if place < len(table) else -1
-            made += held(loss, epoch, behind if behind >= 0 else None, self._around)
-        self._draft.add(made)
+        self._draft.add([entry for loss in losses for entry in held(loss, table, self._around)])
 
 
 def _between(offsets: Sequence[Hole], room: Room) -> Sequence[Hole]:

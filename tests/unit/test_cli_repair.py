@@ -494,7 +494,7 @@ def test_on_a_terminal(torn: Path, tmp_path: Path) -> None:
 # A second run, and what no run mends
 
 
-@pytest.mark.parametrize("file, data", [("leader-epoch-checkpoint", "0\n2\n0 0\n"), ("partition.metadata", "?\n")])
+@pytest.mark.parametrize(("file", "data"), [("leader-epoch-checkpoint", "0\n2\n0 0\n"), ("partition.metadata", "?\n")])
 def test_a_text_file_that_a_broker_refuses_stays_and_is_told(torn: Path, tmp_path: Path, file: str, data: str) -> None:
     (torn.parent / file).write_text(data)
     for words in (("-o", "copy"), ("--in-place",), ("--in-place",), ()):

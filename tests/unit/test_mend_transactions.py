@@ -10,6 +10,8 @@ from batches import CONTROL, NOW, TRANSACTIONAL, plain_rows, v2_batch
 from fast_reference import Row
 from mended import Mended, entries, mend
 
+from kdump.format.batch import parse_header
+from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.producers import ProducerStates
@@ -202,6 +204,20 @@ def test_a_transaction_from_an_earlier_segment() -> None:
     (touched,) = result.log.transactions
     assert (touched.first_offset, touched.outcome) == (80, TxnOutcome.UNKNOWN)
     assert markers(result) == [(103, 7, 3, ABORT, 4)]
+
+
+@pytest.mark.parametrize(
+    ("behind", "epoch"), [((), 5), ((v2_batch(plain_rows(3), base_offset=6, partition_leader_epoch=4),), 4)]
+)
+def test_a_made_marker_has_the_leader_epoch_of_its_place(behind: tuple[bytes, ...], epoch: int) -> None:
+    """That of the checkpoint, unless what is behind contradicts it, also where no batch comes before."""
+    log = Log().hole(6)
+    log.parts += behind
+    states = ProducerStates.from_snapshot([ProducerEntry(7, 3, 5, -1, 1, NOW, 4, 0)], 0)
+    epochs = [EpochEntry(5, 0)]
+    result = log.mended(TxnPolicy.ABORT, producers=states, epochs=epochs, next_base=6 if not behind else None)
+    assert [origin for origin in result.origins if origin is not Origin.KEPT] == [Origin.MARKER, Origin.HELD]
+    assert {parse_header(batch).partition_leader_epoch for batch in result.batches} == {epoch}
 
 
 class TestContradictions:
