@@ -107,7 +107,7 @@ class PartitionCheck:
             if counts[Severity.ERROR] and size is not None and base_offset is not None:
                 producers = ProducerStates.from_snapshot(read_snapshot(path))
                 recovery = recover(source, base_offset, producers, want_indexes=False)
-        seen.add(rows, is_compacted=ordered.is_compacted)
+        seen.add(rows, base_offset, is_compacted=ordered.is_compacted)
         # An empty log is clean, whatever lies beside it.
         if size and base_offset is not None and path.endswith(Kind.LOG.value):
             log = rows.log_view(base_offset, size, holes)
@@ -126,12 +126,12 @@ class _Partition:
         self._is_compacted = False
         self.end_offset: int | None = None
 
-    def add(self, rows: BatchTable, *, is_compacted: bool) -> None:
-        """The next segment."""
+    def add(self, rows: BatchTable, base_offset: int | None, *, is_compacted: bool) -> None:
+        """The next segment; one without batches reaches up to its base offset."""
         self._is_compacted = is_compacted
         self._epochs += rows.epochs()
-        if rows.last_offset is not None:
-            self.end_offset = max(self.end_offset or 0, rows.last_offset + 1)
+        last = (base_offset or 0) - 1 if rows.last_offset is None else rows.last_offset
+        self.end_offset = max(self.end_offset or 0, last + 1)
 
     def summary(self) -> LogSummary:
         """What the files of the directory are compared with."""
