@@ -7,7 +7,7 @@ log cleaner leaves. A batch is compared with the sound one before it; tables of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,11 @@ class OrderedChecks:
         return self._producers.aborted
 
     @property
+    def begun_before(self) -> Set[tuple[int, int]]:
+        """(producer id, offset) of ABORT markers in the segment whose transaction may begin before what was seen."""
+        return self._producers.begun_before
+
+    @property
     def is_compacted(self) -> bool:
         """As far as it shows so far: records are gone that once were there."""
         return self._missing.is_compacted
@@ -68,7 +73,7 @@ class OrderedChecks:
         self._path, self._base_offset = path, base_offset
         self._is_first, self._was_out_of_range = True, False
         self._missing.start_segment(path)
-        self._producers.start_segment(path)
+        self._producers.start_segment(base_offset, path)
         if highest is None or base_offset is None:
             return
         if base_offset <= highest:

@@ -41,6 +41,8 @@ class _Producer:
     txn_position: int = 0
     has_transactions: bool | None = None
     """Its newest data batch is transactional; None where none was seen."""
+    is_amid: bool = False
+    """A transaction of it may have begun before what was seen, and not have ended since."""
 
 
 class ProducerChecks:
@@ -62,6 +64,9 @@ class ProducerChecks:
         self._idle_markers = 0
         self._idle_marker: BatchRow | None = None
         self.aborted: list[AbortedTxn] = []
+        self.begun_before: set[tuple[int, int]] = set()
+        # Producers may have been at work before the first segment; None: that is yet to come.
+        self._begins_late: bool | None = None
         self.latest = -1
         for entry in producers:
             producer = _Producer(entry.producer_epoch, entry.last_sequence, 0, entry.coordinator_epoch)
@@ -72,10 +77,12 @@ class ProducerChecks:
                 producer.has_transactions = True
             self._producers[entry.producer_id] = producer
 
-    def start_segment(self, path: str | None) -> None:
+    def start_segment(self, base_offset: int | None, path: str | None) -> None:
         """The next batches are in this file; aborted transactions and idle markers are counted anew."""
+        if self._begins_late is None:
+            self._begins_late = base_offset != 0 and not self._producers
         self._path = path
-        self.aborted = []
+        self.aborted, self.begun_before = [], set()
         self._idle_markers, self._idle_marker = 0, None
 
     def see_hole(self) -> None:
@@ -93,6 +100,7 @@ class ProducerChecks:
                 self._forget_idle()
             sequence = None if row.is_control else row.last_sequence
             producer = self._producers[row.producer_id] = _Producer(row.producer_epoch, sequence, self._holes)
+            producer.is_amid = bool(self._begins_late) and (row.is_control or row.base_sequence != 0)
         elif row.producer_epoch < producer.epoch:
             message = f"producer {row.producer_id} has epoch {row.producer_epoch} behind {producer.epoch}"
             yield Finding(Codes.PRODUCER_EPOCH_BACKWARDS, message, row.position, row.size)
@@ -202,6 +210,9 @@ class ProducerChecks:
             # The marker of a broker that bumps epochs (KIP-890): the producer starts at 0 again.
             producer.epoch, producer.last_sequence = row.producer_epoch, _NO_SEQUENCE
         first, producer.txn_first_offset = producer.txn_first_offset, None
+        if producer.is_amid and row.marker_type == control.ABORT:
+            self.begun_before.add((row.producer_id, row.base_offset))
+        producer.is_amid = False
         if first is None:
             self._idle_markers += 1
             self._idle_marker = self._idle_marker or row

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple, Protocol
@@ -70,7 +70,12 @@ class LogSummary(NamedTuple):
 
 
 def check_txn_index(
-    data: bytes, log: LogView | None, aborted: Sequence[AbortedTxn] | None = None, *, is_compacted: bool = False
+    data: bytes,
+    log: LogView | None,
+    aborted: Sequence[AbortedTxn] | None = None,
+    *,
+    begun_before: Set[tuple[int, int]] = frozenset(),
+    is_compacted: bool = False,
 ) -> Iterator[Finding]:
     """What is wrong with a .txnindex.
 
@@ -78,6 +83,7 @@ def check_txn_index(
         data: the file.
         log: the segment it belongs to; None: that is not there.
         aborted: transactions whose ABORT marker is in the segment; None: not known.
+        begun_before: (producer id, offset) of ABORT markers whose transaction may begin where nothing was looked at.
         is_compacted: records of a transaction may be gone, so that the log tells less than the index.
     """
     rest = len(data) % TXN_ENTRY_SIZE
@@ -96,8 +102,10 @@ def check_txn_index(
     by_marker = {(entry.producer_id, entry.last_offset): entry for entry in aborted}
     wrong = {}
     for number, entry in enumerate(entries):
-        marker = by_marker.pop((entry.producer_id, entry.last_offset), None)
-        if number in odd or (is_compacted and (marker is None or entry.first_offset <= marker.first_offset)):
+        name = entry.producer_id, entry.last_offset
+        marker = by_marker.pop(name, None)
+        may_begin_earlier = is_compacted or name in begun_before
+        if number in odd or (may_begin_earlier and (marker is None or entry.first_offset <= marker.first_offset)):
             continue
         if marker is None:
             wrong[number] = f"the log has no ABORT marker of producer {entry.producer_id} at {entry.last_offset}"
@@ -187,15 +195,19 @@ def check_segment_files(
     *,
     is_closed: bool,
     aborted: Sequence[AbortedTxn] | None = None,
+    begun_before: Set[tuple[int, int]] = frozenset(),
     is_compacted: bool = False,
 ) -> Iterator[Finding]:
     """The index files beside one log; see the functions they go to for the arguments."""
     has_timestamps = bool(log.position.size) and int(log.max_timestamp.max()) >= 0
+    check_aborted = partial(
+        check_txn_index, log=log, aborted=aborted, begun_before=begun_before, is_compacted=is_compacted
+    )
     checks: tuple[tuple[Kind, bool, Callable[[bytes], Iterator[Finding]]], ...] = (
         (Kind.INDEX, True, lambda data: check_offset_index(data, log)),
         # Brokers before 0.10.1, which wrote magic 0 or 1, had no time indexes; without timestamps nobody misses one.
         (Kind.TIME_INDEX, has_timestamps, lambda data: check_time_index(data, log, is_closed=is_closed)),
-        (Kind.TXN_INDEX, False, lambda data: check_txn_index(data, log, aborted, is_compacted=is_compacted)),
+        (Kind.TXN_INDEX, False, check_aborted),
     )
     for kind, is_needed, check in checks:
         path = sibling(log_path, kind)

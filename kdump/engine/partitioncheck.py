@@ -112,7 +112,12 @@ class PartitionCheck:
         if size and base_offset is not None and path.endswith(Kind.LOG.value):
             log = rows.log_view(base_offset, size, holes)
             for finding in check_segment_files(
-                path, log, is_closed=bool(behind), aborted=ordered.aborted, is_compacted=ordered.is_compacted
+                path,
+                log,
+                is_closed=bool(behind),
+                aborted=ordered.aborted,
+                begun_before=ordered.begun_before,
+                is_compacted=ordered.is_compacted,
             ):
                 yield counted(finding, path, counts)
         yield SegmentSummary(path, size, rows.count, rows.first_offset, rows.last_offset, counts, recovery)

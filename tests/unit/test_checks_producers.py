@@ -10,6 +10,7 @@ from checked import both_ways, check, codes
 from fast_reference import Row
 
 from kdump.checks.ordered import OrderedChecks
+from kdump.checks.segment import CheckOptions
 from kdump.codes import Codes, Finding, Severity
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
@@ -146,6 +147,21 @@ def test_aborted_transactions_are_those_of_the_txn_index() -> None:
     ordered = OrderedChecks()
     assert check(log.data, ordered=ordered) == []
     assert ordered.aborted == [AbortedTxn(0, 1, 0, 4, 2), AbortedTxn(0, 2, 2, 5, 6)]
+
+
+@pytest.mark.parametrize(
+    ("base_offset", "begun_before"), [(0, set()), (None, {(1, 0), (2, 3)}), (-9, {(1, 0), (2, 3)})]
+)
+@pytest.mark.parametrize("columnar", [False, True])
+def test_transactions_that_may_begin_before_the_first_segment(
+    base_offset: int | None, begun_before: set[tuple[int, int]], columnar: bool
+) -> None:
+    """Once for each producer that comes from before, until a marker; not when it is seen to begin."""
+    log = Log().mark(1, 0).write(2, 5, txn=True).mark(2, 0).write(1, 0, txn=True).mark(1, 0).mark(3, 1).mark(2, 0)
+    ordered = OrderedChecks()
+    check(log.data, base_offsets=[base_offset], ordered=ordered, options=CheckOptions(columnar=columnar))
+    assert ordered.begun_before == begun_before
+    assert [(one.producer_id, one.first_offset, one.last_offset) for one in ordered.aborted] == [(2, 1, 3), (1, 4, 6)]
 
 
 def test_a_snapshot_says_what_was_before() -> None:

@@ -288,6 +288,16 @@ def test_txn_index_of_a_compacted_log() -> None:
     assert not codes(check_txn_index(txn_index(*ABORTED), log(), only_marker, is_compacted=True))
 
 
+def test_txn_index_of_transactions_that_begin_before_what_is_there() -> None:
+    name = (ABORTED[0].producer_id, ABORTED[0].last_offset)
+    for seen in (ABORTED[1:], [ABORTED[0]._replace(first_offset=ABORTED[0].first_offset + 1), ABORTED[1]]):
+        assert codes(check_txn_index(txn_index(*ABORTED), log(), seen)) == [Codes.TXN_INDEX_ENTRY]
+        assert not codes(check_txn_index(txn_index(*ABORTED), log(), seen, begun_before={name}))
+    later = ABORTED[0]._replace(first_offset=ABORTED[0].first_offset - 1)
+    seen = [later, ABORTED[1]]
+    assert codes(check_txn_index(txn_index(*ABORTED), log(), seen, begun_before={name})) == [Codes.TXN_INDEX_ENTRY]
+
+
 PRODUCER = ProducerEntry(7, 1, 20, 150, 3, 1000, 0, -1)
 
 

@@ -6,15 +6,18 @@ import json
 import os
 import re
 import shutil
+import struct
 import time
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
-from batches import GZIP, plain_rows, v2_batch
+from batches import CONTROL, GZIP, NOW, TRANSACTIONAL, plain_rows, v2_batch
 from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump, on_a_terminal, shell
+from fast_reference import Row
 
 import kdump as library
+from kdump.kafka.producers import ProducerStates
 from tests.harness.captures import FIXTURES
 
 SEGMENTS = FIXTURES / "segments"
@@ -201,3 +204,30 @@ def test_library_raises_its_own_errors(folder: Path) -> None:
     with pytest.raises(library.KdumpError) as caught:
         list(library.verify(str(folder / "gone")))
     assert str(caught.value) == f"{folder / 'gone'}: no such file or directory"
+
+
+# --- What lies before, or where no batch is ---
+
+
+def test_a_log_that_lost_its_start_to_retention(tmp_path: Path) -> None:
+    """The .txnindex knows where a transaction began that the first segment only ends; no snapshot is there."""
+    marker = Row(0, 0, struct.pack(">hh", 0, 0), struct.pack(">hi", 0, 0))
+    log = v2_batch([marker], base_offset=60, attributes=CONTROL | TRANSACTIONAL, producer_id=1, producer_epoch=0)
+    name = f"{60:020}"
+    (tmp_path / "t-0").mkdir()
+    for suffix, data in ((".log", log), (".index", b""), (".timeindex", struct.pack(">qi", NOW, 0))):
+        (tmp_path / "t-0" / f"{name}{suffix}").write_bytes(data)
+    for last, status in ((60, CLEAN), (59, DAMAGE)):
+        (tmp_path / "t-0" / f"{name}.txnindex").write_bytes(struct.pack(">hqqqq", 0, 1, 41, last, last + 1))
+        assert verify("--strict", "t-0", cwd=tmp_path)[0] == status
+
+
+def test_an_empty_last_segment_reaches_up_to_its_name(folder: Path) -> None:
+    """What the cleaner took in front of it is not missing: the broker rolled there."""
+    snapshot = ProducerStates(9).snapshot()
+    (folder / "good-0" / f"{9:020}.snapshot").write_bytes(snapshot)
+    (folder / "good-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    assert codes(verify("good-0", cwd=folder)[1]) == ["KD322"]
+    for suffix in (".log", ".index", ".timeindex"):
+        (folder / "good-0" / f"{9:020}{suffix}").write_bytes(b"")
+    assert "KD322" not in codes(verify("good-0", cwd=folder)[1])
