@@ -323,7 +323,7 @@ class Codes(Enum):
         "KD303",
         "txnindex-version",
         "unknown version of an aborted transaction",
-        "A transaction index has an entry of an unknown version.",
+        "A transaction index has an entry of an unknown version. A broker does not start on one of 256 and above.",
         Severity.WARNING,
     )
     SNAPSHOT_SCHEMA = Code(

@@ -25,6 +25,9 @@ from kdump.mend.table import Table
 
 _INDEXED: Final = "the .index has it at this position"
 _SEQUENCES: Final = "the producer's sequence numbers account for every offset here"
+_CHECKPOINT: Final = "leader-epoch-checkpoint has this epoch there"
+_IMPLAUSIBLE_STEP: Final = 1 << 16
+"""Leaders that did not follow one another so fast that no batch is between them."""
 _LAST: Final = 2**63 - 1
 
 
@@ -189,21 +192,25 @@ def misdated(rows: NDArray[np.void], around: Surroundings) -> dict[int, tuple[in
     """v2 batches with a leader epoch that cannot be right, where one value is left: number to (epoch, why).
 
     ``rows``: the batches of the result in offset order. The epochs on both sides leave one value where they are equal;
-    else leader-epoch-checkpoint tells, where it agrees with the batches around.
+    else leader-epoch-checkpoint tells, where it agrees with the batches around. Behind the last batch none contradicts
+    an epoch that is too high: there one flipped bit has to explain it.
     """
     numbers = np.flatnonzero(rows["magic"] >= 2)
     epoch = rows["leader_epoch"][numbers].astype(np.int64)
-    if epoch.size < 2:
+    if not epoch.size:
         return {}
     before = np.concatenate(([-1], epoch[:-1]))
     behind = np.concatenate((epoch[1:], [_LAST]))
     doubtful = np.flatnonzero((before <= behind) & ((epoch < before) | (epoch > behind)))
     found = {}
+    last, told = int(epoch[-1]), around.epoch_of(int(rows["base_offset"][numbers[-1]]))
+    if told is not None and before[-1] <= told and last - told >= _IMPLAUSIBLE_STEP and (last ^ told).bit_count() == 1:
+        found[int(numbers[-1])] = told, _CHECKPOINT
     for place in doubtful.tolist():
         number, low, high = int(numbers[place]), int(before[place]), int(behind[place])
         told = around.epoch_of(int(rows["base_offset"][number]))
         if 0 < place < epoch.size - 1 and low == high:
             found[number] = low, "the batches on both sides have this epoch"
         elif told is not None and low <= told <= high and told != epoch[place]:
-            found[number] = told, "leader-epoch-checkpoint has this epoch there"
+            found[number] = told, _CHECKPOINT
     return found

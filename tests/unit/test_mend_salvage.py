@@ -128,6 +128,17 @@ def test_epochs_by_the_checkpoint() -> None:
     assert mend(damaged, around).data == data
 
 
+@pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.parametrize(("wrong", "is_set_back"), [(5 | 1 << 25, True), (5 | 3 << 25, False), (5 | 1 << 4, False)])
+def test_the_last_epoch_by_the_checkpoint(count: int, wrong: int, is_set_back: bool) -> None:
+    """Nothing behind it says that it is too high: one flipped bit has to explain it, and no new leader can."""
+    batches = log(count, partition_leader_epoch=5)
+    data = joined(batches)
+    damaged = put(data, len(joined(batches[:-1])) + 12, struct.pack(">i", wrong))
+    around = Surroundings(base_offset=0, epochs=[EpochEntry(2, 0), EpochEntry(5, 0)])
+    assert mend(damaged, around).data == (data if is_set_back else damaged)
+
+
 def test_the_last_batch_jumps_ahead_by_a_flipped_bit() -> None:
     batches = log()
     data = joined(batches)
