@@ -44,10 +44,11 @@ class ProducerHistory:
         return found or producers_at(path, self._opened)
 
     def hand_on(self, recovered: Recovered, *, is_known: bool) -> None:
-        """What a segment left: a good one, or the good part of one."""
-        if recovered.recovery.outcome is not Outcome.FAILED:
+        """What a segment left: a good one, or the good part of one; ``is_known``: the producers at its base were."""
+        outcome = recovered.recovery.outcome
+        if outcome is not Outcome.FAILED:
             states = recovered.producers.copy()
-            self._next = ProducersAt(states, is_known)
+            self._next = ProducersAt(states, is_known and outcome is Outcome.UNCHANGED)
 
 
 class Planner:
@@ -98,7 +99,7 @@ class Planner:
             plans.append(plan)
             end = max(end, plan.salvaged.good_end if plan.salvaged is not None else 0)
             is_behind_cut |= is_whole and self._way is not Way.INDEXES and (plan.is_cut or plan.fails)
-        left = tuple(refused_text_files(place.directory)) if is_whole else ()
+        left = tuple(refused_text_files(target)) if is_whole else ()
         return PartitionPlan(self._way, target, place, is_whole, tuple(plans), left)
 
     def _segment(
@@ -119,11 +120,7 @@ class Planner:
             ends = (recovery.next_offset, torn_end(source, recovery.end, recovery.next_offset), last + 1)
             salvaged = self._salvage(source, before, end_before)
             mended = self._mended(path, stamp, base_offset, salvaged, before)
-            left = recovered
-            if mended is not None and (self._way is Way.SALVAGE or (self._way is Way.LIKE_BROKER and not is_good)):
-                left = mended
-            # Where a broker reads the mended log it knows no other, and a second run does not either.
-            history.hand_on(left, is_known=producers.is_known and left.recovery.outcome is Outcome.UNCHANGED)
+            history.hand_on(self._leaves(recovered, mended), is_known=producers.is_known)
             rebuilt: frozenset[Kind] = frozenset()
             is_left = (is_behind_cut and self._way is Way.LIKE_BROKER) or (self._way is Way.INDEXES and not is_good)
             if has_indexes(path) and not is_left and recovery.outcome is not Outcome.FAILED:
@@ -133,6 +130,16 @@ class Planner:
         return SegmentPlan(
             path, base_offset, stamp, before, kept, behind, max(ends), salvaged, mended, rebuilt, is_behind_cut
         )
+
+    def _leaves(self, recovered: Recovered, mended: Recovered | None) -> Recovered:
+        """The log behind which the next segment lies.
+
+        Once it is mended a broker knows no other one, and a second run does not either.
+        """
+        is_good = recovered.recovery.outcome is Outcome.UNCHANGED
+        if mended is None or self._way is Way.INDEXES or (self._way is Way.LIKE_BROKER and is_good):
+            return recovered
+        return mended
 
     def _salvage(self, source: Source, producers: ProducersAt, end_before: int) -> MendedLog | None:
         if self._salvaging is None or is_metadata(source.path):

@@ -60,7 +60,8 @@ class _Text:
                 yield finding_line(finding, color=self._color).rstrip("\n")
         for finding in plan.left:
             yield finding_line(finding, color=self._color).rstrip("\n")
-            yield f"{escaped(finding.path or '')}: stays as it is, and no broker starts with it: {_way_out(finding)}"
+            path = escaped(finding.path or "")
+            yield f"{path}: stays, and no broker loads the partition with it: {_way_out(finding)}"
         if not (plan.has_changes or plan.is_damaged or plan.left):
             yield f"{self._target}: nothing to repair"
         if not self._is_done:

@@ -501,7 +501,7 @@ def test_a_text_file_that_a_broker_refuses_stays_and_is_told(torn: Path, tmp_pat
         status, text, errors = repair("t-0", *words, cwd=tmp_path)
         assert (status, errors) == (DAMAGE, "")
         assert f"t-0/{file}: error KD319 text-file" in text
-        assert f"t-0/{file}: stays as it is, and no broker starts with it: put the file of another replica" in text
+        assert f"t-0/{file}: stays, and no broker loads the partition with it: put the file of another replica" in text
         assert ("move it away" in text) == (file == "leader-epoch-checkpoint")
         assert "nothing to repair" not in text
     assert (torn.parent / file).read_text() == (tmp_path / "copy" / "t-0" / file).read_text() == data
