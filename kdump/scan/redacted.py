@@ -72,16 +72,18 @@ class RedactingPrinter(TextRows):
 
 
 def _is_control_record(record: Record) -> bool:
-    """The key is a control record's, and the value what its type asks for, with nothing behind it."""
+    """The key is a control record's, and the value what its type asks for, with nothing behind it, or null."""
     try:
         control_type = control.parse_type(record.key)
         if len(record.key or b"") != control.KEY_SIZE:
             return False
+        if record.value is None:
+            return control_type in (control.ABORT, control.COMMIT) or control.schema_of(control_type) is not None
         if control_type in (control.ABORT, control.COMMIT):
             control.parse_end_txn(record.value)
             return len(record.value or b"") == control.END_TXN_SIZE
         schema = control.schema_of(control_type)
-        if schema is None or record.value is None:
+        if schema is None:
             return False
         cursor = Cursor(record.value)
         read_message(schema, 0, cursor)

@@ -94,8 +94,10 @@ def test_filters_look_at_the_original(log: Path) -> None:
     assert run.stdout == b"0\n"
 
 
-def test_control_records_stay(tmp_path: Path) -> None:
-    row = RecordRow(0, 0, b"\0\0\0\1", b"\0\0\0\0\0\5")
+@pytest.mark.parametrize("value", [b"\0\0\0\0\0\5", None])
+def test_control_records_stay(tmp_path: Path, value: bytes | None) -> None:
+    """One without a value hides nothing either, and is damage still."""
+    row = RecordRow(0, 0, b"\0\0\0\1", value)
     (tmp_path / "0.log").write_bytes(v2_batch([row], attributes=CONTROL | TRANSACTIONAL))
     assert records(tmp_path / "0.log", secret=b"s" * 32) == records(tmp_path / "0.log")
 
