@@ -80,7 +80,7 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         raise click.UsageError("no PATH given (kdump dump --help)")
     if given["explain"] is not None:
         return _explain(paths, given)
-    view_options.check_together(given, paths)
+    view_options.check_together(given, paths, other_files=files is not None or all_files)
     is_text = given["output"] == "kafka" and given["template"] is None
     console = Console(
         color=given["color"],
@@ -117,7 +117,7 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
             from kdump.engine.follow import followed
 
             try:
-                for target in followed(paths[0], console.out.flush):
+                for target in followed(paths[0], console.out.flush_and_look):
                     dump_one(target)
                     if budget.is_spent:
                         break

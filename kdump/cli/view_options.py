@@ -113,13 +113,15 @@ def view_options(function: _Function) -> _Function:
     return function
 
 
-def check_together(given: Mapping[str, Any], paths: Sequence[str]) -> None:
-    """UsageError for options that exclude each other."""
+def check_together(given: Mapping[str, Any], paths: Sequence[str], *, other_files: bool) -> None:
+    """UsageError for options that exclude each other; ``other_files``: --files or --all-files is given."""
     if given["template"] is not None and given["output"] != "kafka":
         raise click.UsageError("--format is an output of its own, it does not go with --output")
     if given["follow"]:
         if len(paths) != 1 or given["resync"] or given["isolation"] == "read_committed":
             raise click.UsageError("--follow takes one PATH, and neither --resync nor --isolation read_committed")
+        if other_files:
+            raise click.UsageError("--follow takes a PATH and its .log files, neither --files nor --all-files")
         if is_uri(paths[0]):
             raise click.UsageError("--follow takes a PATH of this machine, what lies behind a URI is not followed")
         if given["output"] == "table":

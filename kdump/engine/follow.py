@@ -17,7 +17,7 @@ from kdump.scan.target import Follow, Target, target_by_path
 def followed(path: str, on_wait: Callable[[], None]) -> Iterator[Target]:
     """The segments of ``path``, a .log file or a partition directory, the newest to be read as it grows.
 
-    When a segment is rolled what follows it comes next. Ends only when the newest segment is deleted.
+    When a segment is rolled what follows it comes next. Ends only where the newest segment cannot be read on.
 
     Raises:
         KdumpError: there is no such segment or partition, or ``path`` is a log directory or another kind of file.

@@ -76,10 +76,22 @@ def segments_around(path: str) -> list[str]:
     directory, name = os.path.split(path)
     entries = _entries(directory or ".", lambda error: None) or []
     names = _segment_names(entries, all_files=False)
-    return [os.path.join(directory, other) for other in (names if name in names else [name])]
+    # The path itself as it is: joined again it may be another one (t-0//N.log).
+    return [path if other == name else os.path.join(directory, other) for other in names] if name in names else [path]
 
 
 def segments_behind(path: str) -> list[str]:
-    """Those of ``segments_around`` with a higher base offset."""
-    segments = segments_around(path)
-    return segments[segments.index(path) + 1 :] if path in segments else []
+    """The .log files in the directory of ``path`` with higher base offsets, in offset order.
+
+    ``path`` itself may be gone by now. None lie behind a file with a state suffix or without an offset in its name.
+    """
+    own = parse_file_name(path)
+    if own is None or own.state or own.base_offset is None:
+        return []
+    directory = os.path.dirname(path)
+    entries = _entries(directory or ".", lambda error: None) or []
+    return [
+        os.path.join(directory, name)
+        for name in _segment_names(entries, all_files=False)
+        if (other := parse_file_name(name)) and (other.base_offset or -1) > own.base_offset
+    ]

@@ -11,7 +11,7 @@ import select
 import stat
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
@@ -22,6 +22,8 @@ STDIN = "-"
 _STDIN_DESCRIPTOR = 0
 _POLL_SECONDS = 0.25
 _PAUSE_SECONDS = 0.05
+_HEAD_SIZE = 17
+"""Bytes of which some are not zero where an entry begins: up to its magic."""
 
 
 class Source(ABC):
@@ -51,6 +53,10 @@ class Source(ABC):
     def read_some(self, view: memoryview, position: int) -> int:
         """Like ``read_into``, but of a stream what is there now, at least a byte; 0 only at the end."""
         return self.read_into(view, position)
+
+    def awaits(self, position: int) -> bool:
+        """Zeros lie from ``position`` on: wait until something else is there, or nothing; False: they stay."""
+        return False
 
     def read(self, position: int, size: int) -> bytes:
         """At most ``size`` bytes from ``position`` on."""
@@ -100,9 +106,12 @@ class FileSource(Source):
         return os.fstat(self._descriptor).st_size
 
     @property
-    def is_deleted(self) -> bool:
-        """No name leads to the file any more."""
-        return os.fstat(self._descriptor).st_nlink == 0
+    def is_replaced(self) -> bool:
+        """Its path does not lead to the file any more."""
+        try:
+            return not os.path.samestat(os.stat(self.path), os.fstat(self._descriptor))
+        except OSError:
+            return True
 
 
 class StreamSource(Source):
@@ -181,12 +190,39 @@ class GrowingFile(Source):
 
     def read_some(self, view: memoryview, position: int) -> int:
         """See Source; waits for at least a byte."""
-        while True:
-            # Asked first: what was written before the next segment was made is still read.
-            is_over = self._is_over() or self._file.is_deleted
+        for is_over in self._looks(position):
             count = self._file.read_into(view, position)
             if count or is_over:
                 return count
+        raise AssertionError("looks have no end")
+
+    def awaits(self, position: int) -> bool:
+        """See Source: a file that was allocated ahead, which is cut to its contents when the next segment is made."""
+        for is_over in self._looks(position):
+            head = self._file.read(position, _HEAD_SIZE)
+            if any(head) or not head:
+                # The rest of what is being written there follows at once.
+                time.sleep(_PAUSE_SECONDS)
+                return True
+            if is_over:
+                return False
+        raise AssertionError("looks have no end")
+
+    def _looks(self, position: int) -> Iterator[bool]:
+        """Time for a look at ``position``, and whether it is the last one; waits in between.
+
+        Raises:
+            KdumpError: UNREADABLE, the file ends in front of the position, or is not the one of this path any more.
+        """
+        while True:
+            # All asked before the look: what was written before the file was renamed or the next segment was made is
+            # still read. The next segment is made before an old one goes.
+            is_replaced = self._file.is_replaced
+            is_over = self._is_over()
+            yield is_over
+            if is_replaced:
+                what = "was deleted or replaced while it was followed"
+                raise KdumpError(Codes.UNREADABLE, what, path=self.path, position=position)
             if self._file.current_size < position:
                 raise KdumpError(Codes.UNREADABLE, "was cut while it was followed", path=self.path, position=position)
             self._on_wait()

@@ -105,6 +105,9 @@ class Walk:
                 yield Chunk(memoryview(buffer)[:filled], base, starts, position)
             self.position = base + position
             self.end = base + end
+            if stop is Stop.LENGTH_TOO_SMALL and self._is_blank(buffer, position, end):
+                base, filled = self.position, 0
+                continue
             if stop is not None:
                 self.stop = stop
                 if stop is Stop.LENGTH_TOO_SMALL:
@@ -117,6 +120,10 @@ class Walk:
             buffer[: len(rest)] = rest
             base += position
             filled = len(rest)
+
+    def _is_blank(self, buffer: bytearray, position: int, end: int) -> bool:
+        """Nothing but zeros is there, which a log that is being written may still fill; it has something else now."""
+        return buffer.count(0, position, end) == end - position and self._source.awaits(self.position)
 
     def _fill(self, buffer: bytearray, base: int, filled: int, at_end: bool) -> tuple[int, bool]:
         if at_end or filled == len(buffer):

@@ -66,6 +66,14 @@ class BlockWriter:
         self._wait()
         self._write_all(self._take())
 
+    def flush_and_look(self) -> None:
+        """The same before a long wait, in which nobody would notice that the reader has gone: BrokenPipeError then."""
+        self.flush()
+        poll = select.poll()
+        poll.register(self._descriptor, 0)
+        if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
+            raise BrokenPipeError
+
     def _hand_over(self) -> None:
         """Let a thread write: the system's copying, up to half of the time of a large dump, needs no Python."""
         self._wait()
