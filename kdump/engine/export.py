@@ -10,9 +10,11 @@ from kdump.checks.holes import Behind, HoleChecks
 from kdump.codes import Finding, Severity
 from kdump.convert.conversion import Conversion
 from kdump.convert.losses import Loss
+from kdump.convert.offsetorder import OffsetOrder
 from kdump.convert.output import WrittenSegment
 from kdump.convert.segment import Progress, SegmentResult
 from kdump.log.gaps import Gap
+from kdump.log.names import parse_file_name
 from kdump.log.source import Source, open_source
 from kdump.scan.printing import Emit
 from kdump.scan.selection import Selection
@@ -81,6 +83,7 @@ def _lines(job: ExportJob, form: TextForm) -> RowLines:
 
 
 def _to_text(job: ExportJob, lines: RowLines, emit: Emit, result: SegmentResult, progress: Progress) -> None:
+    order = _order(job)
     with open_source(job.source) as source:
         transactions = None if source.size is None else TransactionReader().of(job.source)
         view = LogView(
@@ -88,10 +91,12 @@ def _to_text(job: ExportJob, lines: RowLines, emit: Emit, result: SegmentResult,
             RowPrinter(lines, RECORD, transactions),
             emit,
             _view_options(job, result),
+            observer=order,
             on_finding=_Damage(job, source, result).see,
         )
         for _ in view.steps():
             progress(view.bytes_read, source.size)
+    _note_order(order, result)
 
 
 def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Progress) -> None:
@@ -99,12 +104,14 @@ def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Prog
     from kdump.writers.parquet import ROW_SCHEMA, ParquetRecords
 
     parts: list[ArrowRows] = []
+    order = _order(job)
     with open_source(job.source) as source, ParquetRecords(path) as records:
         view = LogView(
             source,
             ArrowPrinter(RECORD, ROW_SCHEMA, FileContext.of(job.source)),
             parts.append,
             _view_options(job, result),
+            observer=order,
             on_finding=_Damage(job, source, result).see,
         )
         for _ in view.steps():
@@ -112,11 +119,27 @@ def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Prog
                 records.write(batch)
             parts.clear()
             progress(view.bytes_read, source.size)
+    _note_order(order, result)
     result.records = records.written
     if records.control:
         result.losses[Loss.CONTROL_RECORDS] = records.control
     if records.untimed:
         result.losses[Loss.TIMESTAMPS] = records.untimed
+
+
+def _order(job: ExportJob) -> OffsetOrder:
+    name = parse_file_name(job.source)
+    return OffsetOrder((name and name.base_offset) or 0)
+
+
+def _note_order(order: OffsetOrder, result: SegmentResult) -> None:
+    """A log has no place for what is there twice, a file for other tools does, and its reader counts it twice."""
+    if order.first is not None:
+        offset, highest = order.first
+        what = "1 record has an offset" if order.count == 1 else f"{order.count:,} records have offsets"
+        result.notes.append(
+            f"{what} that do not rise, first {offset} behind {highest}: they may be there twice (see kdump verify)"
+        )
 
 
 def _view_options(job: ExportJob, result: SegmentResult) -> ViewOptions:

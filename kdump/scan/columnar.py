@@ -87,16 +87,19 @@ class ColumnarView(Generic[RowsT]):
         if records is None or not block.headers.size:
             return
         offsets = record_offsets(block.headers, records) if self.observer else None
+        observed = 0
         for run in self.printer.records(block):
+            # A large batch is in several runs.
+            first, observed = max(run.first, observed), run.last
             if run.rows is None:
                 for number in block.numbers[run.first : run.last].tolist():
                     self.scalar(chunk, number, number + 1)
                 continue
             self._note(block.is_valid[run.first : run.last])
             self.emit(run.rows)
-            if self.observer is not None and offsets is not None:
-                first_row = records.first_row[run.first]
-                self.observer.see_column(offsets[first_row : first_row + records.row_count[run.first : run.last].sum()])
+            if self.observer is not None and offsets is not None and first < run.last:
+                first_row = records.first_row[first]
+                self.observer.see_column(offsets[first_row : first_row + records.row_count[first : run.last].sum()])
 
     def _show_within_budget(self, chunk: Chunk, block: BatchBlock, records: RecordColumns) -> None:
         """The same where rows are counted: what the scalar path shows in between counts too."""

@@ -51,7 +51,7 @@ class BlockPrinter(Protocol[RowsT]):
     def records(self, block: BatchBlock) -> Iterator[Run[RowsT]]:
         """The records of all batches, with whatever comes before a batch's records, in order.
 
-        Every batch is in a run. Where offsets are observed it is in one only; else a large one may be in several.
+        Every batch is in a run; a large one may be in several, one after the other.
         """
 
 

@@ -186,6 +186,23 @@ def test_csv(home: Path) -> None:
     assert (home / "new.csv").read_text() == out
 
 
+@pytest.mark.parametrize("count", [2, 20_000])
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+def test_records_that_are_there_twice_are_told(home: Path, form: str, count: int) -> None:
+    """Those in the log that lie behind offset 5 and are not above it; the large one goes the columnar way."""
+    (home / "twice").mkdir()
+    again = [v2_batch(plain_rows(count), base_offset=offset) for offset in (5, 5 + count, 5, 5 + 2 * count)]
+    (home / "twice" / f"{5:020}.log").write_bytes(b"".join(again))
+    (home / "twice" / f"{5 + 3 * count:020}.log").write_bytes(again[0])
+    status, _, said = convert(home, "twice", "-o", "out", "--to", form)
+    assert status == CLEAN
+    what = f"{count:,} records have offsets that do not rise, first 5 behind {{}}: they may be there twice"
+    assert [line for line in said.splitlines() if "do not rise" in line] == [
+        f"kdump: twice/{base:020}.log: {what.format(highest)} (see kdump verify)"
+        for base, highest in ((5, 4 + 2 * count), (5 + 3 * count, 4 + 3 * count))
+    ]
+
+
 def test_csv_of_several_segments_has_one_title(home: Path) -> None:
     status, out, err = convert(home, "data", "-o", "-", "--to", "csv")
     assert (status, err) == (CLEAN, "")
