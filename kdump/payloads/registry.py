@@ -59,7 +59,9 @@ def plain_decoder(name: str) -> PlainDecoder | None:
 def _loaded(entry: EntryPoint) -> PlainDecoder:
     try:
         decode = entry.load()
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         text = f"decoder '{entry.name}' ({entry.value}) cannot be loaded: {_text(error)}"
         raise KdumpError(Codes.DECODER, text) from error
     if not callable(decode):
@@ -106,8 +108,10 @@ def _decoded(
         return data
     try:
         return decoder(data)
-    except (Exception, SystemExit) as error:
-        # A decoder of others may raise anything; what it was given is still there.
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        # A decoder of others may raise anything (panics of Rust are no Exception); what it was given is still there.
         reason = str(error) if isinstance(error, ValueError) and name in DECODERS else _text(error)
         findings.append(PayloadError(Trouble.REFUSED, part, f"does not decode as {name}: {reason}"))
         return data

@@ -227,13 +227,15 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "    def __str__(self): raise RuntimeError\n"
         "def mute(data): raise Mute\n"
         "def loud(data): raise ValueError('\\x1b[31m\\nkdump: all is well')\n"
+        "class Panic(BaseException): pass\n"
+        "def panics(data): raise Panic('as those of Rust')\n"
         "word = 'x'\n"
     )
     info = tmp_path / "other-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
     (tmp_path / "no_decoders.py").write_text("raise SystemExit(7)\n")
-    functions = ("upper", "fails", "odd", "raw", "pair", "huge", "leaves", "mute", "loud", "word", "missing")
+    functions = ("upper", "fails", "odd", "raw", "pair", "huge", "leaves", "mute", "loud", "panics", "word", "missing")
     entries = "".join(f"{name} = other_decoders:{name}\n" for name in functions) + "gone = no_decoders:x\n"
     (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{entries}hex = other_decoders:upper\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -241,12 +243,13 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_decoders_of_others() -> None:
-    others = ["fails", "gone", "huge", "leaves", "loud", "missing", "mute", "odd", "pair", "raw", "upper", "word"]
+    others = ["fails", "gone", "huge", "leaves", "loud", "missing", "mute", "odd", "pair"]
+    others += ["panics", "raw", "upper", "word"]
     assert names() == [*PLAIN, "none", *others]
     decoded = PlainRecordDecoder.of("upper", "fails").decode(b"k", b"v")
     assert decoded == ("K", b"v")
     assert decoded.findings[0].message == "the value does not decode as fails: RuntimeError: no schema 7"
-    for name in ("odd", "raw", "huge", "leaves", "mute", "loud"):
+    for name in ("odd", "raw", "huge", "leaves", "mute", "loud", "panics"):
         decoded = PlainRecordDecoder.of(name, None).decode(b"k", None)
         assert decoded.key == b"k"
         assert troubles(decoded) == [Trouble.REFUSED]
