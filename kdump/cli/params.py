@@ -26,7 +26,7 @@ class OffsetRange(click.ParamType[Range]):
         match = re.fullmatch(r"(-?\d+)?:(-?\d+)?", str(value))
         if match is None:
             self.fail(f"'{value}' is not A:B (either may be left out)", param, ctx)
-        return Range(*(None if bound is None else int(bound) for bound in match.groups()))
+        return _noted(Range(*(None if bound is None else int(bound) for bound in match.groups())), value, ctx)
 
 
 class TimeRange(click.ParamType[Range]):
@@ -40,9 +40,17 @@ class TimeRange(click.ParamType[Range]):
         if not dots:
             self.fail(f"'{value}' is not T1..T2 (either may be left out)", param, ctx)
         try:
-            return Range(_milliseconds(first), _milliseconds(end))
+            return _noted(Range(_milliseconds(first), _milliseconds(end)), value, ctx)
         except ValueError as error:
             return self.fail(str(error), param, ctx)
+
+
+def _noted(given: Range, value: object, ctx: click.Context | None) -> Range:
+    """Nothing is in a range whose bounds are the wrong way round: that is no error, but hardly what was meant."""
+    is_backwards = given.first is not None and given.end is not None and given.first > given.end
+    if is_backwards and not (ctx and ctx.resilient_parsing):
+        click.echo(f"kdump: {value} ends before it begins: nothing is in it", err=True)
+    return given
 
 
 class Moment(click.ParamType[int]):

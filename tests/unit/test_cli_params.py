@@ -29,6 +29,26 @@ def test_offsets(text: str, expected: Range) -> None:
     assert converted(OffsetRange(), text) == expected
 
 
+@pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [
+        (OffsetRange(), "5:4", "kdump: 5:4 ends before it begins: nothing is in it\n"),
+        (OffsetRange(), "5:5", ""),
+        (
+            TimeRange(),
+            "1970-01-02..1970-01-01",
+            "kdump: 1970-01-02..1970-01-01 ends before it begins: nothing is in it\n",
+        ),
+        (TimeRange(), "5..5", ""),
+    ],
+)
+def test_bounds_the_wrong_way_round_are_told(
+    capfd: pytest.CaptureFixture[str], kind: click.ParamType[Any], text: str, said: str
+) -> None:
+    assert converted(kind, text).is_empty
+    assert capfd.readouterr() == ("", said)
+
+
 @pytest.mark.parametrize("text", ["", "5", "5:9:1", "a:b", "1.5:2", "5..9", " 5:9", "5:9 ", "0x5:"])
 def test_no_offsets(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is not A:B"):
