@@ -7,7 +7,11 @@ import shlex
 import shutil
 import sys
 import traceback
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
+
+import click
 
 from kdump.cli.progress import ProgressLine
 from kdump.codes import KdumpError
@@ -45,6 +49,9 @@ class Console:
         self.color = color == "always" or (color == "auto" and self.is_terminal and not os.environ.get("NO_COLOR"))
         self.width = shutil.get_terminal_size((_WIDTH_OF_A_PIPE, 24)).columns
         self._pager = _start_pager() if pager and self.is_terminal else None
+        if self._pager is not None:
+            # However the command ends: when nobody waits for it any more, a pager and the shell share the terminal.
+            click.get_current_context().call_on_close(partial(_wait_for_user, self._pager))
         descriptor = self._pager.stdin.fileno() if self._pager and self._pager.stdin else _STDOUT
         self.out = BlockWriter(descriptor, at_once=self.is_terminal or at_once, escapes=self.is_terminal and escapes)
         self.errors = BlockWriter(_STDERR)
@@ -73,12 +80,10 @@ class Console:
         return Reporter(self.show_error, self.complain, self._progress.show, verbose)
 
     def close(self) -> None:
-        """Write what is pending and wait for the pager's user."""
+        """Write what is pending."""
         self._progress.clear()
         self.out.flush()
         self.errors.flush()
-        if self._pager is not None:
-            self._pager.communicate()
 
 
 def _start_pager() -> subprocess.Popen[bytes] | None:
@@ -92,3 +97,13 @@ def _start_pager() -> subprocess.Popen[bytes] | None:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         sys.stderr.write(f"kdump: PAGER={command}: {reason}; shown without a pager\n")
         return None
+
+
+def _wait_for_user(pager: subprocess.Popen[bytes]) -> None:
+    """Until the user leaves the pager. An interrupt is meant for it: less stops a search then."""
+    assert pager.stdin is not None
+    with suppress(OSError):
+        pager.stdin.close()
+    while pager.returncode is None:
+        with suppress(KeyboardInterrupt):
+            pager.wait()

@@ -14,7 +14,7 @@ from pathlib import Path
 from batches import plain_rows, v2_batch
 
 KDUMP = [sys.executable, "-m", "kdump"]
-CLEAN, DAMAGE, USAGE, UNREADABLE = 0, 1, 2, 3
+CLEAN, DAMAGE, USAGE, UNREADABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
 NAME = f"{0:020}.log"
 BATCH = v2_batch(plain_rows(3))

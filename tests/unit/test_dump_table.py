@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from batches import CONTROL, TRANSACTIONAL, plain_rows, v2_batch
-from cli_runs import CLEAN, DAMAGE, kdump, on_a_terminal
+from cli_runs import CLEAN, DAMAGE, INTERRUPTED, KDUMP, kdump, on_a_terminal
 from fast_reference import Row
 from rich.cells import cell_len
 
@@ -128,3 +132,30 @@ def test_pager_gets_what_a_terminal_would(tmp_path: Path) -> None:
     # Without a terminal there is nothing to page.
     run = kdump("dump", "--pager", "0.log", cwd=tmp_path)
     assert run.stdout.startswith(b"Dumping 0.log\n")
+
+
+@pytest.mark.parametrize(("words", "status"), [((), CLEAN), (("-f",), INTERRUPTED)])
+def test_an_interrupt_leaves_the_pager_to_its_user(tmp_path: Path, words: tuple[str, ...], status: int) -> None:
+    (tmp_path / "0.log").write_bytes(v2_batch(plain_rows(2)))
+    pager = {"PAGER": "sh -c 'cat; while [ ! -e go ]; do sleep 0.05; done'"}
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*KDUMP, "dump", *words, "--pager", "0.log"],
+        cwd=tmp_path,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=os.environ | pager,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while b"isvalid: true" not in shown:
+            shown += os.read(ours, 1 << 16)
+        for _ in range(3):
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        assert process.poll() is None
+        (tmp_path / "go").touch()
+        assert process.wait(30) == status
+    os.close(ours)

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 from batches import plain_rows, v2_batch
-from cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, shell
-
-INTERRUPTED = 130
+from cli_runs import CLEAN, DAMAGE, INTERRUPTED, UNREADABLE, USAGE, shell
 
 
 def start(folder: Path, out: Path, *words: str) -> subprocess.Popen[bytes]:
