@@ -160,7 +160,10 @@ def _explain(paths: tuple[str, ...], given: Mapping[str, Any]) -> int:
 
     console = Console(color=given["color"], escapes=False, pager=given["pager"], show_traceback=given["traceback"])
     try:
-        with open_source(enter(paths[0])) as source:
+        path = enter(paths[0])
+        if os.path.basename(path) in SIBLING_TEXT_FILES:
+            raise _no_segment_file(path)
+        with open_source(path) as source:
             found = report(
                 source,
                 given["explain"],

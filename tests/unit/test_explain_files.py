@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from batches import plain_rows, v2_batch
+from cli_runs import UNREADABLE, dump
 from crc32c import crc32c
 from explained import MemorySource, assert_tiles, lines_of, named, statements, text_of
 
@@ -120,3 +121,13 @@ def test_snapshots() -> None:
     assert not any(map(is_damage, header + body))
     broken = lines_of(data[:-1] + b"\0", 12, "20.snapshot")
     assert "CRC is no longer valid" in statements(broken, Tone.DAMAGE)[0]
+
+
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "partition.metadata"])
+def test_a_text_file_is_not_explained_as_a_damaged_log(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("0\n1\n0 0\n" * 9)
+    assert dump("--explain", "0", name, cwd=tmp_path) == (
+        UNREADABLE,
+        [],
+        [f"kdump: {name}: a text file, nothing to dump"],
+    )
