@@ -10,7 +10,7 @@ import click
 from kdump.format.message import LONGEST_STRING
 from kdump.kafka.coordinators import DEFAULT_PARTITIONS, Coordinated, group, transactional_id
 from kdump.log.files import absolute, directory_of
-from kdump.log.names import partition_of_file
+from kdump.log.names import Kind, partition_of_file
 from kdump.scan.target import Target
 
 
@@ -58,8 +58,10 @@ class PartitionFinder:
             return False
         return self._partitions is None or partition == self._wanted.partition(self._partitions)
 
-    def see(self, target: Target, *, has_records: bool) -> None:
+    def see(self, target: Target, *, has_rows: bool) -> None:
         """A file was read."""
+        # The rows of an index are nobody's.
+        has_records = has_rows and target.kind is Kind.LOG
         topic, partition = partition_of_file(target.path) or (None, -1)
         if topic == self._wanted.topic:
             self._least = max(self._least, partition + 1)

@@ -109,7 +109,7 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
             before = budget.seen
             run.dump(target)
             if finder is not None:
-                finder.see(target, has_records=budget.seen > before)
+                finder.see(target, has_rows=budget.seen > before)
 
         if files is not None:
             _dump_names(run, files, dump_one)

@@ -199,6 +199,14 @@ def test_a_group_that_is_nowhere(logs: Path) -> None:
     assert errors[1] == "kdump: group 'g' has records in __consumer_offsets-1"
 
 
+def test_the_rows_of_an_index_are_no_records_of_a_group(logs: Path) -> None:
+    (logs / "__consumer_offsets-1" / "00000000000000000000.index").write_bytes(bytes([0, 0, 0, 2, 0, 0, 0, 9]))
+    status, out, errors = dump("--group", "nobody", "--all-files", "--output", "csv", "__consumer_offsets-1", cwd=logs)
+    assert status == CLEAN
+    assert out[-1].endswith(",2,9")
+    assert errors[-1] == "kdump: group 'nobody': no records found"
+
+
 def test_a_groups_records_with_other_filters(logs: Path) -> None:
     words = ("--group", "g", "--output", "jsonl", "--fields", "offset")
     assert dump(*words, "--offset", "1:", ".", cwd=logs)[1] == ['{"offset":2}']
