@@ -129,7 +129,7 @@ def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Prog
 
 def _order(job: ExportJob) -> OffsetOrder:
     name = parse_file_name(job.source)
-    return OffsetOrder((name and name.base_offset) or 0)
+    return OffsetOrder(max(0, (name and name.base_offset) or 0))
 
 
 def _note_order(order: OffsetOrder, result: SegmentResult) -> None:

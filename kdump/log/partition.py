@@ -93,5 +93,5 @@ def segments_behind(path: str) -> list[str]:
     return [
         os.path.join(directory, name)
         for name in _segment_names(entries, all_files=False)
-        if (other := parse_file_name(name)) and (other.base_offset or -1) > own.base_offset
+        if (other := parse_file_name(name)) and other.base_offset is not None and other.base_offset > own.base_offset
     ]

@@ -11,9 +11,9 @@ import select
 import stat
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.names import is_uri
@@ -159,6 +159,13 @@ class StreamSource(Source):
             os.close(self._descriptor)
 
 
+class _Ending(NamedTuple):
+    """Of a growing file: its path does not lead to it any more; nothing more will come."""
+
+    is_replaced: bool
+    is_over: bool
+
+
 class GrowingFile(Source):
     """A file that is still written to, read like a stream.
 
@@ -190,43 +197,46 @@ class GrowingFile(Source):
 
     def read_some(self, view: memoryview, position: int) -> int:
         """See Source; waits for at least a byte."""
-        for is_over in self._looks(position):
+        while True:
+            ending = self._ending()
             count = self._file.read_into(view, position)
-            if count or is_over:
+            if count or ending.is_over:
                 return count
-        raise AssertionError("looks have no end")
+            self._wait(position, ending)
 
     def awaits(self, position: int) -> bool:
         """See Source: a file that was allocated ahead, which is cut to its contents when the next segment is made."""
-        for is_over in self._looks(position):
+        while True:
+            ending = self._ending()
             head = self._file.read(position, _HEAD_SIZE)
             if any(head) or not head:
                 # The rest of what is being written there follows at once.
                 time.sleep(_PAUSE_SECONDS)
                 return True
-            if is_over:
+            if ending.is_over:
                 return False
-        raise AssertionError("looks have no end")
+            self._wait(position, ending)
 
-    def _looks(self, position: int) -> Iterator[bool]:
-        """Time for a look at ``position``, and whether it is the last one; waits in between.
+    def _ending(self) -> _Ending:
+        """To be asked before a look at the file: what was written before the next segment was made is still read.
 
-        Raises:
-            KdumpError: UNREADABLE, the file ends in front of the position, or is not the one of this path any more.
+        The next segment is made before an old one goes.
         """
-        while True:
-            # All asked before the look: what was written before the file was renamed or the next segment was made is
-            # still read. The next segment is made before an old one goes.
-            is_replaced = self._file.is_replaced
-            is_over = self._is_over()
-            yield is_over
-            if is_replaced:
-                what = "was deleted or replaced while it was followed"
-                raise KdumpError(Codes.UNREADABLE, what, path=self.path, position=position)
-            if self._file.current_size < position:
-                raise KdumpError(Codes.UNREADABLE, "was cut while it was followed", path=self.path, position=position)
-            self._on_wait()
-            time.sleep(_POLL_SECONDS)
+        is_replaced = self._file.is_replaced
+        return _Ending(is_replaced, self._is_over())
+
+    def _wait(self, position: int, ending: _Ending) -> None:
+        """Nothing new was at ``position``. Raises UNREADABLE where nothing ever will be."""
+        what = ""
+        if ending.is_replaced:
+            what = "was deleted or replaced"
+        elif self._file.current_size < position:
+            what = "was cut"
+        if what:
+            what += " while it was followed"
+            raise KdumpError(Codes.UNREADABLE, what, path=self.path, position=position)
+        self._on_wait()
+        time.sleep(_POLL_SECONDS)
 
     def close(self) -> None:
         """See Source."""
