@@ -115,7 +115,7 @@ def _jumps(table: Table, around: Surroundings) -> dict[int, int]:
     """
     first, last = table.first, table.last
     before, lowest = _ends_before(table, around, _LAST), _lowest_behind(table)
-    is_doubtful = lowest < first
+    is_doubtful = (lowest < first) & (lowest - before > last - first)
     is_doubtful[-1] = around.next_base is None
     found: dict[int, int] = {}
     for number in np.flatnonzero(is_doubtful & (first - before >= IMPLAUSIBLE_GAP)).tolist():
