@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.core import ParameterSource
 
 from kdump.cli import engine_options, exit_status, view_options
 from kdump.cli.common import common_options, limit_option
@@ -151,11 +152,19 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
     return exit_status.combined(damaged=run.damaged, unreadable=run.unreadable)
 
 
+_WITH_EXPLAIN: Final = {"explain", "paths", "max_decompressed_size", "color", "pager", "verbose", "traceback"}
+
+
 def _explain(paths: tuple[str, ...], given: Mapping[str, Any]) -> int:
     if len(paths) != 1:
         raise click.UsageError("--explain takes one PATH, a file")
     if view_options.secret(given) is not None:
         raise click.UsageError("--explain shows bytes as they are, it does not go with --redact")
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        is_given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if is_given and parameter.name not in _WITH_EXPLAIN:
+            raise click.UsageError(f"--explain is instead of a dump, it does not go with {parameter.opts[-1]}")
     from kdump.explain import report
 
     console = Console(color=given["color"], escapes=False, pager=given["pager"], show_traceback=given["traceback"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from batches import plain_rows, v2_batch
-from cli_runs import UNREADABLE, dump
+from cli_runs import DAMAGE, UNREADABLE, USAGE, dump
 from crc32c import crc32c
 from explained import MemorySource, assert_tiles, lines_of, named, statements, text_of
 
@@ -131,3 +131,14 @@ def test_a_text_file_is_not_explained_as_a_damaged_log(tmp_path: Path, name: str
         [],
         [f"kdump: {name}: a text file, nothing to dump"],
     )
+
+
+@pytest.mark.parametrize("words", [("--output", "jsonl"), ("--print-data-log",), ("--offset", "5:6"), ("-n", "3")])
+def test_nothing_of_a_dump_goes_with_it(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "0.log").write_bytes(bytes(70))
+    status, lines, errors = dump("--explain", "0", *words, "0.log", cwd=tmp_path)
+    assert (status, lines) == (USAGE, [])
+    assert "--explain is instead of a dump, it does not go with -" in errors[-1]
+    status, lines, _ = dump("--explain", "0", "--color", "never", "-v", "0.log", cwd=tmp_path)
+    assert status == DAMAGE
+    assert lines
