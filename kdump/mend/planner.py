@@ -19,7 +19,13 @@ from kdump.mend.mendedsource import MendedSource
 from kdump.mend.pieces import MendedLog
 from kdump.mend.place import Place, is_metadata
 from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
-from kdump.mend.producersat import ProducersAt, WatchedProducers, base_offset_of, producers_at
+from kdump.mend.producersat import (
+    ProducersAt,
+    WatchedProducers,
+    base_offset_of,
+    producers_at,
+    producers_in_snapshot,
+)
 from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.stamp import Stamp
 
@@ -27,13 +33,16 @@ from kdump.mend.stamp import Stamp
 class ProducerHistory:
     """The producers at the base of one segment after the other.
 
-    Those behind a segment are handed on to the next; where nothing is handed on they are read from the files before.
+    A broker takes them from the snapshot there (shared/spec/recovery.md rule 0), which also knows what the log cleaner
+    has removed since. Where it has none, or was made with what a repair changes, those behind the segment before are
+    handed on; where nothing is handed on they are read from the files before.
     """
 
     def __init__(self, settings: Settings, opened: Callable[[str], Source]) -> None:
         self._opened = opened
         self._next: ProducersAt | None = None
         self._is_first = settings.first_segment
+        self._is_changed = False
 
     def at(self, path: str, base_offset: int) -> ProducersAt:
         """At the base offset of the segment ``path``."""
@@ -41,10 +50,20 @@ class ProducerHistory:
         if found is None and self._is_first:
             found = ProducersAt(WatchedProducers(base_offset), is_known=True)
         self._is_first = False
-        return found or producers_at(path, self._opened)
+        if found is None:
+            return producers_at(path, self._opened)
+        states = None if self._is_changed else producers_in_snapshot(path)
+        return found if states is None else ProducersAt(states, is_known=True)
 
-    def hand_on(self, recovered: Recovered, *, is_known: bool) -> None:
-        """What a segment left: a good one, or the good part of one; ``is_known``: the producers at its base were."""
+    def hand_on(self, recovered: Recovered, *, is_known: bool, is_changed: bool) -> None:
+        """What a segment left: a good one, or the good part of one.
+
+        Args:
+            recovered: what it is then for a broker.
+            is_known: the producers at its base were.
+            is_changed: the repair changes it; the snapshots behind it go.
+        """
+        self._is_changed |= is_changed
         outcome = recovered.recovery.outcome
         if outcome is not Outcome.FAILED:
             states = recovered.producers.copy()
@@ -120,7 +139,8 @@ class Planner:
             ends = (recovery.next_offset, torn_end(source, recovery.end, recovery.next_offset), last + 1)
             salvaged = self._salvage(source, before, end_before)
             mended = self._mended(path, stamp, base_offset, salvaged, before)
-            history.hand_on(self._leaves(recovered, mended), is_known=producers.is_known)
+            left = self._leaves(recovered, mended)
+            history.hand_on(left, is_known=producers.is_known, is_changed=left is mended)
             rebuilt: frozenset[Kind] = frozenset()
             is_left = (is_behind_cut and self._way is Way.LIKE_BROKER) or (self._way is Way.INDEXES and not is_good)
             if has_indexes(path) and not is_left and recovery.outcome is not Outcome.FAILED:

@@ -14,7 +14,7 @@ from typing import Self
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.batch import BatchHeader
-from kdump.format.snapshot import ProducerEntry, parse_snapshot
+from kdump.format.snapshot import parse_snapshot
 from kdump.kafka.producers import CompletedTxn, ProducerStates
 from kdump.kafka.recover import SegmentRecovery
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE, IndexBuilder
@@ -77,27 +77,31 @@ def producers_at(path: str, opened: Callable[[str], Source] = open_source) -> Pr
     replayed: list[str] = []
     for segment in (path, *reversed(before)):
         replayed[:0] = [] if segment == path else [segment]
-        entries = _snapshot(sibling(segment, Kind.SNAPSHOT))
-        if entries is not None:
-            states = WatchedProducers.from_snapshot(entries, base_offset_of(segment))
+        states = producers_in_snapshot(segment)
+        if states is not None:
             return ProducersAt(states, _replay(states, replayed, base_offset, opened))
     starts_at_zero = base_offset_of((*before, path)[0]) == 0
     states = WatchedProducers(0 if starts_at_zero else base_offset)
     return ProducersAt(states, _replay(states, replayed, base_offset, opened) and starts_at_zero)
 
 
+def producers_in_snapshot(path: str) -> WatchedProducers | None:
+    """Those that the snapshot at the base offset of the segment ``path`` holds.
+
+    None where there is none, or one that a broker would delete as corrupt.
+    """
+    snapshot = sibling(path, Kind.SNAPSHOT)
+    try:
+        entries = parse_snapshot(read_whole(snapshot)) if os.path.lexists(snapshot) else None
+    except KdumpError:
+        return None
+    return None if entries is None else WatchedProducers.from_snapshot(entries, base_offset_of(path))
+
+
 def _before(path: str) -> list[str]:
     segments = segments_around(path)
     named = [segment for segment in segments if (name := parse_file_name(segment)) and name.base_offset is not None]
     return named[: named.index(path)] if path in named else []
-
-
-def _snapshot(path: str) -> list[ProducerEntry] | None:
-    """None where there is none, or one that a broker would delete as corrupt."""
-    try:
-        return parse_snapshot(read_whole(path)) if os.path.lexists(path) else None
-    except KdumpError:
-        return None
 
 
 def _replay(states: WatchedProducers, segments: list[str], end: int, opened: Callable[[str], Source]) -> bool:
