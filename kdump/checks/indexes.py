@@ -3,7 +3,8 @@
 Source: shared/spec/formats.md section 6 and shared/captures/README.md, oddities 3, 4 and 12, for what is sound: zeros
 behind the entries, entries of brokers up to 1.1 that name the FIRST offset of a batch, time index entries that name any
 record of their batch. Brokers up to 3.8 index what was appended at once (a follower's fetch: many batches) by the
-position of its first batch and the last offset of its last one.
+position of its first batch and the last offset of its last one. With LogAppendTime they index messages of magic 0, which
+have no timestamps, by the time of the append (seen of 0.11.0.3 and 2.4.1).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from kdump.checks.grouping import grouped
 from kdump.checks.table import UNKNOWN_OFFSET
-from kdump.codes import Codes, Finding
+from kdump.codes import Codes, Finding, Severity
 from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
 
 Column = NDArray[np.int64]
@@ -179,8 +180,10 @@ def check_time_index(data: bytes, log: LogView, *, is_closed: bool = False) -> I
     if not log.position.size:
         return
     largest = np.maximum.accumulate(log.max_timestamp)
+    of_append = held & (largest[number] < 0) & (offset == log.last[number])
+    yield from _of_append(of_append)
     yield from _findings(
-        held & ((log.max_timestamp[number] != timestamp) | (largest[number] > timestamp)),
+        held & ~of_append & ((log.max_timestamp[number] != timestamp) | (largest[number] > timestamp)),
         TIME_ENTRY_SIZE,
         Codes.TIME_INDEX_ENTRY,
         lambda i: (
@@ -261,6 +264,14 @@ def _later(later: NDArray[np.bool_]) -> Iterator[Finding]:
     if later.any():
         message = f"{np.count_nonzero(later)} entries name the last offset of a batch behind the one they lead to"
         yield Finding(Codes.INDEX_LATER_BATCH, message, int(later.argmax()) * OFFSET_ENTRY_SIZE)
+
+
+def _of_append(of_append: NDArray[np.bool_]) -> Iterator[Finding]:
+    if of_append.any():
+        message = f"{np.count_nonzero(of_append)} entries have a time, and messages without timestamps"
+        yield Finding(
+            Codes.TIME_INDEX_ENTRY, message, int(of_append.argmax()) * TIME_ENTRY_SIZE, graded=Severity.INFO
+        )
 
 
 def _sparse(position: Column, log: LogView) -> Iterator[Finding]:

@@ -63,6 +63,11 @@ class OrderedChecks:
         return self._producers.begun_before
 
     @property
+    def idle_aborts(self) -> Set[tuple[int, int]]:
+        """(producer id, offset) of ABORT markers in the segment that end no transaction seen."""
+        return self._producers.idle_aborts
+
+    @property
     def is_compacted(self) -> bool:
         """As far as it shows so far: records are gone that once were there."""
         return self._missing.is_compacted

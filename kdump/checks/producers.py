@@ -65,6 +65,7 @@ class ProducerChecks:
         self._idle_marker: BatchRow | None = None
         self.aborted: list[AbortedTxn] = []
         self.begun_before: set[tuple[int, int]] = set()
+        self.idle_aborts: set[tuple[int, int]] = set()
         # Producers may have been at work before the first segment; None: that is yet to come.
         self._begins_late: bool | None = None
         self.latest = -1
@@ -82,7 +83,7 @@ class ProducerChecks:
         if self._begins_late is None:
             self._begins_late = base_offset != 0 and not self._producers
         self._path = path
-        self.aborted, self.begun_before = [], set()
+        self.aborted, self.begun_before, self.idle_aborts = [], set(), set()
         self._idle_markers, self._idle_marker = 0, None
 
     def see_hole(self) -> None:
@@ -216,6 +217,8 @@ class ProducerChecks:
         if first is None:
             self._idle_markers += 1
             self._idle_marker = self._idle_marker or row
+            if row.marker_type == control.ABORT:
+                self.idle_aborts.add((row.producer_id, row.base_offset))
         elif row.marker_type == control.ABORT:
             stable = self._first_open_offset()
             last_stable_offset = row.base_offset + 1 if stable is None else stable

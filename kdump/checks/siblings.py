@@ -75,6 +75,7 @@ def check_txn_index(
     aborted: Sequence[AbortedTxn] | None = None,
     *,
     begun_before: Set[tuple[int, int]] = frozenset(),
+    idle_aborts: Set[tuple[int, int]] = frozenset(),
     is_compacted: bool = False,
 ) -> Iterator[Finding]:
     """What is wrong with a .txnindex.
@@ -84,6 +85,8 @@ def check_txn_index(
         log: the segment it belongs to; None: that is not there.
         aborted: transactions whose ABORT marker is in the segment; None: not known.
         begun_before: (producer id, offset) of ABORT markers whose transaction may begin where nothing was looked at.
+        idle_aborts: (producer id, offset) of ABORT markers that end nothing. Brokers up to 2.4 write an entry for such
+            a one, with its own offset in both places.
         is_compacted: records of a transaction may be gone, so that the log tells less than the index.
     """
     rest = len(data) % TXN_ENTRY_SIZE
@@ -106,6 +109,8 @@ def check_txn_index(
         marker = by_marker.pop(name, None)
         may_begin_earlier = is_compacted or name in begun_before
         if number in odd or (may_begin_earlier and (marker is None or entry.first_offset <= marker.first_offset)):
+            continue
+        if marker is None and entry.first_offset == entry.last_offset and name in idle_aborts:
             continue
         if marker is None:
             wrong[number] = f"the log has no ABORT marker of producer {entry.producer_id} at {entry.last_offset}"
@@ -196,12 +201,18 @@ def check_segment_files(
     is_closed: bool,
     aborted: Sequence[AbortedTxn] | None = None,
     begun_before: Set[tuple[int, int]] = frozenset(),
+    idle_aborts: Set[tuple[int, int]] = frozenset(),
     is_compacted: bool = False,
 ) -> Iterator[Finding]:
     """The index files beside one log; see the functions they go to for the arguments."""
     has_timestamps = bool(log.position.size) and int(log.max_timestamp.max()) >= 0
     check_aborted = partial(
-        check_txn_index, log=log, aborted=aborted, begun_before=begun_before, is_compacted=is_compacted
+        check_txn_index,
+        log=log,
+        aborted=aborted,
+        begun_before=begun_before,
+        idle_aborts=idle_aborts,
+        is_compacted=is_compacted,
     )
     checks: tuple[tuple[Kind, bool, Callable[[bytes], Iterator[Finding]]], ...] = (
         (Kind.INDEX, True, lambda data: check_offset_index(data, log)),

@@ -26,7 +26,7 @@ from kdump.log.lock import is_held
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory
 from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import segments_behind
-from kdump.log.siblings import read_snapshot
+from kdump.log.siblings import read_snapshot, was_cleaned
 from kdump.log.source import STDIN, Source, open_source
 
 _COORDINATOR_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -69,7 +69,11 @@ class PartitionCheck:
         """
         directory = files.directory_of(segments[0])
         topic, _ = parse_partition_directory(os.path.basename(directory)) or ("", 0)
-        ordered = OrderedChecks(producers=read_snapshot(segments[0]), is_coordinator=topic in _COORDINATOR_TOPICS)
+        ordered = OrderedChecks(
+            is_compacted=was_cleaned(directory) or None,
+            producers=read_snapshot(segments[0]),
+            is_coordinator=topic in _COORDINATOR_TOPICS,
+        )
         seen = _Partition()
         for number, segment in enumerate(segments):
             behind = segments_following(segments, number)
@@ -117,6 +121,7 @@ class PartitionCheck:
                 is_closed=bool(behind),
                 aborted=ordered.aborted,
                 begun_before=ordered.begun_before,
+                idle_aborts=ordered.idle_aborts,
                 is_compacted=ordered.is_compacted,
             ):
                 yield counted(finding, path, counts)

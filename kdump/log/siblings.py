@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 
 from kdump.codes import DamageError, KdumpError
-from kdump.format.checkpoint import EpochEntry, parse_leader_epoch_checkpoint
+from kdump.format.checkpoint import (
+    CLEANER_CHECKPOINT,
+    EpochEntry,
+    parse_leader_epoch_checkpoint,
+    parse_offset_checkpoint,
+)
 from kdump.format.index import (
     AbortedTxn,
     TimeEntry,
@@ -14,7 +20,8 @@ from kdump.format.index import (
     used_entries,
 )
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
-from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.files import absolute
+from kdump.log.names import Kind, parse_file_name, parse_partition_directory, sibling
 from kdump.log.source import STDIN, read_whole
 
 
@@ -59,6 +66,22 @@ def read_leader_epochs(path: str) -> list[EpochEntry]:
         before.epoch < after.epoch and before.start_offset <= after.start_offset for before, after in pairwise(entries)
     )
     return entries if is_rising else []
+
+
+def read_checkpoint(directory: str, name: str) -> int | None:
+    """What the checkpoint ``name`` of the log directory above says of a partition directory; None: nothing."""
+    log_directory, partition = os.path.split(absolute(directory))
+    wanted = parse_partition_directory(partition)
+    try:
+        entries = parse_offset_checkpoint(read_whole(os.path.join(log_directory, name))) if wanted is not None else []
+    except KdumpError:
+        return None
+    return next((offset for topic, number, offset in entries if (topic, number) == wanted), None)
+
+
+def was_cleaned(directory: str) -> bool:
+    """The log directory above says that the log cleaner has been at the partition: offsets may be missing anywhere."""
+    return (read_checkpoint(directory, CLEANER_CHECKPOINT) or 0) > 0
 
 
 def _read_sibling(path: str, kind: Kind) -> bytes | None:

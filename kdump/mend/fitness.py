@@ -10,7 +10,9 @@ from kdump.checks.segment import CheckOptions, SegmentLook, check_segment
 from kdump.checks.siblings import check_segment_files
 from kdump.codes import Severity
 from kdump.format.index import AbortedTxn
+from kdump.log.files import directory_of
 from kdump.log.names import Kind, parse_file_name
+from kdump.log.siblings import was_cleaned
 from kdump.log.source import Source
 
 
@@ -26,13 +28,18 @@ def unfit_indexes(
         aborted: what its .txnindex should hold, None where that is not known.
     """
     table = BatchTable()
-    ordered = OrderedChecks()
+    ordered = OrderedChecks(is_compacted=was_cleaned(directory_of(source.path)) or None)
     look = SegmentLook(source, options=CheckOptions(deep=False))
     for _ in check_segment(look, base_offset, source.path, ordered, on_rows=table.add):
         pass
     log = table.log_view(base_offset, source.size or 0, [])
     findings = check_segment_files(
-        source.path, log, is_closed=is_closed, aborted=aborted, is_compacted=ordered.is_compacted
+        source.path,
+        log,
+        is_closed=is_closed,
+        aborted=aborted,
+        idle_aborts=ordered.idle_aborts,
+        is_compacted=ordered.is_compacted,
     )
     names = (parse_file_name(finding.path or "") for finding in findings if finding.severity is not Severity.INFO)
     return {name.kind for name in names if name is not None}

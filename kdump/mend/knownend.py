@@ -65,7 +65,10 @@ def _was_compacted(good: Table, base_offset: int, around: Surroundings) -> bool:
     """Offsets are missing in front of the first batch, between batches that lie side by side, or in them.
 
     A segment of few batches may show none of that; then records are missing in batches of the segments beside it.
+    What the log directory says of the cleaner counts where there is no batch at all: it leaves empty segments.
     """
+    if around.was_cleaned and not len(good):
+        return True
     begins_late = len(good) > 0 and int(good.position[0]) == 0 and int(good.first[0]) > base_offset
     if begins_late or not good.is_gapless():
         return True

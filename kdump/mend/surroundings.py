@@ -20,16 +20,15 @@ from kdump.format.checkpoint import (
     LEADER_EPOCH_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     EpochEntry,
-    parse_offset_checkpoint,
 )
 from kdump.format.index import AbortedTxn, OffsetEntry, TimeEntry
 from kdump.kafka.producers import ProducerStates
-from kdump.log.names import Kind, parse_file_name, parse_partition_directory
+from kdump.log.names import Kind, parse_file_name
 from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
-from kdump.log.siblings import read_leader_epochs, read_time_index, read_txn_index
-from kdump.log.source import open_source, read_whole
+from kdump.log.siblings import read_checkpoint, read_leader_epochs, read_time_index, read_txn_index, was_cleaned
+from kdump.log.source import open_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +37,8 @@ class Surroundings:
 
     base_offset: int | None = None
     """Of the file name; None where it has none."""
+    was_cleaned: bool = False
+    """The log cleaner has been at the partition, as its log directory says."""
     end_before: int = 0
     """Behind the last offset of good batches in the segment before; 0 where that is not known."""
     before: Sequence[str] = ()
@@ -80,6 +81,7 @@ def look_around(path: str, producers: ProducerStates | None = None, end_before: 
     next_base = next((base for base in bases if base is not None), None)
     return Surroundings(
         base_offset,
+        was_cleaned(directory),
         end_before,
         before,
         following,
@@ -116,12 +118,7 @@ def _reached(directory: str, base_offset: int) -> Iterable[int]:
         parsed = parse_file_name(name)
         if parsed and parsed.kind is Kind.SNAPSHOT and not parsed.state and (parsed.base_offset or 0) > base_offset:
             yield parsed.base_offset or 0
-    log_directory, partition = os.path.split(os.path.abspath(directory))
     for checkpoint in (RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT):
-        try:
-            entries = parse_offset_checkpoint(read_whole(os.path.join(log_directory, checkpoint)))
-        except KdumpError:
-            continue
-        for topic, number, offset in entries:
-            if (topic, number) == parse_partition_directory(partition) and offset > base_offset:
-                yield offset
+        offset = read_checkpoint(directory, checkpoint)
+        if offset is not None and offset > base_offset:
+            yield offset
