@@ -3,8 +3,8 @@
 Source: shared/spec/formats.md section 6 and shared/captures/README.md, oddities 3, 4 and 12, for what is sound: zeros
 behind the entries, entries of brokers up to 1.1 that name the FIRST offset of a batch, time index entries that name any
 record of their batch. Brokers up to 3.8 index what was appended at once (a follower's fetch: many batches) by the
-position of its first batch and the last offset of its last one. With LogAppendTime they index messages of magic 0, which
-have no timestamps, by the time of the append (seen of 0.11.0.3 and 2.4.1).
+position of its first batch and the last offset of its last one. With LogAppendTime they index messages of magic 0,
+which have no timestamps, by the time of the append (seen of 0.11.0.3 and 2.4.1).
 """
 
 from __future__ import annotations
@@ -269,9 +269,7 @@ def _later(later: NDArray[np.bool_]) -> Iterator[Finding]:
 def _of_append(of_append: NDArray[np.bool_]) -> Iterator[Finding]:
     if of_append.any():
         message = f"{np.count_nonzero(of_append)} entries have a time, and messages without timestamps"
-        yield Finding(
-            Codes.TIME_INDEX_ENTRY, message, int(of_append.argmax()) * TIME_ENTRY_SIZE, graded=Severity.INFO
-        )
+        yield Finding(Codes.TIME_INDEX_ENTRY, message, int(of_append.argmax()) * TIME_ENTRY_SIZE, graded=Severity.INFO)
 
 
 def _sparse(position: Column, log: LogView) -> Iterator[Finding]:

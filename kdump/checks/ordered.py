@@ -64,7 +64,7 @@ class OrderedChecks:
 
     @property
     def idle_aborts(self) -> Set[tuple[int, int]]:
-        """(producer id, offset) of ABORT markers in the segment that end no transaction seen."""
+        """(producer id, offset) of ABORT markers in the segment for which no record is seen."""
         return self._producers.idle_aborts
 
     @property

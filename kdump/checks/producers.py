@@ -41,6 +41,8 @@ class _Producer:
     txn_position: int = 0
     has_transactions: bool | None = None
     """Its newest data batch is transactional; None where none was seen."""
+    txn_has_records: bool = False
+    """Of the open transaction: something of it is left by the log cleaner, or was written before what was seen."""
     is_amid: bool = False
     """A transaction of it may have begun before what was seen, and not have ended since."""
 
@@ -74,7 +76,7 @@ class ProducerChecks:
             if entry.current_txn_first_offset >= 0:
                 producer.txn_first_offset = entry.current_txn_first_offset
                 heappush(self._open, (entry.current_txn_first_offset, entry.producer_id))
-                producer.txn_timestamp = entry.timestamp
+                producer.txn_timestamp, producer.txn_has_records = entry.timestamp, True
                 producer.has_transactions = True
             self._producers[entry.producer_id] = producer
 
@@ -179,8 +181,9 @@ class ProducerChecks:
         if row.is_transactional and producer.txn_first_offset is None:
             producer.txn_first_offset = row.base_offset
             heappush(self._open, (row.base_offset, row.producer_id))
-            producer.txn_timestamp = row.max_timestamp
+            producer.txn_timestamp, producer.txn_has_records = row.max_timestamp, False
             producer.txn_path, producer.txn_position = self._path, row.position
+        producer.txn_has_records |= row.record_count != 0
         producer.epoch = row.producer_epoch
         producer.last_sequence = row.last_sequence if row.base_sequence >= 0 else None
 
@@ -217,12 +220,12 @@ class ProducerChecks:
         if first is None:
             self._idle_markers += 1
             self._idle_marker = self._idle_marker or row
-            if row.marker_type == control.ABORT:
-                self.idle_aborts.add((row.producer_id, row.base_offset))
         elif row.marker_type == control.ABORT:
             stable = self._first_open_offset()
             last_stable_offset = row.base_offset + 1 if stable is None else stable
             self.aborted.append(AbortedTxn(0, row.producer_id, first, row.base_offset, last_stable_offset))
+        if row.marker_type == control.ABORT and (first is None or not producer.txn_has_records):
+            self.idle_aborts.add((row.producer_id, row.base_offset))
 
     def _first_open_offset(self) -> int | None:
         while self._open:

@@ -21,7 +21,7 @@ from kdump.format.index import (
 )
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log.files import absolute
-from kdump.log.names import Kind, parse_file_name, parse_partition_directory, sibling
+from kdump.log.names import Kind, is_uri, parse_file_name, parse_partition_directory, sibling
 from kdump.log.source import STDIN, read_whole
 
 
@@ -69,7 +69,12 @@ def read_leader_epochs(path: str) -> list[EpochEntry]:
 
 
 def read_checkpoint(directory: str, name: str) -> int | None:
-    """What the checkpoint ``name`` of the log directory above says of a partition directory; None: nothing."""
+    """What the checkpoint ``name`` of the log directory above says of a partition directory; None: nothing.
+
+    A store is not asked: it takes a request for each partition, and hardly ever has one.
+    """
+    if is_uri(directory):
+        return None
     log_directory, partition = os.path.split(absolute(directory))
     wanted = parse_partition_directory(partition)
     try:

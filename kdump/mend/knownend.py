@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -11,6 +11,7 @@ from kdump.checks.table import BatchRow, first_offset
 from kdump.codes import KdumpError
 from kdump.format.batch import HEADER_SIZE, MAX_INT32
 from kdump.log.heads import LARGEST_ENTRY, read_head
+from kdump.log.names import parse_file_name
 from kdump.log.source import Source, open_source
 from kdump.mend.draft import DraftTable
 from kdump.mend.surroundings import Surroundings, sound_rows
@@ -65,14 +66,26 @@ def _was_compacted(good: Table, base_offset: int, around: Surroundings) -> bool:
     """Offsets are missing in front of the first batch, between batches that lie side by side, or in them.
 
     A segment of few batches may show none of that; then records are missing in batches of the segments beside it.
-    What the log directory says of the cleaner counts where there is no batch at all: it leaves empty segments.
+    The cleaner leaves empty segments too: of such a one the log directory tells, or the next one that is not empty.
     """
-    if around.was_cleaned and not len(good):
-        return True
-    begins_late = len(good) > 0 and int(good.position[0]) == 0 and int(good.first[0]) > base_offset
-    if begins_late or not good.is_gapless():
+    if not len(good):
+        return around.was_cleaned or _is_next_compacted(around.following)
+    if _has_gaps(good, base_offset):
         return True
     return any(has_cleaned(Table(rows)) for rows in sound_rows((*around.before, *around.following[:1])))
+
+
+def _is_next_compacted(following: Sequence[str]) -> bool:
+    for path in following:
+        for rows in sound_rows((path,)):
+            name = parse_file_name(path)
+            return name is not None and name.base_offset is not None and _has_gaps(Table(rows), name.base_offset)
+    return False
+
+
+def _has_gaps(good: Table, base_offset: int) -> bool:
+    begins_late = int(good.position[0]) == 0 and int(good.first[0]) > base_offset
+    return begins_late or not good.is_gapless()
 
 
 def _next_start(around: Surroundings, next_base: int, end: int) -> int:

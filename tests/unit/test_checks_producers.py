@@ -35,6 +35,13 @@ class Log:
         )  # fmt: skip
         return self
 
+    def leave_empty(self, producer: int, sequence: int) -> Log:
+        """A transactional batch of two records that are gone."""
+        header = {"attributes": TRANSACTIONAL, "producer_id": producer, "base_sequence": sequence}
+        self.data += v2_batch([], base_offset=self.end, last_offset_delta=1, **header)
+        self.end += 2
+        return self
+
     def mark(self, producer: int, kind: int = 1, *, epoch: int = 0, coordinator_epoch: int = 0) -> Log:
         row = Row(0, 0, struct.pack(">hh", 0, kind), struct.pack(">hi", 0, coordinator_epoch))
         self._append([row], attributes=CONTROL | TRANSACTIONAL, producer_id=producer, producer_epoch=epoch)
@@ -162,6 +169,16 @@ def test_transactions_that_may_begin_before_the_first_segment(
     check(log.data, base_offsets=[base_offset], ordered=ordered, options=CheckOptions(columnar=columnar))
     assert ordered.begun_before == begun_before
     assert [(one.producer_id, one.first_offset, one.last_offset) for one in ordered.aborted] == [(2, 1, 3), (1, 4, 6)]
+
+
+@pytest.mark.parametrize("columnar", [False, True])
+def test_abort_markers_for_which_no_record_is_seen(columnar: bool) -> None:
+    """Nothing is open, or the log cleaner left only empty batches."""
+    log = Log().write(1, 0, txn=True).mark(1, 0).mark(1, 0).mark(1, 1)
+    log.leave_empty(2, 0).mark(2, 0).leave_empty(2, 2).write(2, 4, txn=True).mark(2, 0)
+    ordered = OrderedChecks()
+    check(log.data, ordered=ordered, options=CheckOptions(columnar=columnar))
+    assert ordered.idle_aborts == {(1, 3), (2, 7)}
 
 
 def test_a_snapshot_says_what_was_before() -> None:

@@ -185,6 +185,15 @@ def test_a_larger_timestamp_before() -> None:
     assert not codes(check_time_index(time_index((99, 109)), log(batches)))
 
 
+def test_times_of_append_over_messages_without_timestamps() -> None:
+    """LogAppendTime and magic 0, as brokers from 0.11 to 2.4 index it."""
+    old = log([(position, first, last, -1) for position, first, last, _ in BATCHES])
+    (found,) = check_time_index(time_index(*SOUND_TIMES), old, is_closed=True)
+    assert (found.code, found.severity, found.position) == (Codes.TIME_INDEX_ENTRY, Severity.INFO, 0)
+    (inside,) = check_time_index(time_index((55, 158)), old)
+    assert inside.severity is Severity.WARNING
+
+
 def test_closed_segments_end_with_the_largest_timestamp() -> None:
     assert codes(check_time_index(time_index(*SOUND_TIMES), log(), is_closed=True)) == [Codes.TIME_INDEX_SHORT]
     assert not codes(check_time_index(time_index(*SOUND_TIMES, (69, 299)), log(), is_closed=True))
@@ -286,6 +295,21 @@ def test_txn_index_of_a_compacted_log() -> None:
     only_marker = [ABORTED[0]._replace(first_offset=120)]
     assert codes(check_txn_index(txn_index(*ABORTED), log(), only_marker)) == [Codes.TXN_INDEX_ENTRY] * 2
     assert not codes(check_txn_index(txn_index(*ABORTED), log(), only_marker, is_compacted=True))
+
+
+def test_txn_index_entries_of_markers_without_records() -> None:
+    """Brokers up to 2.4 write one where nothing was open; their log cleaner drops one of which no record is left."""
+    idle = {(8, 250)}
+    entry = AbortedTxn(0, 8, 250, 250, 251)
+    entries = sorted([*ABORTED, entry], key=lambda one: one.last_offset)
+    assert codes(check_txn_index(txn_index(*entries), log(), ABORTED)) == [Codes.TXN_INDEX_ENTRY]
+    assert not codes(check_txn_index(txn_index(*entries), log(), ABORTED, idle_aborts=idle))
+    longer = [one._replace(first_offset=240) if one == entry else one for one in entries]
+    found = codes(check_txn_index(txn_index(*longer), log(), ABORTED, idle_aborts=idle))
+    assert found == [Codes.TXN_INDEX_ENTRY]
+    seen = sorted([*ABORTED, entry._replace(first_offset=240)], key=lambda one: one.last_offset)
+    assert codes(check_txn_index(txn_index(*ABORTED), log(), seen)) == [Codes.TXN_INDEX_ENTRY]
+    assert not codes(check_txn_index(txn_index(*ABORTED), log(), seen, idle_aborts=idle))
 
 
 def test_txn_index_of_transactions_that_begin_before_what_is_there() -> None:

@@ -419,6 +419,18 @@ def test_rubbish_alone_loses_no_offset(tmp_path: Path) -> None:
 # The metadata of a cluster
 
 
+@pytest.mark.parametrize(("first", "checkpoint", "lost"), [(6, "0 6", False), (8, "1 6", False), (6, "1 6", True)])
+def test_empty_segments_of_a_compacted_log(tmp_path: Path, first: int, checkpoint: str, lost: bool) -> None:
+    """The log cleaner leaves them: its checkpoint tells, or a next segment that does not begin where its name says."""
+    partition = log_of(tmp_path / "t-0", b"").parent
+    (partition / f"{3:020}.log").write_bytes(b"")
+    (partition / f"{6:020}.log").write_bytes(rows(first))
+    (tmp_path / "cleaner-offset-checkpoint").write_text(f"0\n1\nt {checkpoint}\n")
+    text = repair("--salvage", partition, cwd=tmp_path)[1]
+    assert ("offsets 0..2 lost" in text) == lost, text
+    assert ("offsets 3..5 lost" in text) == lost, text
+
+
 def test_metadata_are_planned_and_copied_only(tmp_path: Path) -> None:
     log_of(tmp_path / "__cluster_metadata-0", rows(0) + DAMAGED_BATCH)
     status, text, _ = repair("__cluster_metadata-0", cwd=tmp_path)

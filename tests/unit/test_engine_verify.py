@@ -80,6 +80,24 @@ def written(directory: Path, *entries: bytes, name: str = NAME, index: bool = Tr
 # --- What brokers wrote, and what was damaged in it ---
 
 
+@pytest.mark.parametrize(
+    ("checkpoint", "code"),
+    [
+        ("v2-txn 0 397", Codes.SEGMENT_GAP),
+        ("v2-txn 1 397", Codes.SEGMENT_MISSING),
+        ("v2-txn 0 0", Codes.SEGMENT_MISSING),
+    ],
+)
+def test_the_log_directory_says_what_was_cleaned(tmp_path: Path, checkpoint: str, code: Codes) -> None:
+    partition = tmp_path / "v2-txn-0"
+    shutil.copytree(SEGMENTS / "v2-txn-0", partition)
+    for path in partition.glob(f"{201:020}.*"):
+        path.unlink()
+    (tmp_path / "cleaner-offset-checkpoint").write_text(f"0\n1\n{checkpoint}\n")
+    findings, _ = verified(partition)
+    assert set(codes(findings)) & {Codes.SEGMENT_GAP, Codes.SEGMENT_MISSING} == {code}
+
+
 @pytest.mark.parametrize("name", [name for name in partition_names() if not name.startswith(DAMAGED)])
 @pytest.mark.parametrize("options", [QUICK, CheckOptions()], ids=["quick", "deep"])
 def test_captures_are_clean(captures: Captures, name: str, options: CheckOptions) -> None:

@@ -40,6 +40,20 @@ def test_transaction_indexes_of_a_partition(partition: Path, tmp_path: Path, wit
         assert copy.read_bytes() == (SOURCE / name(base, ".txnindex")).read_bytes()
 
 
+def test_snapshots_know_what_the_log_cleaner_removed(partition: Path, tmp_path: Path) -> None:
+    """It leaves empty segments; transactions that began there are aborted behind them (seen of Kafka 4.1.1)."""
+    (partition / name(0)).write_bytes(b"")
+    for suffix in (".index", ".timeindex"):
+        (partition / name(0, suffix)).write_bytes(b"")
+    (partition / name(0, ".txnindex")).unlink()
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\nv2-txn 0 397\n")
+    assert kdump("repair", "v2-txn-0", cwd=tmp_path).returncode == CLEAN
+    (partition / name(105, ".txnindex")).write_bytes(b"")
+    assert kdump("repair", "v2-txn-0", "-o", "out", cwd=tmp_path).returncode == CLEAN
+    copy = tmp_path / "out" / "v2-txn-0" / name(105, ".txnindex")
+    assert copy.read_bytes() == (SOURCE / name(105, ".txnindex")).read_bytes()
+
+
 @pytest.mark.parametrize("base", BASES[1:])
 def test_state_by_replay_is_that_of_the_snapshot(partition: Path, base: int) -> None:
     path = partition / name(base)
