@@ -37,7 +37,9 @@ class BatchTable:
     def log_view(self, base_offset: int, size: int, holes: list[tuple[int, int]]) -> LogView:
         """The sound batches as the indexes see them."""
         table = self._table()
-        return LogView(base_offset, size, _Columns(table[table["is_valid"]]), sorted(holes))
+        table = table[table["is_valid"]]
+        is_legacy = bool((table["magic"] < 2).all())
+        return LogView(base_offset, size, _Columns(table), sorted(holes), is_legacy=is_legacy)
 
     def epochs(self) -> Iterator[EpochRange]:
         """Runs of batches of magic 2 with the same leader epoch."""

@@ -60,13 +60,21 @@ class LogView:
         size: bytes of the log.
         batches: its sound batches.
         holes: (position, end) of what is no sound batch, rising; entries that lead there are not the index's fault.
+        is_legacy: all batches are of magic 0 or 1.
     """
 
     def __init__(
-        self, base_offset: int, size: int, batches: BatchColumns, holes: Sequence[tuple[int, int]] = ()
+        self,
+        base_offset: int,
+        size: int,
+        batches: BatchColumns,
+        holes: Sequence[tuple[int, int]] = (),
+        *,
+        is_legacy: bool = False,
     ) -> None:
         self.base_offset = base_offset
         self.size = size
+        self.is_legacy = is_legacy
         self.position = np.ascontiguousarray(batches.position, np.int64)
         self.last = np.ascontiguousarray(batches.last_offset, np.int64)
         self.max_timestamp = np.ascontiguousarray(batches.max_timestamp, np.int64)

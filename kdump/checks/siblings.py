@@ -219,7 +219,7 @@ def check_segment_files(
     )
     checks: tuple[tuple[Kind, bool, Callable[[bytes], Iterator[Finding]]], ...] = (
         (Kind.INDEX, True, lambda data: check_offset_index(data, log)),
-        # Brokers before 0.10.1, which wrote magic 0 or 1, had no time indexes; without timestamps nobody misses one.
+        # Without timestamps nobody misses one.
         (Kind.TIME_INDEX, has_timestamps, lambda data: check_time_index(data, log, is_closed=is_closed)),
         (Kind.TXN_INDEX, False, check_aborted),
     )
@@ -229,11 +229,20 @@ def check_segment_files(
             # Read first: the log may have grown before that, and its index with it.
             findings = list(_read_and_check(path, check))
             yield from while_growing(findings) if findings and _grew(log_path, log) else findings
-        elif is_needed:
+        elif is_needed and not (kind is Kind.TIME_INDEX and log.is_legacy and not _has_time_indexes(log_path)):
             yield Finding(Codes.INDEX_MISSING, f"there is no {os.path.basename(path)}", 0, path=path)
         elif kind is Kind.TXN_INDEX and aborted:
             # Without the file a broker serves aborted records as committed ones.
             yield from (replace(finding, path=path) for finding in check(b""))
+
+
+def _has_time_indexes(log_path: str) -> bool:
+    """There is one in the partition: brokers before 0.10.1, which wrote magic 0 or 1, had none."""
+    try:
+        listing = files.listing(files.directory_of(log_path))
+    except KdumpError:
+        return False
+    return any(entry.name.endswith(Kind.TIME_INDEX.value) for entry in listing)
 
 
 def while_growing(findings: Iterable[Finding]) -> Iterator[Finding]:

@@ -80,6 +80,16 @@ def written(directory: Path, *entries: bytes, name: str = NAME, index: bool = Tr
 # --- What brokers wrote, and what was damaged in it ---
 
 
+@pytest.mark.parametrize(("left", "missed"), [(set(), 0), ({0}, 1), ({5}, 1)])
+def test_brokers_before_0_10_1_wrote_no_time_indexes(tmp_path: Path, left: set[int], missed: int) -> None:
+    """Messages of magic 1 with timestamps, seen of 0.10.0.1; where there is one time index the others are missed."""
+    source = SEGMENTS / "v1-gzip-0"
+    for base in (0, 5):
+        for suffix in (".log", ".index", ".timeindex") if base in left else (".log", ".index"):
+            shutil.copy(source / f"{0:020}{suffix}", tmp_path / f"{base:020}{suffix}")
+    assert codes(verified(tmp_path)[0]).count(Codes.INDEX_MISSING) == missed
+
+
 @pytest.mark.parametrize(
     ("checkpoint", "code"),
     [
