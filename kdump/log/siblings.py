@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from functools import lru_cache
 from itertools import pairwise
 
 from kdump.codes import DamageError, KdumpError
@@ -77,11 +79,26 @@ def read_checkpoint(directory: str, name: str) -> int | None:
         return None
     log_directory, partition = os.path.split(absolute(directory))
     wanted = parse_partition_directory(partition)
+    path = os.path.join(log_directory, name)
     try:
-        entries = parse_offset_checkpoint(read_whole(os.path.join(log_directory, name))) if wanted is not None else []
-    except KdumpError:
+        found = os.stat(path)
+    except OSError:
         return None
-    return next((offset for topic, number, offset in entries if (topic, number) == wanted), None)
+    return None if wanted is None else _offsets(path, (found.st_ino, found.st_mtime_ns, found.st_size)).get(wanted)
+
+
+@lru_cache(maxsize=8)
+def _offsets(path: str, state: tuple[int, int, int]) -> Mapping[tuple[str, int], int]:
+    """What a checkpoint of a log directory says, by partition; kept, as each of thousands of partitions asks for it.
+
+    ``state``: inode, time and size, of which one is another when a broker has written it anew.
+    """
+    try:
+        entries = parse_offset_checkpoint(read_whole(path))
+    except KdumpError:
+        return {}
+    # Of a partition that is named twice the first one counts.
+    return {(topic, number): offset for topic, number, offset in reversed(entries)}
 
 
 def was_cleaned(directory: str) -> bool:
