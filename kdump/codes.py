@@ -161,6 +161,15 @@ class Codes(Enum):
         "broker that runs or was killed looks the same and nothing is lost; after a power failure it is what was not "
         "written. Recovery cuts the zeros off.",
     )
+    FOREIGN_FILE = Code(
+        "KD110",
+        "foreign-file",
+        "a file of another type",
+        "The file has the name of a log and is something else: compressed, encrypted, an archive, a text, a database. "
+        "The message says what, and how to look into it. Nothing of it is cut, salvaged or converted. A broker that "
+        "recovers it cuts it to nothing (verify --startup says so): unpack it, or put the file that belongs there in "
+        "its place.",
+    )
 
     CODEC = Code(
         "KD201",
@@ -773,7 +782,14 @@ INPUT_CODES: Final = frozenset(
 )
 """Errors of the input or the output itself, not damage in it: exit status 3."""
 REFUSALS: Final = frozenset(
-    {Codes.REPAIR_REFUSED, Codes.RECOVERY_FAILS, Codes.CHANGED_WHILE_READ, Codes.LOCK_HELD, Codes.MANIFEST}
+    {
+        Codes.REPAIR_REFUSED,
+        Codes.RECOVERY_FAILS,
+        Codes.CHANGED_WHILE_READ,
+        Codes.LOCK_HELD,
+        Codes.MANIFEST,
+        Codes.FOREIGN_FILE,
+    }
 )
 """What repair does not do, though it could read the input: exit status 1."""
 

@@ -5,7 +5,7 @@ The two halves can be done apart: looks at stretches of a log by many, the order
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
@@ -96,7 +96,15 @@ class SegmentLook:
         held_count = 0
         size = self._chunk_size
         walk = ResyncWalk(source, chunk_size=size).items() if self._extent is None else self._extent.items(source, size)
+        is_first = True
         for item in walk:
+            if is_first:
+                is_first = False
+                foreign = self._foreign(item)
+                if foreign is not None:
+                    yield from foreign
+                    self.ends_in_hole = True
+                    return
             if isinstance(item, Gap):
                 yield from local.check_gap(item)
                 is_behind_hole = True
@@ -120,6 +128,24 @@ class SegmentLook:
             yield from self._hand_over(held)
         yield from local.finish()
         self.ends_in_hole = is_behind_hole
+
+    def _foreign(self, first: CheckedChunk | Gap) -> Iterable[Finding] | None:
+        """What is said of a file of another type, by what comes first of it; None: it is a log.
+
+        It is said once: of its other stretches nothing.
+        """
+        source, extent = self._source, self._extent
+        is_start = extent is None or extent.start == 0
+        if is_start and not (isinstance(first, Gap) or 0 in first.damaged[:1]):
+            return None
+        from kdump.log.filetypes import identify
+
+        # Behind a gap that an entry follows, and behind one that is in question, there may be sound ones.
+        is_all = isinstance(first, Gap) and first.continue_at is None and first.end == source.size
+        found = identify(source, holds_entries=False if is_all else None)
+        if found is None:
+            return None
+        return [found.finding(source.path, source.size)] if is_start else []
 
     def _hand_over(self, parts: list[NDArray[np.void]]) -> Iterator[Finding | Rows]:
         """Rows of several chunks, and what is said of them without the bytes of their chunks."""

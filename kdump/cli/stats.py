@@ -105,7 +105,7 @@ def stats(paths: tuple[str, ...], output: str, **given: Any) -> int:
                 if page is not None:
                     page.see(item)
                 if isinstance(item, Finding):
-                    run.see_finding(item)
+                    _see_finding(item, run, console)
                 elif item.batches is None:
                     fail(KdumpError(Codes.NOT_A_SEGMENT_FILE, "no log is beside it to be counted", path=item.path))
                 elif reporter.verbose:
@@ -124,6 +124,13 @@ def stats(paths: tuple[str, ...], output: str, **given: Any) -> int:
             fail(error)
     console.close()
     return exit_status.combined(damaged=run.is_damaged, unreadable=unreadable)
+
+
+def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
+    run.see_finding(finding)
+    if finding.code is Codes.FOREIGN_FILE:
+        # Nothing of the file is in the figures, and the page only counts what is wrong.
+        console.note(f"{finding.path}: {finding.message}")
 
 
 def _text(report: Report, by: By, output: str, console: Console) -> str:

@@ -66,8 +66,14 @@ class EntryReader:
         """Bytes read so far."""
 
     def entries(self) -> Iterator[Entries]:
-        """The sound entries in file order. KdumpError when a stream cannot be read."""
+        """The sound entries in file order.
+
+        Raises:
+            KdumpError: a stream cannot be read, or FOREIGN_FILE: it is no log at all, which is no damage.
+        """
         for item in ResyncWalk(self._source, chunk_size=_CHUNK_SIZE).items():
+            if item.position == self.position == 0 and (isinstance(item, Gap) or 0 in item.damaged[:1]):
+                self._refuse_foreign()
             if isinstance(item, Gap):
                 self._note(self._local.check_gap(item))
                 self.position = item.end
@@ -80,6 +86,13 @@ class EntryReader:
                     yield from self._batches(item, part, damaged)
             self.position = item.position + item.end
         self._note(self._local.finish())
+
+    def _refuse_foreign(self) -> None:
+        from kdump.log.filetypes import identify
+
+        foreign = identify(self._source)
+        if foreign is not None:
+            raise foreign.error(self._source.path)
 
     def _note(self, findings: Iterator[Finding]) -> set[int]:
         """Keep the damage among them; its positions."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kdump.checks.holes import Behind, HoleChecks
-from kdump.codes import Finding, Severity
+from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.convert.conversion import Conversion
 from kdump.convert.losses import Loss
 from kdump.convert.offsetorder import OffsetOrder
@@ -165,6 +165,9 @@ class _Damage:
 
     def see(self, finding: Finding) -> None:
         """DamageError for damage that is not to be left out."""
+        if finding.code is Codes.FOREIGN_FILE:
+            # No damage that could be left out.
+            raise KdumpError(finding.code, finding.message, path=self.job.source)
         found = [finding]
         if finding.length is not None:
             gap = Gap(finding.position, finding.length, finding.code, finding.first_offset, finding.last_offset)

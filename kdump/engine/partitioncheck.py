@@ -89,7 +89,7 @@ class PartitionCheck:
         if folder is not None:
             yield from check_partition_files(folder, seen.summary())
         first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
-        if first_base is None or last_base is None:
+        if first_base is None or last_base is None or not seen.is_end_known:
             return None
         return PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base)
 
@@ -101,19 +101,21 @@ class PartitionCheck:
         rows = BatchTable()
         holes: list[tuple[int, int]] = []
         recovery = None
+        is_foreign = False
         with self._open(path) as source:
             look = self._look(source, behind_of(path, behind))
             for finding in check_segment(look, base_offset, source.path, ordered, on_rows=rows.add):
                 if finding.path in (None, path) and finding.length is not None:
                     holes.append((finding.position, finding.position + finding.length))
+                is_foreign |= finding.code is Codes.FOREIGN_FILE
                 yield counted(_while_live(finding, is_live), path, counts)
             size = source.size
-            if counts[Severity.ERROR] and size is not None and base_offset is not None:
+            if counts[Severity.ERROR] and size is not None and base_offset is not None and not is_foreign:
                 producers = ProducerStates.from_snapshot(read_snapshot(path))
                 recovery = recover(source, base_offset, producers, want_indexes=False)
-        seen.add(rows, base_offset, is_compacted=ordered.is_compacted)
-        # An empty log is clean, whatever lies beside it.
-        if size and base_offset is not None and path.endswith(Kind.LOG.value):
+        seen.add(rows, base_offset, is_compacted=ordered.is_compacted, is_foreign=is_foreign)
+        # An empty log is clean, whatever lies beside it; with a file of another type nothing can be compared.
+        if size and base_offset is not None and path.endswith(Kind.LOG.value) and not is_foreign:
             log = rows.log_view(base_offset, size, holes)
             for finding in check_segment_files(
                 path,
@@ -134,18 +136,27 @@ class _Partition:
     def __init__(self) -> None:
         self._epochs: list[EpochRange] = []
         self._is_compacted = False
+        self._ends_foreign = False
         self.end_offset: int | None = None
 
-    def add(self, rows: BatchTable, base_offset: int | None, *, is_compacted: bool) -> None:
+    def add(self, rows: BatchTable, base_offset: int | None, *, is_compacted: bool, is_foreign: bool) -> None:
         """The next segment; one without batches reaches up to its base offset."""
         self._is_compacted = is_compacted
+        self._ends_foreign = is_foreign
         self._epochs += rows.epochs()
         last = (base_offset or 0) - 1 if rows.last_offset is None else rows.last_offset
         self.end_offset = max(self.end_offset or 0, last + 1)
 
     def summary(self) -> LogSummary:
         """What the files of the directory are compared with."""
-        return LogSummary(self.end_offset, self._epochs, is_compacted=self._is_compacted)
+        return LogSummary(
+            None if self._ends_foreign else self.end_offset, self._epochs, is_compacted=self._is_compacted
+        )
+
+    @property
+    def is_end_known(self) -> bool:
+        """The last segment is a log; of a file of another type nobody knows which offsets are in it."""
+        return not self._ends_foreign
 
 
 def segments_following(segments: Sequence[str], number: int) -> Sequence[str]:

@@ -123,17 +123,24 @@ class RowDump(FileRun):
                 reporter=self.reporter,
                 on_finding=lambda finding: self._found(target.path, finding, lines),
             )
+
+            def show(finding: Finding) -> None:
+                self._write(lines.finding(finding))
+
             try:
                 yield from view.steps()
             except DamageError as error:
-                self.stop(error, source)
+                self.stop(error, source, show)
+            else:
+                if view.trailing:
+                    message = f"{view.trailing} invalid bytes at the end"
+                    self.stop(DamageError(Codes.TRAILING_BYTES, message, position=view.end), source, show)
+                elif view.damaged and not view_options.resync:
+                    self.is_foreign(source, show)
             finally:
                 self.damaged |= view.damaged
                 self.note_read(target.path, view)
                 self.sum_up_undecoded(target.path)
-            if view.trailing:
-                message = f"{view.trailing} invalid bytes at the end"
-                self.stop(DamageError(Codes.TRAILING_BYTES, message, position=view.end), source)
 
     def _decoding(self, target: Target) -> Decoding | None:
         # Not by identity: options reach the workers of Spark as copies.

@@ -6,17 +6,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kdump.explain.entries import KINDS, entry_lines
-from kdump.explain.lines import Labelled, Line, Statement, Tone
+from kdump.explain.lines import Labelled, Labeller, Line, Statement, Tone
 from kdump.explain.locate import seekable
 from kdump.explain.log import log_lines
 from kdump.explain.render import colored, plain
 from kdump.explain.values import count, escaped
+from kdump.log.filetypes import identify
 from kdump.log.names import parse_file_name
 from kdump.log.source import Source
 from kdump.wire.compression import DEFAULT_LIMIT
+
+_RAW_SHOWN: Final = 32
+"""Bytes of a file of another type that are shown."""
 
 
 class Report(NamedTuple):
@@ -85,6 +89,10 @@ def explain(
     if name is not None and name.kind in KINDS:
         offset = name.base_offset if base_offset is None else base_offset
         yield from entry_lines(source, name.kind, position, size, offset)
+    elif (foreign := identify(source)) is not None:
+        yield Statement(Tone.DAMAGE, f"The file is {escaped(foreign.message(source.path))}")
+        data = memoryview(source.read(position, _RAW_SHOWN))
+        yield Labeller(data, position, target=position).field(0, len(data), "bytes", count(len(data), "byte"))
     else:
         yield from log_lines(source, position, size, limit)
 

@@ -51,6 +51,10 @@ class MeteredSource(Source):
             return self.read_into(view, position)
         return self._noted(self._source.read_some(view, position), position)
 
+    def head(self, size: int) -> bytes:
+        """See Source; it is neither reported nor bounded."""
+        return self._source.head(size)
+
     def close(self) -> None:
         """See Source."""
         self._source.close()

@@ -22,6 +22,8 @@ STDIN = "-"
 _STDIN_DESCRIPTOR = 0
 _POLL_SECONDS = 0.25
 _PAUSE_SECONDS = 0.05
+_KEPT_HEAD = 1 << 16
+"""Bytes at the start of a stream that are kept, to tell its type by."""
 _HEAD_SIZE = 17
 """Bytes of which some are not zero where an entry begins: up to its magic."""
 
@@ -62,6 +64,10 @@ class Source(ABC):
         """At most ``size`` bytes from ``position`` on."""
         buffer = bytearray(size)
         return bytes(buffer[: self.read_into(memoryview(buffer), position)])
+
+    def head(self, size: int) -> bytes:
+        """At most ``size`` of the first bytes, as far as they can still be had: of a stream those that went by."""
+        return self.read(0, size)
 
     @abstractmethod
     def close(self) -> None:
@@ -122,36 +128,41 @@ class StreamSource(Source):
         self._descriptor = descriptor
         self._owned = owned
         self._position = 0
+        self._head = bytearray()
 
     def read_into(self, view: memoryview, position: int) -> int:
         """See Source; ``position`` must be where the last read ended."""
         if position != self._position:
             raise KdumpError(Codes.UNREADABLE, "a stream cannot be read twice", path=self.path, position=position)
         filled = 0
-        try:
-            while filled < len(view):
-                count = os.readv(self._descriptor, [view[filled:]])
-                if count == 0:
-                    break
-                filled += count
-        except OSError as error:
-            raise _unreadable(self.path, error, position + filled) from error
-        self._position += filled
+        while filled < len(view) and (count := self._take(view[filled:])):
+            filled += count
         return filled
 
     def read_some(self, view: memoryview, position: int) -> int:
         """See Source: whoever writes slowly is not waited for, a pause of a busy writer is."""
         filled = self.read_into(view[:1], position)
         while 0 < filled < len(view) and select.select([self._descriptor], [], [], _PAUSE_SECONDS)[0]:
-            try:
-                count = os.readv(self._descriptor, [view[filled:]])
-            except OSError as error:
-                raise _unreadable(self.path, error, position + filled) from error
+            count = self._take(view[filled:])
             if count == 0:
                 break
             filled += count
-            self._position += count
         return filled
+
+    def head(self, size: int) -> bytes:
+        """See Source."""
+        return bytes(self._head[:size])
+
+    def _take(self, view: memoryview) -> int:
+        """What there is now of the next bytes, at least one; 0 at the end."""
+        try:
+            count = os.readv(self._descriptor, [view])
+        except OSError as error:
+            raise _unreadable(self.path, error, self._position) from error
+        if self._position < _KEPT_HEAD:
+            self._head += view[: min(count, _KEPT_HEAD - self._position)]
+        self._position += count
+        return count
 
     def close(self) -> None:
         """See Source; standard input stays open."""
@@ -216,6 +227,10 @@ class GrowingFile(Source):
             if ending.is_over:
                 return False
             self._wait(position, ending)
+
+    def head(self, size: int) -> bytes:
+        """See Source: what is there now."""
+        return self._file.read(0, size)
 
     def _ending(self) -> _Ending:
         """To be asked before a look at the file: what was written before the next segment was made is still read.

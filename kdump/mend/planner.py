@@ -106,7 +106,7 @@ class Planner:
             is_whole: they are all that the partition directory holds.
 
         Raises:
-            KdumpError: a log cannot be read, or changed meanwhile.
+            KdumpError: a log cannot be read, or changed meanwhile, or FOREIGN_FILE: it is no log.
         """
         history = ProducerHistory(self._settings, self._open)
         plans: list[SegmentPlan] = []
@@ -131,6 +131,8 @@ class Planner:
         with self._open(path) as source:
             recovered = self._recover(source, base_offset, producers, is_wanted=not is_behind_cut)
             recovery = recovered.recovery
+            if stamp.size and not recovery.end:
+                _refuse_foreign(source)
             is_good = recovery.outcome is Outcome.UNCHANGED
             behind = SoundData()
             if is_behind_cut or not is_good:
@@ -200,6 +202,15 @@ class Planner:
         # A sound index of a running broker is not quite the one that recovery makes.
         aborted = None if recovered.keeps_txn_index else _aborted(recovered)
         return unlike & unfit_indexes(source, base_offset_of(path), is_closed=is_closed, aborted=aborted)
+
+
+def _refuse_foreign(source: Source) -> None:
+    """KdumpError FOREIGN_FILE for a file that is no log: nothing of it is to be cut."""
+    from kdump.log.filetypes import identify
+
+    foreign = identify(source)
+    if foreign is not None:
+        raise foreign.error(source.path)
 
 
 def _aborted(recovered: Recovered) -> list[AbortedTxn]:

@@ -87,14 +87,31 @@ class FileRun(ABC):
             self.damaged = True
         self.reporter.show_error(error)
 
-    def stop(self, error: DamageError, source: Source) -> None:
-        """A log was read up to a damaged place: say so, and whether more lies behind it."""
+    def stop(self, error: DamageError, source: Source, show: Callable[[Finding], None] = lambda finding: None) -> None:
+        """A log was read up to a damaged place: say so, and whether more lies behind it; ``show``: see is_foreign."""
+        if self.is_foreign(source, show):
+            return
         self.fail(error.located(source.path))
         if error.position is not None:
-            self.hint(source, error.position)
+            self._hint(source, error.position)
 
     def hint(self, source: Source, position: int) -> None:
-        """Say so when entries lie behind ``position``, where the reading of a log ended."""
+        """What is at ``position``, where the reading of a log ended, was said: say so when entries lie behind it."""
+        if not self.is_foreign(source):
+            self._hint(source, position)
+
+    def is_foreign(self, source: Source, show: Callable[[Finding], None] = lambda finding: None) -> bool:
+        """A damaged log is no log but a file of another type, which is said; ``show`` takes it for the output."""
+        from kdump.log.filetypes import identify
+
+        foreign = identify(source)
+        if foreign is None:
+            return False
+        self.fail(foreign.error(source.path))
+        show(foreign.finding(source.path, source.size))
+        return True
+
+    def _hint(self, source: Source, position: int) -> None:
         if _has_more(source, position):
             self.reporter.note(f"{source.path}: more lies behind {position}, which --resync would show")
 

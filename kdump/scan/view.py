@@ -194,6 +194,12 @@ class LogView(Generic[RowT, RowsT]):
 
     def _found(self, finding: Finding) -> None:
         self.damaged = True
+        if finding.position == 0:
+            from kdump.log.filetypes import identify
+
+            foreign = identify(self._source, holds_entries=None if finding.continue_at is None else True)
+            if foreign is not None:
+                finding = foreign.finding(self._source.path, finding.length)
         self._on_finding(finding)
 
     def _span(self) -> Span:

@@ -138,6 +138,8 @@ class DumpTool(FileRun):
                 log.run()
                 if log.trailing:
                     self.hint(source, log.end)
+                elif log.damaged and not options.resync:
+                    self.is_foreign(source)
             except DamageError as error:
                 self.stop(error, source)
             finally:
