@@ -149,6 +149,12 @@ PRODUCER: Final = Table(
         timestamp=_INT64,
     ),
 )
+CHECKPOINT: Final = Table("checkpoint", FILE + _columns(offset=_INT64))
+"""Lines of the checkpoints of a log directory; topic and partition are those of the line."""
+EPOCH: Final = Table("epoch", FILE + _columns(epoch=_INT32, startOffset=_INT64))
+"""Lines of leader-epoch-checkpoint."""
+PROPERTY: Final = Table("property", _columns(type=_TEXT, file=_TEXT, name=_TEXT, value=ColumnType.VALUE))
+"""Members of the other text files: text, or what JSON says. They have no topic and partition."""
 FINDING: Final = Table(
     "finding",
     FILE

@@ -20,13 +20,12 @@ from kdump.kafka.dumplog.targets import target_by_java_name
 from kdump.kafka.dumplog.tool import DumpTool
 from kdump.kafka.java import split_commas
 from kdump.log.files import enter, exists, handed_over, is_directory
-from kdump.log.names import SIBLING_TEXT_FILES
 from kdump.log.partition import segment_files
 from kdump.log.source import open_source, reads_once
 from kdump.scan.printing import Emit
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
-from kdump.scan.target import Target, target_by_path
+from kdump.scan.target import Target, is_text_file, target_by_path
 
 if TYPE_CHECKING:
     from kdump.engine.rowdump import RowOptions
@@ -101,7 +100,7 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         return _dump_on_spark(spark, paths, given, console)
     wanted = coordinated(given)
     finder = None if wanted is None else PartitionFinder(wanted, given["partitions"])
-    make_run = _text_run(given) if is_text else _row_run(given, console)
+    make_run = _text_run(given) if is_text else _row_run(given, paths, console)
 
     def execute(emit: Emit, reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> FileRun:
         run = make_run(emit, reporter, budget)
@@ -165,13 +164,13 @@ def _explain(paths: tuple[str, ...], given: Mapping[str, Any]) -> int:
         is_given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if is_given and parameter.name not in _WITH_EXPLAIN:
             raise click.UsageError(f"--explain is instead of a dump, it does not go with {parameter.opts[-1]}")
+    if is_text_file(paths[0]):
+        raise click.UsageError(f"{paths[0]} is a text file: there are no fields to explain, kdump dump shows it")
     from kdump.explain import report
 
     console = Console(color=given["color"], escapes=False, pager=given["pager"], show_traceback=given["traceback"])
     try:
         path = enter(paths[0])
-        if os.path.basename(path) in SIBLING_TEXT_FILES:
-            raise _no_segment_file(path)
         with open_source(path) as source:
             found = report(
                 source,
@@ -233,14 +232,14 @@ _TEXT_ONLY = (
 )
 
 
-def _row_run(given: Mapping[str, Any], console: Console) -> _MakeRun:
+def _row_run(given: Mapping[str, Any], paths: Sequence[str], console: Console) -> _MakeRun:
     from kdump.engine.rowdump import RowDump
 
-    options = _row_options(given, console)
+    options = _row_options(given, paths, console)
     return lambda emit, reporter, budget: RowDump(options, emit, reporter, budget=budget)
 
 
-def _row_options(given: Mapping[str, Any], console: Console) -> RowOptions:
+def _row_options(given: Mapping[str, Any], paths: Sequence[str], console: Console) -> RowOptions:
     """Structured output. UsageError for options that only the compatible text has."""
     for name in _TEXT_ONLY:
         if given[name]:
@@ -250,7 +249,8 @@ def _row_options(given: Mapping[str, Any], console: Console) -> RowOptions:
 
     selection = view_options.selection(given)
     table = view_options.table(given, selection)
-    fields = view_options.fields(given, table)
+    is_text = bool(paths) and all(map(is_text_file, paths))
+    fields = view_options.fields_of_text_files(given) if is_text else view_options.fields(given, table)
     return RowOptions(
         lines=view_options.lines(given, fields, width=console.width, color=console.color),
         table=table,
@@ -281,6 +281,7 @@ def _local_only(given: Mapping[str, Any], paths: Sequence[str], files: str | Non
         "--follow": given["follow"],
         "--group or --transactional-id": coordinated(given) is not None,
         "a stream": any(map(reads_once, paths)),
+        "a text file": any(map(is_text_file, paths)),
     }
 
 
@@ -289,7 +290,7 @@ def _dump_on_spark(spark: Session, paths: Sequence[str], given: Mapping[str, Any
     from kdump.engine.rowdump import RowDump
     from kdump.spark.dump import dumped
 
-    options = _row_options(given, console)
+    options = _row_options(given, paths, console)
     run = RowDump(options, console.out.write, console.reporter(verbose=given["verbose"]))
     collected = CollectedRun(run, console.out.write)
     targets = _targets(run, paths, all_files=False)
@@ -320,7 +321,7 @@ def _targets(run: FileRun, paths: Sequence[str], all_files: bool) -> Iterator[Ta
                 names = segment_files(path, run.fail, all_files=all_files)
                 yield from (target for target in map(target_by_path, names) if target is not None)
                 continue
-            target = target_by_path(path)
+            target = Target(path, None, None) if is_text_file(path) else target_by_path(path)
             if target is None:
                 raise _no_segment_file(path)
             yield target
@@ -331,8 +332,6 @@ def _targets(run: FileRun, paths: Sequence[str], all_files: bool) -> Iterator[Ta
 def _no_segment_file(path: str) -> KdumpError:
     if not exists(path):
         return KdumpError(Codes.MISSING, "no such file or directory", path=path)
-    if os.path.basename(path) in SIBLING_TEXT_FILES:
-        return KdumpError(Codes.NOT_A_SEGMENT_FILE, "a text file, nothing to dump", path=path)
     return KdumpError(
         Codes.NOT_A_SEGMENT_FILE, "not a segment file by its name (a stream can be read with -)", path=path
     )

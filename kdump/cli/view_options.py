@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from kdump.cli.common import color_option
 from kdump.cli.coordinated import coordinated
@@ -17,7 +18,18 @@ from kdump.log.names import is_uri
 from kdump.log.source import reads_once
 from kdump.payloads.choice import DecoderChoice
 from kdump.scan.selection import Range, Selection
-from kdump.tables import BATCH, RECORD, RECORD_DECODED, RECORD_METADATA, Table
+from kdump.tables import (
+    BATCH,
+    CHECKPOINT,
+    EPOCH,
+    PROPERTY,
+    RECORD,
+    RECORD_DECODED,
+    RECORD_METADATA,
+    Column,
+    ColumnType,
+    Table,
+)
 
 if TYPE_CHECKING:
     from kdump.writers.context import FileContext
@@ -211,6 +223,36 @@ def fields(given: Mapping[str, Any], shown: Table) -> tuple[str, ...] | None:
         if name not in known:
             raise click.UsageError(f"no column '{name}' in {shown.type} rows (--fields help lists them)")
     return names
+
+
+def fields_of_text_files(given: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Those of ``--fields`` where every PATH is a text file; UsageError for a column that rows of none have."""
+    columns = tuple(dict.fromkeys(name for shown in (CHECKPOINT, EPOCH, PROPERTY) for name in shown.names))
+    return fields(given, Table("text file", tuple(Column(name, ColumnType.TEXT) for name in columns)))
+
+
+def check_text_files(context: click.Context, paths: Sequence[str]) -> None:
+    """UsageError for options about batches and records where every PATH is a text file."""
+    for parameter in context.command.params:
+        is_given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if is_given and parameter.name not in _WITH_TEXT_FILES:
+            raise click.UsageError(
+                f"{paths[0]} is a text file, shown as it is: {parameter.opts[-1]} does not go with it"
+            )
+
+
+_WITH_TEXT_FILES: Final = {
+    "paths",
+    "all_files",
+    "output",
+    "fields",
+    "color",
+    "pager",
+    "engine",
+    "master",
+    "verbose",
+    "traceback",
+}
 
 
 def list_fields() -> str:

@@ -84,7 +84,9 @@ class RowDump(FileRun):
         lines = self._options.lines(FileContext.of(target.path))
         try:
             with self.file(target.path):
-                if target.kind in (Kind.LOG, Kind.CHECKPOINT):
+                if target.kind is None:
+                    self._text_file(target, lines)
+                elif target.kind in (Kind.LOG, Kind.CHECKPOINT):
                     yield from self._log(target, lines)
                 else:
                     table, found = _entries(target)
@@ -141,6 +143,15 @@ class RowDump(FileRun):
                 self.damaged |= view.damaged
                 self.note_read(target.path, view)
                 self.sum_up_undecoded(target.path)
+
+    def _text_file(self, target: Target, lines: Lines) -> None:
+        table, found = rows.text_file_rows(target.file_name, read_whole(target.path))
+        self._title(table, lines)
+        try:
+            self._rows(table, found, lines)
+        except DamageError as error:
+            self._write(lines.finding(Finding(error.code, error.message, error.position or 0)))
+            raise
 
     def _decoding(self, target: Target) -> Decoding | None:
         # Not by identity: options reach the workers of Spark as copies.

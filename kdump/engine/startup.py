@@ -31,6 +31,7 @@ from kdump.kafka.startup.logdirectory import (
 from kdump.kafka.startup.outcome import Outcome
 from kdump.log import files
 from kdump.log.names import CLUSTER_METADATA, Kind, parse_file_name, parse_partition_directory
+from kdump.log.partition import no_segments
 
 _OF_A_PARTITION: Final = frozenset({LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA})
 _OF_LOG_DIRECTORIES: Final = {META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT}
@@ -167,7 +168,7 @@ def _place(path: str, options: StartOptions) -> _Place:
     folders = sort_folders([entry.name for entry in entries if entry.is_directory])
     is_broker_s = any(entry.name in _OF_LOG_DIRECTORIES for entry in entries if not entry.is_directory)
     if not folders.partitions and not (is_broker_s and folders.unparsable):
-        raise KdumpError(Codes.NO_SEGMENTS, Codes.NO_SEGMENTS.value.title)
+        raise no_segments(path, entries)
     known = read_log_directory(path)
     tasks = [_task(os.path.join(path, name), known, options) for name in folders.partitions]
     message = "the name is not <topic>-<number>"

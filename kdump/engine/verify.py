@@ -75,10 +75,11 @@ class Verification:
         partitions: dict[str, list[str]] = {}
         for segment in segment_files(directory, errors.append):
             partitions.setdefault(os.path.dirname(segment), []).append(segment)
-        if not partitions and any(segment_files(directory, lambda error: None, all_files=True)):
-            # Its logs are gone, and what belongs to them is not.
-            errors = [error for error in errors if error.code is not Codes.NO_SEGMENTS]
-            yield from check_partition_files(directory, LogSummary(None))
+        if not partitions:
+            # Its logs are gone, what belongs to them need not be.
+            others = segment_files(directory, lambda error: None, all_files=True)
+            for folder in dict.fromkeys(map(os.path.dirname, others)):
+                yield from check_partition_files(folder, LogSummary(None))
         extents: dict[tuple[str, int], PartitionExtent | None] = {}
         for folder, segments in partitions.items():
             extent = yield from self._partition(segments, folder)

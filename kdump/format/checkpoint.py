@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from kdump.codes import Codes, DamageError
@@ -81,6 +81,11 @@ _Entry = TypeVar("_Entry", CheckpointEntry, EpochEntry)
 
 def parse_offset_checkpoint(data: bytes) -> list[CheckpointEntry]:
     """The lines of a recovery-point-, log-start-, replication- or cleaner-offset-checkpoint, in file order."""
+    return list(offset_checkpoint_entries(data))
+
+
+def offset_checkpoint_entries(data: bytes) -> Iterator[CheckpointEntry]:
+    """The same one by one: what is wrong is raised behind the entries before it."""
 
     def entry(line: str) -> CheckpointEntry:
         words = _WHITE_SPACE.split(line)
@@ -88,11 +93,16 @@ def parse_offset_checkpoint(data: bytes) -> list[CheckpointEntry]:
             raise ValueError(f"{len(words)} words instead of topic, partition and offset")
         return CheckpointEntry(words[0], _int32(words[1]), _int64(words[2]))
 
-    return _parse_checkpoint(data, entry)
+    return _checkpoint_entries(data, entry)
 
 
 def parse_leader_epoch_checkpoint(data: bytes) -> list[EpochEntry]:
     """The lines of leader-epoch-checkpoint, in file order."""
+    return list(leader_epoch_entries(data))
+
+
+def leader_epoch_entries(data: bytes) -> Iterator[EpochEntry]:
+    """The same one by one: what is wrong is raised behind the entries before it."""
 
     def entry(line: str) -> EpochEntry:
         words = _WHITE_SPACE.split(line)
@@ -103,17 +113,12 @@ def parse_leader_epoch_checkpoint(data: bytes) -> list[EpochEntry]:
             raise ValueError("a negative epoch or offset")
         return EpochEntry(epoch, start_offset)
 
-    return _parse_checkpoint(data, entry)
+    return _checkpoint_entries(data, entry)
 
 
 def parse_partition_metadata(data: bytes) -> PartitionMetadata:
     """The two lines of partition.metadata."""
-    fields = {}
-    for position, line in _lines(data):
-        words = _METADATA_SEPARATOR.split(line)
-        if len(words) != 2:
-            raise _malformed(f"{line!r} is no 'name: value'", position)
-        fields[words[0]] = (position, words[1])
+    fields = {name: (position, value) for position, name, value in _metadata_lines(data)}
     for name in ("version", "topic_id"):
         if name not in fields:
             raise _malformed(f"there is no {name}", len(data))
@@ -124,6 +129,22 @@ def parse_partition_metadata(data: bytes) -> PartitionMetadata:
     if not _is_uuid(topic_id) or topic_id == _ZERO_UUID:
         raise _malformed(f"{topic_id!r} is no topic id", position)
     return PartitionMetadata(version, topic_id)
+
+
+def partition_metadata_members(data: bytes) -> Iterator[tuple[str, object]]:
+    """(name, value) of all lines of partition.metadata; what is wrong is raised behind those before it."""
+    for _, name, value in _metadata_lines(data):
+        yield name, value
+    parse_partition_metadata(data)
+
+
+def _metadata_lines(data: bytes) -> Iterator[tuple[int, str, str]]:
+    """Byte position, name and value of each line."""
+    for position, line in _lines(data):
+        words = _METADATA_SEPARATOR.split(line)
+        if len(words) != 2:
+            raise _malformed(f"{line!r} is no 'name: value'", position)
+        yield position, words[0], words[1]
 
 
 def parse_meta_properties(data: bytes) -> MetaProperties:
@@ -141,6 +162,24 @@ def parse_meta_properties(data: bytes) -> MetaProperties:
     if directory_id is not None and not _is_uuid(directory_id):
         raise _malformed(f"{directory_id!r} is no directory id", 0)
     return MetaProperties(version, properties.get("cluster.id"), node_id, directory_id)
+
+
+def meta_properties_members(data: bytes) -> Iterator[tuple[str, object]]:
+    """(name, value) of all lines of meta.properties; what is wrong is raised behind them."""
+    yield from _properties(data).items()
+    parse_meta_properties(data)
+
+
+def quorum_state_members(data: bytes) -> Iterator[tuple[str, object]]:
+    """(name, value) of all members of quorum-state; what is wrong is raised behind them."""
+    yield from _json_object(data).items()
+    parse_quorum_state(data)
+
+
+def clean_shutdown_members(data: bytes) -> Iterator[tuple[str, object]]:
+    """(name, value) of all members of .kafka_cleanshutdown; what is wrong is raised behind them."""
+    yield from _json_object(data).items() if data else ()
+    parse_clean_shutdown(data)
 
 
 def parse_quorum_state(data: bytes) -> QuorumState:
@@ -167,20 +206,19 @@ def parse_clean_shutdown(data: bytes) -> int | None:
     return epoch
 
 
-def _parse_checkpoint(data: bytes, parse: Callable[[str], _Entry]) -> list[_Entry]:
+def _checkpoint_entries(data: bytes, parse: Callable[[str], _Entry]) -> Iterator[_Entry]:
     """Version, count, then an entry a line. Without the count there are no entries, as for a broker."""
-    lines = list(_lines(data))
-    if lines:
-        version = _at(lines[0][0], _int32, lines[0][1])
-        if version != _VERSION:
-            raise _malformed(f"unknown version {version}", lines[0][0])
-    if len(lines) < 2:
-        return []
-    count = _at(lines[1][0], _int32, lines[1][1])
-    entries = [_at(position, parse, line) for position, line in lines[2:]]
-    if len(entries) != count:
-        raise _malformed(f"{len(entries)} entries, and line 2 counts {count}", lines[1][0])
-    return entries
+    lines = _lines(data)
+    position, version = next(lines, (0, str(_VERSION)))
+    if _at(position, _int32, version) != _VERSION:
+        raise _malformed(f"unknown version {version}", position)
+    count_at, count = next(lines, (0, "0"))
+    expected, found = _at(count_at, _int32, count), 0
+    for position, line in lines:
+        yield _at(position, parse, line)
+        found += 1
+    if found != expected:
+        raise _malformed(f"{found} entries, and line 2 counts {expected}", count_at)
 
 
 _Result = TypeVar("_Result")
@@ -264,3 +302,17 @@ def _json_object(data: bytes) -> dict[str, object]:
 
 def _malformed(message: str, position: int) -> DamageError:
     return DamageError(Codes.TEXT_FILE, message, position=position)
+
+
+READERS: Final[Mapping[str, Callable[[bytes], Iterator[CheckpointEntry | EpochEntry | tuple[str, object]]]]] = {
+    RECOVERY_POINT_CHECKPOINT: offset_checkpoint_entries,
+    LOG_START_CHECKPOINT: offset_checkpoint_entries,
+    HIGH_WATERMARK_CHECKPOINT: offset_checkpoint_entries,
+    CLEANER_CHECKPOINT: offset_checkpoint_entries,
+    LEADER_EPOCH_CHECKPOINT: leader_epoch_entries,
+    PARTITION_METADATA: partition_metadata_members,
+    META_PROPERTIES: meta_properties_members,
+    QUORUM_STATE: quorum_state_members,
+    CLEAN_SHUTDOWN: clean_shutdown_members,
+}
+"""By file name: what reads the entries of the file one by one; DamageError TEXT_FILE behind those that are sound."""

@@ -27,8 +27,22 @@ class Kind(Enum):
 STATE_SUFFIXES: Final = (".deleted", ".cleaned", ".swap", ".part")
 """Appended to a whole file name while the file is on its way in or out."""
 
+META_PROPERTIES: Final = "meta.properties"
+OFFSET_CHECKPOINTS: Final = frozenset(
+    {
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "cleaner-offset-checkpoint",
+    }
+)
+"""Of a log directory: an offset for each partition."""
 SIBLING_TEXT_FILES: Final = frozenset({"leader-epoch-checkpoint", "partition.metadata", "quorum-state"})
-"""Text files that belong in a partition directory and have no dump."""
+"""Text files that belong in a partition directory."""
+LOG_DIRECTORY_TEXT_FILES: Final = OFFSET_CHECKPOINTS | {META_PROPERTIES, ".kafka_cleanshutdown"}
+"""Text files that belong in a log directory."""
+TEXT_FILES: Final = SIBLING_TEXT_FILES | LOG_DIRECTORY_TEXT_FILES
+"""All of them, as ``format.checkpoint`` reads them."""
 
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 

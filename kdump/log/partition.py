@@ -10,8 +10,15 @@ from collections.abc import Callable, Iterator
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
-from kdump.log.names import Kind, parse_file_name, parse_partition_directory
-from kdump.log.source import is_stream
+from kdump.log.names import (
+    LOG_DIRECTORY_TEXT_FILES,
+    META_PROPERTIES,
+    SIBLING_TEXT_FILES,
+    Kind,
+    parse_file_name,
+    parse_partition_directory,
+)
+from kdump.log.source import is_stream, read_whole
 
 _SIBLING_ORDER = {kind: order for order, kind in enumerate(Kind)}
 
@@ -39,7 +46,47 @@ def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all
             found = True
             yield os.path.join(folder, name)
     if not found:
-        on_error(KdumpError(Codes.NO_SEGMENTS, "no segment files in this directory", path=directory))
+        on_error(no_segments(directory, top))
+
+
+def no_segments(directory: str, entries: list[files.Entry]) -> KdumpError:
+    """The error NO_SEGMENTS for a directory: what it is instead. ``entries``: what lies in it."""
+    names = {entry.name for entry in entries}
+    partitions = sum(1 for _ in _partitions(entries))
+    own_name = parse_partition_directory(os.path.basename(files.absolute(directory)))
+    if partitions or names & LOG_DIRECTORY_TEXT_FILES:
+        owner = _owner(directory) if META_PROPERTIES in names else ""
+        if not partitions:
+            what = f"an empty log directory{owner}, with 0 partitions"
+        else:
+            which = "1 partition" if partitions == 1 else f"{partitions:,} partitions"
+            what = f"a log directory{owner} with {which}, but without a .log file"
+    elif own_name is not None or any(name in SIBLING_TEXT_FILES or parse_file_name(name) for name in names):
+        held = f"; it holds {len(names):,} other {'file' if len(names) == 1 else 'files'}" if names else "; it is empty"
+        what = f"a partition directory without a .log file{held}"
+    elif not names:
+        what = "an empty directory"
+    else:
+        what = "neither a partition directory nor a log directory of Kafka"
+        inside = sorted(
+            entry.name
+            for entry in entries
+            if entry.is_directory and files.exists(os.path.join(entry.path, META_PROPERTIES))
+        )
+        if inside:
+            what += f"; log directories in it: {', '.join(inside)}"
+    return KdumpError(Codes.NO_SEGMENTS, f"no segment files: {what}", path=directory)
+
+
+def _owner(directory: str) -> str:
+    """The broker of a log directory, as far as its meta.properties tells."""
+    from kdump.format.checkpoint import parse_meta_properties
+
+    try:
+        node_id = parse_meta_properties(read_whole(os.path.join(directory, META_PROPERTIES))).node_id
+    except KdumpError:
+        return ""
+    return "" if node_id is None else f" of broker {node_id}"
 
 
 def _entries(folder: str, on_error: Callable[[KdumpError], None]) -> list[files.Entry] | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from kdump.log.names import CLUSTER_METADATA, Kind, parse_file_name, partition_of_file
+from kdump.log.names import CLUSTER_METADATA, TEXT_FILES, Kind, parse_file_name, partition_of_file
 from kdump.log.source import STDIN, GrowingFile, Source, is_stream, open_source
 
 
@@ -22,12 +22,13 @@ class Follow:
 class Target:
     """One file to dump: where it is, what kind, and its base offset (None: the name has none).
 
+    ``kind`` None: a text file, one of ``names.TEXT_FILES``, which is shown as it is.
     ``unnamed``: a stream, whose base offset can only be that of its first batch. ``may_be_missing``: the Java tool
     takes a missing transaction index for an empty one.
     """
 
     path: str
-    kind: Kind
+    kind: Kind | None
     base_offset: int | None
     unnamed: bool = False
     may_be_missing: bool = False
@@ -53,6 +54,11 @@ class Target:
     def file_name(self) -> str:
         """Last component of the path."""
         return PurePosixPath(self.path).name
+
+
+def is_text_file(path: str) -> bool:
+    """By its name a text file of Kafka, which is dumped when it is named, and not where a directory is."""
+    return PurePosixPath(path).name in TEXT_FILES
 
 
 def target_by_path(path: str) -> Target | None:

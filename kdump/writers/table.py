@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kdump.codes import Finding
 from kdump.kafka.rows import Row
-from kdump.tables import BATCH, FILE, RECORD, RECORD_DECODED, RECORD_METADATA, Table
+from kdump.tables import BATCH, CHECKPOINT, FILE, PROPERTY, RECORD, RECORD_DECODED, RECORD_METADATA, Table
 from kdump.writers.blocks import escaped
 from kdump.writers.context import FileContext
 from kdump.writers.rows import plain
@@ -32,6 +32,8 @@ _MOST_CHARACTERS: Final = 200
 """Of one cell: rich would measure megabytes only to cut them."""
 
 _DEFAULT_FIELDS: Final = {
+    CHECKPOINT: ("topic", "partition", "offset"),
+    PROPERTY: ("name", "value"),
     BATCH: (
         "baseOffset",
         "lastOffset",

@@ -56,6 +56,7 @@ class DumpTool(FileRun):
         # Where only some rows are shown, a file that has none of them is not named.
         self._holds_headings = not (options.selection.is_everything and self._budget.is_unlimited)
         self._held = ""
+        self._is_line_open = False
 
     def ignore(self, name: str) -> None:
         """See FileRun; the Java tool names it all the same."""
@@ -66,7 +67,12 @@ class DumpTool(FileRun):
         """See FileRun."""
         if self._budget.is_spent:
             return
-        self._held = ""
+        # A text file need not end with a line end.
+        self._held = "\n" if self._is_line_open else ""
+        if target.kind is None:
+            with self.file(target.path):
+                self._dump_text_file(target)
+            return
         self._heading(f"Dumping {_displayed(target)}\n")
         with self.file(target.path):
             _KINDS[target.kind](self, target)
@@ -88,6 +94,7 @@ class DumpTool(FileRun):
         if self._held and len(text):
             self._write(self._held.encode("utf-8", "surrogateescape"))
             self._held = ""
+        self._is_line_open = False
         self._write(text)
 
     def _lines(self, lines: Iterator[str]) -> None:
@@ -100,6 +107,17 @@ class DumpTool(FileRun):
                     pending.clear()
         finally:
             self._line("".join(pending))
+
+    def _dump_text_file(self, target: Target) -> None:
+        """As it is; DamageError where a broker would refuse it."""
+        from kdump.format.checkpoint import READERS  # not needed by a dump of segments
+
+        data = read_whole(target.path)
+        if data:
+            self._emit(data)
+            self._is_line_open = not data.endswith(b"\n")
+        for _ in READERS[target.file_name](data):
+            pass
 
     def _dump_log(self, target: Target) -> None:
         if not target.unnamed:
