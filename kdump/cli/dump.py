@@ -43,7 +43,7 @@ Examples:
   kdump dump 00000000000000000000.log                  the batches of one segment
   kdump dump --print-data-log /data/kafka/orders-0     all records of a partition
   ssh broker cat X.log | kdump dump --deep-iteration - a segment from a pipe
-  kdump dump --files a.log,b.index                     as kafka-dump-log.sh would
+  kdump dump --files 0.log,0.index                     as kafka-dump-log.sh would
   kdump dump --output jsonl --records --key '^user-7$' --time -1d.. orders-0 | jq .value""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())

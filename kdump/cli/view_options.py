@@ -18,6 +18,7 @@ from kdump.log.names import is_uri
 from kdump.log.source import reads_once
 from kdump.payloads.choice import DecoderChoice
 from kdump.scan.selection import Range, Selection
+from kdump.scan.target import is_text_file
 from kdump.tables import (
     BATCH,
     CHECKPOINT,
@@ -127,6 +128,8 @@ def view_options(function: _Function) -> _Function:
 
 def check_together(given: Mapping[str, Any], paths: Sequence[str], *, other_files: bool) -> None:
     """UsageError for options that exclude each other; ``other_files``: --files or --all-files is given."""
+    if not other_files and all(map(is_text_file, paths)):
+        _check_text_files(paths[0])
     if given["template"] is not None and given["output"] != "kafka":
         raise click.UsageError("--format is an output of its own, it does not go with --output")
     if given["follow"]:
@@ -231,14 +234,13 @@ def fields_of_text_files(given: Mapping[str, Any]) -> tuple[str, ...] | None:
     return fields(given, Table("text file", tuple(Column(name, ColumnType.TEXT) for name in columns)))
 
 
-def check_text_files(context: click.Context, paths: Sequence[str]) -> None:
-    """UsageError for options about batches and records where every PATH is a text file."""
+def _check_text_files(path: str) -> None:
+    """UsageError for options about batches and records where every PATH is a text file, the first one ``path``."""
+    context = click.get_current_context()
     for parameter in context.command.params:
         is_given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if is_given and parameter.name not in _WITH_TEXT_FILES:
-            raise click.UsageError(
-                f"{paths[0]} is a text file, shown as it is: {parameter.opts[-1]} does not go with it"
-            )
+            raise click.UsageError(f"{path} is a text file, shown as it is: {parameter.opts[-1]} does not go with it")
 
 
 _WITH_TEXT_FILES: Final = {
@@ -250,6 +252,7 @@ _WITH_TEXT_FILES: Final = {
     "pager",
     "engine",
     "master",
+    "conf",
     "verbose",
     "traceback",
 }

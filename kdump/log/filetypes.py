@@ -116,7 +116,10 @@ def _with_contents(found: FileType, decoder: Callable[[], Any], head: bytes) -> 
 
 
 def _decoded(make: Callable[[], Any], pieces: Iterator[bytes]) -> Iterator[bytes | None]:
-    """What comes out of the members of compressed data, which follow on one another; None: they are broken there."""
+    """What comes out of the members of compressed data, which follow on one another.
+
+    None at the end: they are broken there, or the last one is cut.
+    """
     decoder = make()
     for piece in pieces:
         rest = piece
@@ -126,9 +129,12 @@ def _decoded(make: Callable[[], Any], pieces: Iterator[bytes]) -> Iterator[bytes
             try:
                 yield decoder.decompress(rest)
             except Exception:
+                # Each library has errors of its own; some are plain RuntimeErrors.
                 yield None
                 return
             rest = decoder.unused_data if decoder.eof else b""
+    if not decoder.eof:
+        yield None
 
 
 def _gzip() -> Any:

@@ -104,7 +104,7 @@ def test_directory_without_segments(folder: Path) -> None:
     (folder / "empty").mkdir()
     status, out, errors = dump("empty", "1.log", cwd=folder)
     assert (status, dumped(out)) == (UNREADABLE, ["1.log"])
-    assert errors == ["kdump: empty: no segment files in this directory"]
+    assert errors == ["kdump: empty: no segment files: an empty directory"]
 
 
 def test_unreadable_files(folder: Path) -> None:
@@ -132,11 +132,12 @@ def test_name_without_a_number(folder: Path, door: list[str]) -> None:
 
 
 def test_files_that_are_no_segment_files(folder: Path) -> None:
+    (folder / "notes.txt").write_text("0\n0\n")
+    status, out, errors = dump("notes.txt", "1.log", cwd=folder)
+    assert (status, dumped(out), len(errors)) == (UNREADABLE, ["1.log"], 1)
+    assert errors[0].startswith("kdump: notes.txt: ")
     for name in ("leader-epoch-checkpoint", "notes.txt"):
         (folder / name).write_text("0\n0\n")
-        status, out, errors = dump(name, "1.log", cwd=folder)
-        assert (status, dumped(out), len(errors)) == (UNREADABLE, ["1.log"], 1)
-        assert errors[0].startswith(f"kdump: {name}: ")
         status, out, errors = dump("--files", f"{name},1.log", cwd=folder)
         assert (status, dumped(out), errors) == (CLEAN, [name, "1.log"], [f"Ignoring unknown file {name}"])
 
