@@ -17,9 +17,10 @@ from pathlib import Path
 
 import click
 import pytest
-from batches import NOW, plain_rows, v2_batch
+from batches import NOW, v2_batch
 from cli_runs import CLEAN, DAMAGE, INTERRUPTED, KDUMP
 from decoder_logs import commit
+from fast_reference import Row
 
 from kdump.cli.main import cli
 
@@ -30,16 +31,18 @@ PAGES = sorted((ROOT / "man").iterdir())
 
 PLACEHOLDERS = {
     r"\bX\.log\b": "00000000000000000000.log",
+    r"(?<= )\.(?= [|>])": "segments",
     r"(?<![\w.])/(?=(?:archive|backup|data|mnt|tmp|var)/)": "",
 }
-"""What a reader puts in the place of names in the examples: a number, and what is below the root directory."""
+"""What a reader puts in the place of names in the examples: a number, where one is, and what is below the root directory."""
 
 ELSEWHERE = re.compile(r"s3://|--master|--engine spark")
 """Lines that need what is not there: they are parsed only."""
 
 STATUSES = {
     "--follow": INTERRUPTED,
-    "--resync": DAMAGE,
+    "--log-start-offset 5 ": CLEAN,
+    "--log-start-offset": DAMAGE,
     "kdump dump --explain 7628 fixtures": DAMAGE,
     "kdump repair --salvage --deep --correct": CLEAN,
     "kdump repair fixtures": DAMAGE,
@@ -96,16 +99,17 @@ SOURCES = {
 }
 
 
+ROWS = [Row(number, number, struct.pack(">q", number), b"value") for number in range(3)]
+
+
 def partition(directory: Path) -> None:
     """Two segments of two batches; index files of so small segments are empty."""
     directory.mkdir()
     for base in (0, 6):
-        data = b"".join(
-            v2_batch(plain_rows(3), base_offset=offset, base_timestamp=NOW + offset) for offset in (base, base + 3)
-        )
+        data = b"".join(v2_batch(ROWS, base_offset=offset, base_timestamp=NOW + offset) for offset in (base, base + 3))
         (directory / f"{base:020}.log").write_bytes(data)
         (directory / f"{base:020}.index").write_bytes(b"")
-        (directory / f"{base:020}.timeindex").write_bytes(struct.pack(">qi", NOW + base + 3, 5) if not base else b"")
+        (directory / f"{base:020}.timeindex").write_bytes(struct.pack(">qi", NOW + 5, 5) if not base else b"")
     (directory / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     (directory / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
 
