@@ -62,13 +62,14 @@ class Codes(Enum):
         "KD003",
         "not-a-segment-file",
         "not a file of a Kafka partition",
-        "By its name it is no file of a Kafka partition, or one of the text files, which have no dump.",
+        "By its name it is no file of a Kafka partition, or one of the text files, which only dump shows.",
     )
     NO_SEGMENTS = Code(
         "KD004",
         "no-segments",
         "a directory without segments",
-        "The directory holds no segment, and neither does a partition directory in it.",
+        "The directory holds no segment, and neither does a partition directory in it. The message says what it is: a "
+        "partition directory without a .log file, a log directory and its broker, or no directory of Kafka.",
     )
     NAME = Code(
         "KD005",

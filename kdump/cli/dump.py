@@ -71,7 +71,7 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
 
     A PATH is a segment file (.log .index .timeindex .txnindex .snapshot .checkpoint, also with .deleted, .swap or
     .cleaned behind it), a partition directory, a log directory, a URI of one (s3://bucket/orders-0),
-    or - for standard input.
+    - for standard input, or a text file of a broker (checkpoints, meta.properties, ...), which is shown as it is.
     """
     if given["fields"] == "help":
         click.echo(view_options.list_fields())

@@ -142,6 +142,8 @@ TABLES = [
     tables.TIME_INDEX,
     tables.TXN_INDEX,
     tables.PRODUCER,
+    tables.CHECKPOINT,
+    tables.EPOCH,
     tables.FINDING,
 ]
 
@@ -154,6 +156,11 @@ def test_columns(table: tables.Table) -> None:
         listed = re.split(r"^With$", text, flags=re.MULTILINE)[0]
     listed = re.sub(r"\([^()]*\)", "", ROFF_REQUEST.sub("", listed))
     assert tuple(re.findall(r"\w+", listed)) == table.names[len(tables.FILE) :]
+
+
+def test_columns_of_properties() -> None:
+    assert "\n.B property\nname, value;" in section("kdump-dump", "OUTPUT FORMATS")
+    assert tables.PROPERTY.names == ("type", "file", "name", "value")
 
 
 def test_keys_of_statistics() -> None:

@@ -34,7 +34,7 @@ PLACEHOLDERS = {
     r"(?<= )\.(?= [|>])": "segments",
     r"(?<![\w.])/(?=(?:archive|backup|data|mnt|tmp|var)/)": "",
 }
-"""What a reader puts in the place of names in the examples: a number, where one is, and what is below the root directory."""
+"""What a reader puts in the place of names in the examples: a number, where one is, what is below the root."""
 
 ELSEWHERE = re.compile(r"s3://|--master|--engine spark")
 """Lines that need what is not there: they are parsed only."""
