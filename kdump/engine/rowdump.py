@@ -145,7 +145,9 @@ class RowDump(FileRun):
                 self.sum_up_undecoded(target.path)
 
     def _text_file(self, target: Target, lines: Lines) -> None:
-        table, found = rows.text_file_rows(target.file_name, read_whole(target.path))
+        from kdump.kafka.textfiles import text_file_rows  # not needed by a dump of segments
+
+        table, found = text_file_rows(target.file_name, read_whole(target.path))
         self._title(table, lines)
         try:
             self._rows(table, found, lines)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.explain.entries import KINDS, entry_lines
 from kdump.explain.lines import Labelled, Labeller, Line, Statement, Tone
@@ -14,10 +14,12 @@ from kdump.explain.locate import seekable
 from kdump.explain.log import log_lines
 from kdump.explain.render import colored, plain
 from kdump.explain.values import count, escaped
-from kdump.log.filetypes import identify
 from kdump.log.names import parse_file_name
 from kdump.log.source import Source
 from kdump.wire.compression import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from kdump.log.filetypes import FileType
 
 _RAW_SHOWN: Final = 32
 """Bytes of a file of another type that are shown."""
@@ -89,12 +91,18 @@ def explain(
     if name is not None and name.kind in KINDS:
         offset = name.base_offset if base_offset is None else base_offset
         yield from entry_lines(source, name.kind, position, size, offset)
-    elif (foreign := identify(source)) is not None:
+    elif (foreign := _foreign(source)) is not None:
         yield Statement(Tone.DAMAGE, f"The file is {escaped(foreign.message(source.path))}")
         data = memoryview(source.read(position, _RAW_SHOWN))
         yield Labeller(data, position, target=position).field(0, len(data), "bytes", count(len(data), "byte"))
     else:
         yield from log_lines(source, position, size, limit)
+
+
+def _foreign(source: Source) -> FileType | None:
+    from kdump.log.filetypes import identify  # repair corrects bits with what is here, and hardly ever needs it
+
+    return identify(source)
 
 
 def is_damage(line: Line) -> bool:

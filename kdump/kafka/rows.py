@@ -6,21 +6,17 @@ Source: shared/design.md, "dump". Keys and values stay bytes; a field that a for
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from kdump.codes import DamageError, Finding
 from kdump.format import control
 from kdump.format.batch import CODEC_NAMES, BatchHeader
-from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT, READERS
 from kdump.format.index import AbortedTxn, OffsetEntry, TimeEntry
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.message_json import json_value, known_version, message_json
-from kdump.log.names import OFFSET_CHECKPOINTS
 from kdump.payloads.decoded import PayloadError, RecordDecoder
-from kdump.tables import CHECKPOINT, EPOCH, PROPERTY, Table
 
 Row: TypeAlias = dict[str, Any]
 """Values by column name, without the columns of ``tables.FILE``."""
@@ -230,17 +226,6 @@ def producer_row(entry: ProducerEntry) -> Row:
         "offsetDelta": entry.offset_delta if has_batch else None,
         "timestamp": entry.timestamp if has_batch else None,
     }
-
-
-def text_file_rows(name: str, data: bytes) -> tuple[Table, Iterator[Row]]:
-    """The rows of a text file by its name, one of ``log.names.TEXT_FILES``; they end with what READERS raise."""
-    table: Table = PROPERTY
-    columns: tuple[str, ...] = ("name", "value")
-    if name in OFFSET_CHECKPOINTS:
-        table, columns = CHECKPOINT, ("topic", "partition", "offset")
-    elif name == LEADER_EPOCH_CHECKPOINT:
-        table, columns = EPOCH, ("epoch", "startOffset")
-    return table, (dict(zip(columns, entry, strict=True)) for entry in READERS[name](data))
 
 
 def finding_row(finding: Finding) -> Row:

@@ -6,6 +6,7 @@ import gzip
 import json
 import shutil
 from pathlib import Path
+from random import Random
 
 import pytest
 from batches import plain_rows, v2_batch
@@ -208,3 +209,18 @@ def test_an_empty_partition_directory(tmp_path: Path) -> None:
     run = kdump("verify", "orders-0", cwd=tmp_path)
     assert run.returncode == UNREADABLE
     assert run.stderr == b"kdump: orders-0: no segment files: a partition directory without a .log file; it is empty\n"
+
+
+def test_what_has_the_frame_of_an_entry_by_accident(tmp_path: Path) -> None:
+    """The bytes of a gzip file from 260 KiB on are a length that fits into it; the Java tool prints such a batch."""
+    data = gzip.compress(Random(1).randbytes(300_000), mtime=0)
+    assert int.from_bytes(data[8:12], "big") < len(data)
+    (tmp_path / NAME).write_bytes(data)
+    run = kdump("verify", "--output", "jsonl", NAME, cwd=tmp_path)
+    assert [json.loads(line)["code"] for line in run.stdout.splitlines()] == ["KD110"]
+    for words in (("dump",), ("repair",), ("convert", "--codec", "none", "-o", "out/")):
+        run = kdump(*words, NAME, cwd=tmp_path)
+        assert run.returncode == DAMAGE
+        assert run.stderr.decode().splitlines() == [
+            f"kdump: {NAME}: a gzip file, not itself a Kafka log; to look into it: gzip -dc {NAME} | kdump dump -"
+        ]
