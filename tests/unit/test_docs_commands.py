@@ -44,7 +44,6 @@ STATUSES = {
     "--log-start-offset 5 ": CLEAN,
     "--log-start-offset": DAMAGE,
     "kdump dump --explain 7628 fixtures": DAMAGE,
-    "kdump repair --salvage --deep --correct": CLEAN,
     "kdump repair fixtures": DAMAGE,
     "kdump verify fixtures": DAMAGE,
 }
