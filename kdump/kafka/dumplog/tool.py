@@ -68,7 +68,7 @@ class DumpTool(FileRun):
             return
         self._held = ""
         self._heading(f"Dumping {_displayed(target)}\n")
-        with self.file(target.path):
+        with self.file(target):
             _KINDS[target.kind](self, target)
 
     def finish(self) -> Iterator[str]:
