@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final, TypeAlias, TypeVar
@@ -39,23 +39,24 @@ _LATELY_SECONDS: Final = 10
 """A log that was written to within so many seconds may have an append under way."""
 
 SeenT = TypeVar("SeenT")
+KeyT = TypeVar("KeyT", bound=Hashable)
 
 
 def settled(
     look: Callable[[], SeenT],
-    serious: Callable[[SeenT], AbstractSet[Key]],
+    serious: Callable[[SeenT], AbstractSet[KeyT]],
     is_changing: Callable[[SeenT], bool],
-) -> tuple[SeenT, AbstractSet[Key]]:
+) -> tuple[SeenT, AbstractSet[KeyT]]:
     """The look that counts, and what of it cannot be decided.
 
     Args:
         look: looks at the files as they are now.
-        serious: the errors and warnings of a look.
+        serious: the errors and warnings of a look, by what they are known by when they are found again.
         is_changing: a file that a look went by has changed since, or may be about to.
     """
     seen = look()
     found = serious(seen)
-    before: AbstractSet[Key] = frozenset()
+    before: AbstractSet[KeyT] = frozenset()
     for _ in range(ROUNDS):
         if not found or not is_changing(seen):
             return seen, frozenset()

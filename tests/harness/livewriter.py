@@ -16,19 +16,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from kdump.wire.checksum import crc32c
 from tests.unit.batches import plain_rows, v2_batch
 
 BATCHES_A_SEGMENT = 40
 KEPT_SEGMENTS = 8
 PREALLOCATED = 4096
 _KINDS = (".log", ".index", ".timeindex", ".txnindex")
-_EMPTY_SNAPSHOT = struct.pack(">hIi", 1, 0x0F3D3B0B, 0)
-
-
-def crc32c(data: bytes) -> int:
-    from kdump.wire.checksum import crc32c as computed
-
-    return computed(data)
 
 
 class LivePartition:
@@ -60,9 +54,7 @@ class LivePartition:
         base = self.bases[-1]
         rows = plain_rows(5, size=300)
         self.timestamp += 10
-        batch = v2_batch(
-            rows, base_offset=self.offset, base_timestamp=self.timestamp, max_timestamp=self.timestamp + 4
-        )
+        batch = v2_batch(rows, base_offset=self.offset, base_timestamp=self.timestamp, max_timestamp=self.timestamp + 4)
         log = self.path(base, ".log")
         position = log.stat().st_size
         with log.open("ab", buffering=0) as file:

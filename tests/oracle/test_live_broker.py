@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.oracle
 SECONDS = int(os.environ.get("KDUMP_LIVE_SECONDS", "60"))
 TOPICS = ("plain", "comp", "tx", "zs")
 SETTINGS = """
+transaction.state.log.num.partitions=2
 log.retention.check.interval.ms=1000
 log.initial.task.delay.ms=500
 log.cleaner.backoff.ms=300
@@ -79,22 +81,23 @@ class Runs:
 
 def kinds(logs: Path) -> Iterator[tuple[str, list[str], Paths]]:
     """A name, words and paths of each kind of run."""
-    whole: Paths = lambda: [str(logs)]  # noqa: E731
+
+    def newest(topic: str) -> list[str]:
+        return sorted(map(str, (logs / f"{topic}-0").glob("*.log")))[-2:]
+
     json_lines = ["verify", "--output", "jsonl", "--strict"]
-    yield "log directory", json_lines, whole
-    yield "log directory, quick", [*json_lines, "--quick"], whole
+    yield "log directory", json_lines, lambda: [str(logs)]
+    yield "log directory, quick", [*json_lines, "--quick"], lambda: [str(logs)]
     for topic in TOPICS:
-        partition = logs / f"{topic}-0"
-        only: Paths = lambda partition=partition: [str(partition)]  # type: ignore[misc]
-        yield f"{topic}", json_lines, only
-        yield f"{topic}, quick", [*json_lines, "--quick"], only
-        newest: Paths = lambda partition=partition: sorted(map(str, partition.glob("*.log")))[-2:]  # type: ignore[misc]
-        yield f"{topic}, newest segments", json_lines, newest
-        yield f"{topic}, index", json_lines, lambda newest=newest: [newest()[-1][:-3] + "index"]  # type: ignore[misc]
-    yield "startup", ["verify", "--startup", "--output", "jsonl"], lambda: [str(logs / f"{one}-0") for one in TOPICS]
-    yield "startup, log directory", ["verify", "--startup"], whole
-    yield "stats", ["stats", "--quick"], whole
-    yield "dump, all files", ["dump", "--all-files"], whole
+        partition = [str(logs / f"{topic}-0")]
+        yield topic, json_lines, partition.copy
+        yield f"{topic}, quick", [*json_lines, "--quick"], partition.copy
+        yield f"{topic}, newest segments", json_lines, partial(newest, topic)
+    partitions = [str(logs / f"{topic}-0") for topic in TOPICS]
+    yield "startup", ["verify", "--startup", "--output", "jsonl"], partitions.copy
+    yield "startup, log directory", ["verify", "--startup"], lambda: [str(logs)]
+    yield "stats", ["stats", "--quick"], lambda: [str(logs)]
+    yield "dump, all files", ["dump", "--all-files"], lambda: [str(logs)]
 
 
 def middle_of_a_batch(log: Path) -> int:
