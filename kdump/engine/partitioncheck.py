@@ -248,7 +248,8 @@ def _check_files(folder: str, newest: str, seen: _Partition, watch: Watch) -> It
         return seen.summary()
 
     def is_changing() -> bool:
-        return watch.has_changed or is_being_written(newest)
+        # The segments may have been listed long before.
+        return watch.has_changed or bool(segments_behind(newest)) or is_being_written(newest)
 
     return iter(settled_findings(lambda: check_partition_files(folder, summarize), is_changing))
 

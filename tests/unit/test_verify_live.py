@@ -194,6 +194,15 @@ def test_a_snapshot_that_is_ahead_of_a_live_log(partitions: list[LivePartition])
     assert [one.code for one in found if one.severity is not Severity.INFO] == [Codes.SNAPSHOT_BEYOND_LOG]
 
 
+def test_a_segment_that_came_after_the_listing(partitions: list[LivePartition]) -> None:
+    """And before the partition was looked at; seen beside a broker on a machine that was busy."""
+    plain = partitions[0]
+    listed = [str(plain.path(base, ".log")) for base in plain.bases]
+    several(plain, 3)()
+    found = [one for one in PartitionCheck().segments(listed, str(plain.directory)) if isinstance(one, Finding)]
+    assert serious(found) == []
+
+
 def test_what_never_settles_is_not_decidable(tmp_path: Path) -> None:
     numbers = iter(range(100))
 
