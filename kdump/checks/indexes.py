@@ -18,12 +18,17 @@ from numpy.typing import NDArray
 from kdump.checks.grouping import grouped
 from kdump.checks.table import UNKNOWN_OFFSET
 from kdump.codes import Codes, Finding, Severity
-from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
+from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TXN_ENTRY_SIZE
+from kdump.log.names import Kind
 
 Column = NDArray[np.int64]
 
 _OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+_TXN_ENTRY: Final = np.dtype(
+    {"names": ["producer", "offset"], "formats": [">i8"] * 2, "offsets": [2, 18], "itemsize": TXN_ENTRY_SIZE}
+)
+_LAYOUTS: Final = {Kind.INDEX: _OFFSET_ENTRY, Kind.TIME_INDEX: _TIME_ENTRY, Kind.TXN_INDEX: _TXN_ENTRY}
 _LEAST_SPARSE: Final = 16 << 20
 """Bytes without an entry that no broker leaves: far above index.interval.bytes and what is fetched at once."""
 _SPARSE_FACTOR: Final = 16
@@ -207,6 +212,29 @@ def check_time_index(data: bytes, log: LogView, *, is_closed: bool = False) -> I
             f"the last entry has timestamp {indexed}, the log {largest[-1]}",
             timestamp.size * TIME_ENTRY_SIZE,
         )
+
+
+def without_appended(data: bytes, kind: Kind, log: LogView, size: int) -> bytes:
+    """An index file of a log that has grown: without the last entries that are of what was appended.
+
+    Args:
+        data: the file; one of no kind of index has no such entries.
+        kind: of the file.
+        log: as it was looked at.
+        size: bytes of the log when the file had been read. A broker writes to the log first, so an entry of the .index
+            that leads behind these is no such one.
+    """
+    layout = _LAYOUTS[kind]
+    entries = np.frombuffer(data, layout, len(data) // layout.itemsize)
+    first, second = layout.names or ("", "")
+    used = _used(entries[first], entries[second])[0].size
+    base_offset = 0 if kind is Kind.TXN_INDEX else log.base_offset
+    is_appended = entries["offset"][:used].astype(np.int64) + base_offset > log.end_offset
+    if kind is Kind.INDEX:
+        is_appended &= entries["position"][:used] < size
+    kept = used - np.count_nonzero(_tail(is_appended))
+    # What is left of an entry that is just being written goes too.
+    return data[: kept * layout.itemsize] if kept < used or len(data) % layout.itemsize else data
 
 
 def _check_size(data: bytes, entry_size: int) -> Iterator[Finding]:

@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from kdump.codes import Codes, Finding, KdumpError
+from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format import checkpoint
 from kdump.log import files
-from kdump.log.names import parse_partition_directory
+from kdump.log.lock import is_held
+from kdump.log.names import is_uri, parse_partition_directory
+from kdump.log.partition import has_gone
 from kdump.log.source import read_whole
+from kdump.log.stamp import Stamp
 
 _DIRECTORY_STATES: Final = ("-delete", "-future", "-stray")
 _LOCK_FILE: Final = ".lock"
@@ -32,13 +35,39 @@ class PartitionExtent(NamedTuple):
     last_base: int
 
 
-def check_log_directory(directory: str, partitions: Mapping[Partition, PartitionExtent | None]) -> Iterator[Finding]:
+class Checkpoints:
+    """The offset checkpoints of a log directory, as they are when this is made.
+
+    Read before the partitions: a log that a broker writes to meanwhile is never behind them.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        # A store is asked when the log directory is known to be one; nobody writes there.
+        self._contents = {} if is_uri(directory) else {name: self._read(name) for name in _CHECKPOINTS}
+
+    def content(self, name: str) -> bytes | KdumpError | None:
+        """Of one that is there now; None where it has come since."""
+        return self._contents[name] if self._contents else self._read(name)
+
+    def _read(self, name: str) -> bytes | KdumpError | None:
+        path = os.path.join(self.directory, name)
+        try:
+            return read_whole(path)
+        except KdumpError as error:
+            return None if has_gone(path, error) else error
+
+
+def check_log_directory(
+    checkpoints: Checkpoints, partitions: Mapping[Partition, PartitionExtent | None]
+) -> Iterator[Finding]:
     """Everything in a log directory but the partitions themselves.
 
     Args:
-        directory: the path.
+        checkpoints: of the directory.
         partitions: those whose directories are there and have no state; None: the extent is not known.
     """
+    directory = checkpoints.directory
     try:
         entries = sorted(files.listing(directory), key=lambda entry: entry.name)
     except KdumpError as error:
@@ -49,7 +78,9 @@ def check_log_directory(directory: str, partitions: Mapping[Partition, Partition
     for finding in check_directory_names(folders):
         yield replace(finding, path=os.path.join(directory, finding.path or ""))
     for name in sorted(names & _CHECKPOINTS.keys()):
-        yield from _check_checkpoint(os.path.join(directory, name), partitions)
+        content = checkpoints.content(name)
+        if content is not None:
+            yield from _check_checkpoint(os.path.join(directory, name), content, partitions)
     yield from _check_topic_ids(directory, folders)
     yield from _check_markers(directory, names)
 
@@ -118,9 +149,13 @@ _CHECKPOINTS: Final[Mapping[str, _Judge]] = {
 }
 
 
-def _check_checkpoint(path: str, partitions: Mapping[Partition, PartitionExtent | None]) -> Iterator[Finding]:
+def _check_checkpoint(
+    path: str, content: bytes | KdumpError, partitions: Mapping[Partition, PartitionExtent | None]
+) -> Iterator[Finding]:
     try:
-        entries = checkpoint.parse_offset_checkpoint(read_whole(path))
+        if isinstance(content, KdumpError):
+            raise content
+        entries = checkpoint.parse_offset_checkpoint(content)
     except KdumpError as error:
         yield _refused(path, error)
         return
@@ -137,7 +172,19 @@ def _check_checkpoint(path: str, partitions: Mapping[Partition, PartitionExtent 
     if missing:
         # One finding: of a log directory that was copied in part thousands may be missing.
         others = f", nor for {len(missing) - 1:,} other partitions" if len(missing) > 1 else ""
-        yield Finding(Codes.PARTITION_MISSING, missing[0] + others, 0, path=path)
+        graded = Severity.INFO if _is_behind_its_broker(path) else None
+        yield Finding(Codes.PARTITION_MISSING, missing[0] + others, 0, path=path, graded=graded)
+
+
+def _is_behind_its_broker(path: str) -> bool:
+    """A running broker has made or removed directories since it wrote a checkpoint, as it does every few seconds."""
+    directory = os.path.dirname(path)
+    if not is_held(directory):
+        return False
+    try:
+        return Stamp.of(directory).modified >= Stamp.of(path).modified
+    except KdumpError:
+        return True
 
 
 def _check_topic_ids(directory: str, folders: Iterable[str]) -> Iterator[Finding]:

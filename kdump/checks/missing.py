@@ -68,6 +68,11 @@ class MissingOffsets:
         """What ``is_compacted`` says will not change."""
         return self._is_known or self.is_compacted
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Something is missing, and whether by compaction is yet to show."""
+        return not self.is_decided and any(segment.before or segment.gaps for segment in self._held)
+
     def start_segment(self, path: str | None) -> None:
         """The gaps to come are in this file."""
         self._segment = _Segment(path)

@@ -72,6 +72,15 @@ class OrderedChecks:
         """As far as it shows so far: records are gone that once were there."""
         return self._missing.is_compacted
 
+    @property
+    def misses_offsets(self) -> bool:
+        """Offsets are missing so far, and nothing says that they were compacted away."""
+        return self._missing.is_in_doubt
+
+    def note_cleaned(self) -> None:
+        """The log cleaner is at work on the partition, or has been."""
+        self._missing.note_rows(0, are_cleaned=True)
+
     def start_segment(self, base_offset: int | None, path: str | None = None) -> Iterator[Finding]:
         """The next segment; ``base_offset`` is that of its name, None where that is not known (a stream)."""
         highest = self._highest
@@ -86,6 +95,11 @@ class OrderedChecks:
             yield self._at(Finding(Codes.SEGMENT_OVERLAP, message, 0))
         elif base_offset > highest + 1 and not self._is_behind_hole:
             self._missing.note_before(highest + 1, base_offset)
+
+    def skip_segment(self) -> None:
+        """The next segment is gone: what was in it is not known."""
+        self._is_behind_hole = True
+        self._producers.see_hole()
 
     def see(self, rows: list[BatchRow] | NDArray[np.void]) -> Iterator[Finding]:
         """The next rows of the segment, in file order: tuples, or columns of ``table.row_dtype``."""

@@ -15,34 +15,22 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from kdump.checks.grouping import grouped
-from kdump.checks.indexes import LogView, check_offset_index, check_time_index
-from kdump.codes import Codes, DamageError, Finding, KdumpError, Severity
+from kdump.checks.indexes import LogView, check_offset_index, check_time_index, without_appended
+from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.format import checkpoint
 from kdump.format.index import TXN_ENTRY_SIZE, AbortedTxn, parse_txn_index
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log import files
-from kdump.log.names import SIBLING_TEXT_FILES, FileName, Kind, parse_file_name, sibling
+from kdump.log.names import CLEANER_STATES, SIBLING_TEXT_FILES, SWAP_STATE, FileName, Kind, parse_file_name, sibling
+from kdump.log.partition import has_gone
 from kdump.log.source import read_whole
 
 _OFFSET_DIGITS: Final = 20
 _INDEX_KINDS: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
-_STATES_READ_BY_NAME: Final = (".cleaned", ".swap")
-_LEFTOVERS: Final = (".deleted", *_STATES_READ_BY_NAME)
+_LEFTOVERS: Final = (".deleted", *CLEANER_STATES)
 _SNAPSHOT_HEAD: Final = 10
 _SNAPSHOT_ENTRY: Final = 46
 _COMPARED: Final = ("producer_epoch", "last_sequence", "last_offset", "current_txn_first_offset")
-
-_AHEAD_OF_LOG: Final = frozenset(
-    {
-        Codes.INDEX_BEYOND_LOG,
-        Codes.SNAPSHOT_BEYOND_LOG,
-        Codes.LEADER_EPOCH_RANGE,
-        Codes.RECOVERY_POINT,
-        Codes.HIGH_WATERMARK,
-        Codes.LOG_START,
-        Codes.CLEANER_OFFSET,
-    }
-)
 
 ProducersAt = Callable[[int], Mapping[int, ProducerEntry] | None]
 """The producers by id just before an offset, as the log has them; None where the log does not tell."""
@@ -197,8 +185,50 @@ def check_names(names: Iterable[str]) -> Iterator[Finding]:
             yield Finding(code, message, 0, path=name)
 
 
+class SegmentFiles:
+    """The index files beside a log, as they are when this is made; the log may have grown since it was looked at.
+
+    Args:
+        log_path: of the log.
+    """
+
+    def __init__(self, log_path: str) -> None:
+        self.log_path = log_path
+        self.contents = {kind: _contents(sibling(log_path, kind)) for kind in _INDEX_KINDS}
+        # Asked behind the others: what they say lies in the log up to here.
+        try:
+            self.log_size: int | None = files.size(log_path)
+        except KdumpError:
+            self.log_size = None
+
+    @property
+    def are_being_swapped(self) -> bool:
+        """The log cleaner has put a new log in its place, and not yet all of its index files."""
+        return any(
+            content is None and files.exists(sibling(self.log_path, kind) + SWAP_STATE)
+            for kind, content in self.contents.items()
+        )
+
+    def known_to(self, log: LogView, kind: Kind) -> bytes | KdumpError | None:
+        """The contents of a file, without its last entries where they are of what the log has got since ``log``."""
+        content = self.contents[kind]
+        if not isinstance(content, bytes) or self.log_size is None or self.log_size <= log.size:
+            return content
+        return without_appended(content, kind, log, self.log_size)
+
+
+def _contents(path: str) -> bytes | KdumpError | None:
+    """Of a file; None where there is none."""
+    if not files.exists(path):
+        return None
+    try:
+        return read_whole(path)
+    except KdumpError as error:
+        return None if has_gone(path, error) else error
+
+
 def check_segment_files(
-    log_path: str,
+    beside: SegmentFiles,
     log: LogView,
     *,
     is_closed: bool,
@@ -207,7 +237,8 @@ def check_segment_files(
     idle_aborts: Set[tuple[int, int]] = frozenset(),
     is_compacted: bool = False,
 ) -> Iterator[Finding]:
-    """The index files beside one log; see the functions they go to for the arguments."""
+    """The index files beside one log, ``beside``, against it; see the functions they go to for the other arguments."""
+    log_path = beside.log_path
     has_timestamps = bool(log.position.size) and int(log.max_timestamp.max()) >= 0
     check_aborted = partial(
         check_txn_index,
@@ -225,15 +256,14 @@ def check_segment_files(
     )
     for kind, is_needed, check in checks:
         path = sibling(log_path, kind)
-        if files.exists(path):
-            # Read first: the log may have grown before that, and its index with it.
-            findings = list(_read_and_check(path, check))
-            yield from while_growing(findings) if findings and _grew(log_path, log) else findings
+        content = beside.known_to(log, kind)
+        if content is not None:
+            yield from _judged(path, content, check)
         elif is_needed and not (kind is Kind.TIME_INDEX and log.is_legacy and not _has_time_indexes(log_path)):
             yield Finding(Codes.INDEX_MISSING, f"there is no {os.path.basename(path)}", 0, path=path)
         elif kind is Kind.TXN_INDEX and aborted:
             # Without the file a broker serves aborted records as committed ones.
-            yield from (replace(finding, path=path) for finding in check(b""))
+            yield from _judged(path, b"", check)
 
 
 def _has_time_indexes(log_path: str) -> bool:
@@ -245,19 +275,22 @@ def _has_time_indexes(log_path: str) -> bool:
     return any(entry.name.endswith(Kind.TIME_INDEX.value) for entry in listing)
 
 
-def while_growing(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The same findings about files of a log that is being written: what is ahead of the log as it was read is info."""
-    for finding in findings:
-        yield replace(finding, graded=Severity.INFO) if finding.code in _AHEAD_OF_LOG else finding
+def check_partition_files(directory: str, summarize: Callable[[], LogSummary]) -> Iterator[Finding]:
+    """Names, producer snapshots and text files of a partition directory; the index files go with their segments.
 
-
-def check_partition_files(directory: str, log: LogSummary) -> Iterator[Finding]:
-    """Names, producer snapshots and text files of a partition directory; the index files go with their segments."""
+    Args:
+        directory: that of the partition; nothing is wrong with one that is gone.
+        summarize: says what the files are compared with. It is asked when the names and the text files have been
+            read: a log that is written to meanwhile is never behind them.
+    """
     try:
         names = sorted(entry.name for entry in files.listing(directory) if not entry.is_directory)
     except KdumpError as error:
-        yield Finding(error.code, error.message, 0, path=directory)
+        if files.exists(directory):
+            yield Finding(error.code, error.message, 0, path=directory)
         return
+    texts = {name: _contents(os.path.join(directory, name)) for name in names if name in _TEXT_CHECKS}
+    log = summarize()
     for finding in check_names(names):
         yield replace(finding, path=os.path.join(directory, finding.path or ""))
     for name in names:
@@ -267,8 +300,8 @@ def check_partition_files(directory: str, log: LogSummary) -> Iterator[Finding]:
             yield from _read_and_check(path, _snapshot_check(parsed.base_offset, log))
         elif parsed and parsed.kind is Kind.TXN_INDEX and sibling(name, Kind.LOG) not in names:
             yield from _read_and_check(path, partial(check_txn_index, log=None))
-        elif name in _TEXT_CHECKS:
-            yield from _read_and_check(path, partial(_TEXT_CHECKS[name], log=log))
+        elif name in texts:
+            yield from _judged(path, texts[name], partial(_TEXT_CHECKS[name], log=log))
 
 
 def refused_text_files(directory: str) -> Iterator[Finding]:
@@ -294,20 +327,17 @@ def _snapshot_check(offset: int, log: LogSummary) -> Callable[[bytes], Iterator[
 
 
 def _read_and_check(path: str, check: Callable[[bytes], Iterator[Finding]]) -> Iterator[Finding]:
-    try:
-        data = read_whole(path)
-    except KdumpError as error:
-        yield Finding(error.code, error.message, error.position or 0, path=path)
-        return
-    for finding in check(data):
-        yield replace(finding, path=path)
+    return _judged(path, _contents(path), check)
 
 
-def _grew(log_path: str, log: LogView) -> bool:
-    try:
-        return files.size(log_path) > log.size
-    except KdumpError:
-        return False
+def _judged(
+    path: str, content: bytes | KdumpError | None, check: Callable[[bytes], Iterator[Finding]]
+) -> Iterator[Finding]:
+    """What is wrong with a file of such a content; nothing with one that has gone."""
+    if isinstance(content, KdumpError):
+        yield Finding(content.code, content.message, content.position or 0, path=path)
+    elif content is not None:
+        yield from (replace(finding, path=path) for finding in check(content))
 
 
 class _TextCheck(Protocol):
@@ -378,7 +408,7 @@ def _name_problems(name: str, parsed: FileName | None, logs: set[str]) -> Iterat
         return
     if name.endswith(_LEFTOVERS):
         is_numbered = parsed is not None and parsed.base_offset is not None
-        if name.endswith(_STATES_READ_BY_NAME) and not is_numbered:
+        if name.endswith(CLEANER_STATES) and not is_numbered:
             yield Codes.UNNUMBERED_NAME, "the name does not begin with an offset"
         else:
             yield Codes.LEFTOVER, f"a leftover ({os.path.splitext(name)[1]})"

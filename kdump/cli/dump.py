@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -319,7 +320,7 @@ def _targets(run: FileRun, paths: Sequence[str], all_files: bool) -> Iterator[Ta
         try:
             if is_directory(path):
                 names = segment_files(path, run.fail, all_files=all_files)
-                yield from (target for target in map(target_by_path, names) if target is not None)
+                yield from (replace(target, is_listed=True) for name in names if (target := target_by_path(name)))
                 continue
             target = Target(path, None, None) if is_text_file(path) else target_by_path(path)
             if target is None:

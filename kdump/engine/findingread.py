@@ -10,23 +10,21 @@ from typing import Final
 
 import pyarrow as pa
 
-from kdump.checks.batchtable import BatchTable
 from kdump.checks.logdir import PartitionExtent
-from kdump.checks.segment import CheckOptions, SegmentLook
+from kdump.checks.segment import CheckOptions
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.engine.looks import Group
-from kdump.engine.partitioncheck import Item, PartitionCheck, base_offset_of
+from kdump.engine.partitioncheck import Item, PartitionCheck, base_offset_of, end_offset_of
 from kdump.engine.splits import OPEN_COST, STRANGERS, Wanted, expanded
 from kdump.engine.verify import Verification
 from kdump.kafka.rows import Row, finding_row
 from kdump.log import files
-from kdump.log.source import open_source, reads_once
+from kdump.log.source import reads_once
 from kdump.tables import FINDING
 from kdump.writers.arrow import row_batch
 from kdump.writers.context import FileContext
 
 _ROWS_AT_A_TIME: Final = 4096
-_QUICK: Final = CheckOptions(deep=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,24 +117,10 @@ def _extent(segments: list[str], folder: str | None) -> Generator[Item | KdumpEr
     """What segments cover, without a word about them: by their names, and the last one that has batches."""
     yield from ()
     first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
-    if folder is None or first_base is None or last_base is None:
+    end = None if folder is None else end_offset_of(segments)
+    if first_base is None or last_base is None or end is None:
         return None
-    end = last_base
-    for path in reversed(segments):
-        last = _last_offset(path)
-        if last is not None:
-            end = max(end, last + 1)
-            break
     return PartitionExtent(first_base, end, last_base)
-
-
-def _last_offset(path: str) -> int | None:
-    table = BatchTable()
-    with suppress(KdumpError), open_source(path) as source:
-        for item in SegmentLook(source, options=_QUICK).items():
-            if not isinstance(item, Finding):
-                table.add(item)
-    return table.last_offset
 
 
 def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list[FindingTask]:

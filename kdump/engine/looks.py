@@ -131,32 +131,39 @@ def look_at(task: LookTask, options: CheckOptions) -> Iterator[LookPiece]:
                     yield piece(rows[first : first + _ROWS_A_PIECE])
             if findings:
                 yield piece(findings)
-            yield piece(_End(look.ends_in_hole, task.split.log.size))
+            yield piece(_End(look.ends_in_hole, task.split.log.size, source.file_number))
     except KdumpError as error:
         yield piece(error.located(task.split.log.path))
 
 
 class _End(NamedTuple):
-    """Damage lies behind the last row; ``size``: of the log when it was looked at."""
+    """Damage lies behind the last row; ``size``: of the log when it was looked at; ``file_number``: of its file."""
 
     in_hole: bool
     size: int
+    file_number: int | None
 
 
 class _StoredLook:
     """A look that was made in stretches, by others; see ``checks.segment.Look``."""
 
     def __init__(self, pieces: Iterable[LookPiece], source: Source) -> None:
-        self._pieces = pieces
+        self._seen = [pickle.loads(piece.seen) for piece in pieces]
         self._source = source
         self.ends_in_hole = False
 
+    @property
+    def is_of_this_file(self) -> bool:
+        """What was looked at is the file that is open now: a broker may have put another one in its place."""
+        return all(
+            not isinstance(seen, KdumpError)
+            and not (isinstance(seen, _End) and seen.file_number != self._source.file_number)
+            for seen in self._seen
+        )
+
     def items(self) -> Iterator[Finding | Rows]:
-        """See Look. Raises the error that a look ended with."""
-        for piece in self._pieces:
-            seen = pickle.loads(piece.seen)
-            if isinstance(seen, KdumpError):
-                raise seen
+        """See Look."""
+        for seen in self._seen:
             if isinstance(seen, _End):
                 self.ends_in_hole = seen.in_hole
                 # A live log may have grown since.
@@ -192,7 +199,8 @@ def _judge(
         while True:
             segment, own = held.pop() if held else next(by_segment, (len(group.segments), iter(())))
             if segment == wanted:
-                return _StoredLook(own, source)
+                known = _StoredLook(own, source)
+                return known if known.is_of_this_file else SegmentLook(source, behind, options)
             if segment > wanted:
                 held.append((segment, own))
                 # It was empty, or not there, when the looks were planned.

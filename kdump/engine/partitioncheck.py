@@ -7,30 +7,55 @@ what was seen. Findings come as they are made, behind each segment its summary.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import replace
-from typing import Final, TypeAlias
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence, Set
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Final, NamedTuple, TypeAlias
 
 from kdump.checks.batchtable import BatchTable
 from kdump.checks.holes import Behind
+from kdump.checks.indexes import LogView
 from kdump.checks.logdir import PartitionExtent
 from kdump.checks.ordered import OrderedChecks
-from kdump.checks.segment import CheckOptions, Look, SegmentLook, check_segment
-from kdump.checks.siblings import EpochRange, LogSummary, check_partition_files, check_segment_files
+from kdump.checks.segment import CheckOptions, Look, Rows, SegmentLook, check_segment
+from kdump.checks.settling import (
+    PAUSE_SECONDS,
+    Key,
+    Watch,
+    graded,
+    is_being_written,
+    serious_of,
+    settled,
+    settled_findings,
+)
+from kdump.checks.siblings import (
+    EpochRange,
+    LogSummary,
+    SegmentFiles,
+    check_partition_files,
+    check_segment_files,
+)
 from kdump.checks.summary import SegmentSummary
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.names import Kind, parse_file_name, parse_partition_directory
+from kdump.log.names import SWAP_STATE, Kind, parse_file_name, parse_partition_directory
 from kdump.log.offsetindex import rising_entries
-from kdump.log.partition import segments_behind
-from kdump.log.siblings import read_snapshot, was_cleaned
+from kdump.log.partition import has_gone, segment_files, segments_behind
+from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
 from kdump.log.source import STDIN, Source, open_source
 
 _COORDINATOR_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _TORN_TAIL: Final = frozenset({Codes.TRUNCATED, Codes.HEADER_CUT})
+
+_QUICK: Final = CheckOptions(deep=False)
+_MOST_SWAPS: Final = 50
+_SWAP_SECONDS: Final = 0.02
+"""A broker renames the files of a segment within milliseconds; it may be slow, or have died amid that."""
 
 Item: TypeAlias = Finding | SegmentSummary
 Looker: TypeAlias = Callable[[Source, Behind], Look]
@@ -68,6 +93,7 @@ class PartitionCheck:
         Returns what they cover. A segment that cannot be read is an error among the items.
         """
         directory = files.directory_of(segments[0])
+        watch = Watch(directory, segments[-1])
         topic, _ = parse_partition_directory(os.path.basename(directory)) or ("", 0)
         ordered = OrderedChecks(
             is_compacted=was_cleaned(directory) or None,
@@ -76,18 +102,22 @@ class PartitionCheck:
         )
         seen = _Partition()
         for number, segment in enumerate(segments):
-            behind = segments_following(segments, number)
             try:
-                yield from self._segment(segment, behind, ordered, seen)
+                yield from self._segment(segment, segments_following(segments, number), ordered, seen)
             except KdumpError as error:
-                yield error.located(segment)
+                if folder is not None and has_gone(segment, error):
+                    ordered.skip_segment()
+                else:
+                    yield error.located(segment)
+        if ordered.misses_offsets and _is_cleaned_now(directory, watch):
+            ordered.note_cleaned()
         is_whole = folder is not None or not _behind(segments[-1])
         for finding in ordered.finish():
             # What is open at the end of one segment of several may be closed in the next.
             is_open = finding.code is Codes.TRANSACTION_OPEN and not is_whole
             yield replace(finding, graded=Severity.INFO) if is_open else finding
         if folder is not None:
-            yield from check_partition_files(folder, seen.summary())
+            yield from _check_files(folder, segments[-1], seen, watch)
         first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
         if first_base is None or last_base is None or not seen.is_end_known:
             return None
@@ -96,38 +126,143 @@ class PartitionCheck:
     def _segment(self, path: str, behind: Sequence[str], ordered: OrderedChecks, seen: _Partition) -> Iterator[Item]:
         counts = dict.fromkeys(Severity, 0)
         base_offset = base_offset_of(path)
-        log_directory = os.path.dirname(files.directory_of(path))
-        is_live = not behind and path != STDIN and is_held(log_directory)
         rows = BatchTable()
         holes: list[tuple[int, int]] = []
         recovery = None
         is_foreign = False
-        with self._open(path) as source:
-            look = self._look(source, behind_of(path, behind))
-            for finding in check_segment(look, base_offset, source.path, ordered, on_rows=rows.add):
+        with ExitStack() as opened:
+            reading, undecided = self._settled(path, behind, opened)
+            source, size = reading.source, reading.source.size
+            for finding in check_segment(reading.look, base_offset, source.path, ordered, on_rows=rows.add):
                 if finding.path in (None, path) and finding.length is not None:
                     holes.append((finding.position, finding.position + finding.length))
                 is_foreign |= finding.code is Codes.FOREIGN_FILE
-                yield counted(_while_live(finding, is_live), path, counts)
-            size = source.size
+                yield counted(graded(finding, undecided), path, counts)
             if counts[Severity.ERROR] and size is not None and base_offset is not None and not is_foreign:
                 producers = ProducerStates.from_snapshot(read_snapshot(path))
                 recovery = recover(source, base_offset, producers, want_indexes=False)
-        seen.add(rows, base_offset, is_compacted=ordered.is_compacted, is_foreign=is_foreign)
-        # An empty log is clean, whatever lies beside it; with a file of another type nothing can be compared.
-        if size and base_offset is not None and path.endswith(Kind.LOG.value) and not is_foreign:
-            log = rows.log_view(base_offset, size, holes)
-            for finding in check_segment_files(
-                path,
-                log,
-                is_closed=bool(behind),
-                aborted=ordered.aborted,
-                begun_before=ordered.begun_before,
-                idle_aborts=ordered.idle_aborts,
-                is_compacted=ordered.is_compacted,
-            ):
-                yield counted(finding, path, counts)
+            seen.add(rows, base_offset, is_compacted=ordered.is_compacted, is_foreign=is_foreign)
+            # An empty log is clean, whatever lies beside it; with a file of another type nothing can be compared.
+            if size and base_offset is not None and reading.beside is not None and not is_foreign:
+                log = rows.log_view(base_offset, size, holes)
+                for finding in _check_beside(reading, log, ordered, is_closed=bool(behind)):
+                    yield counted(finding, path, counts)
         yield SegmentSummary(path, size, rows.count, rows.first_offset, rows.last_offset, counts, recovery)
+
+    def _settled(self, path: str, behind: Sequence[str], opened: ExitStack) -> tuple[_Reading, Set[Key]]:
+        """A log as it was looked at, and what of that cannot be decided."""
+
+        def look() -> _Reading:
+            opened.close()
+            source, beside = self._open_with_files(path)
+            opened.callback(source.close)
+            seen = self._look(source, behind_of(path, behind))
+            if source.size is None:
+                # Of a stream findings are told as they come: there is no second look.
+                return _Reading(source, beside, seen, ())
+            items = tuple(seen.items())
+            is_live = not behind and path != STDIN and is_held(os.path.dirname(files.directory_of(path)))
+            if is_live:
+                items = tuple(_while_live(item) if isinstance(item, Finding) else item for item in items)
+            return _Reading(source, beside, _Seen(items, seen.ends_in_hole), items)
+
+        return settled(look, _Reading.serious, lambda reading: reading.source.has_changed)
+
+    def _open_with_files(self, path: str) -> tuple[Source, SegmentFiles | None]:
+        """A log and the files beside it, all of one version: the log cleaner and retention may be at them.
+
+        Kafka renames the log first, both where it deletes a segment and where it puts a cleaned one in its place.
+        """
+        has_siblings = path != STDIN and path.endswith(Kind.LOG.value) and base_offset_of(path) is not None
+        for is_last in (*(False,) * _MOST_SWAPS, True):
+            try:
+                source = self._open(path)
+            except KdumpError as error:
+                if is_last or error.code is not Codes.MISSING or not files.exists(path + SWAP_STATE):
+                    raise
+            else:
+                beside = SegmentFiles(path) if has_siblings else None
+                if is_last or beside is None or not (source.is_replaced or beside.are_being_swapped):
+                    return source, beside
+                source.close()
+            time.sleep(_SWAP_SECONDS)
+        raise AssertionError("the last round returns or raises")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A look that is over; see ``checks.segment.Look``."""
+
+    found: tuple[Finding | Rows, ...]
+    ends_in_hole: bool
+
+    def items(self) -> Iterator[Finding | Rows]:
+        """See Look."""
+        return iter(self.found)
+
+
+class _Reading(NamedTuple):
+    """A log that is open, the files beside it (None: it can have none), the look at it and what that saw by now."""
+
+    source: Source
+    beside: SegmentFiles | None
+    look: Look
+    items: tuple[Finding | Rows, ...]
+
+    def serious(self) -> Set[Key]:
+        """Of the findings by now."""
+        return serious_of(item for item in self.items if isinstance(item, Finding))
+
+
+def _check_beside(reading: _Reading, log: LogView, ordered: OrderedChecks, *, is_closed: bool) -> Iterator[Finding]:
+    """The files beside a log, until it is clear what is wrong with them."""
+    path = reading.source.path
+    beside = reading.beside
+
+    def look() -> Iterator[Finding]:
+        nonlocal beside
+        if beside is None:
+            beside = SegmentFiles(path)
+            if reading.source.is_replaced:
+                # The segment that was looked at is gone, and these belong to another one.
+                return
+        known, beside = beside, None
+        yield from check_segment_files(
+            known,
+            log,
+            is_closed=is_closed,
+            aborted=ordered.aborted,
+            begun_before=ordered.begun_before,
+            idle_aborts=ordered.idle_aborts,
+            is_compacted=ordered.is_compacted,
+        )
+
+    return iter(settled_findings(look, lambda: reading.source.has_changed or is_being_written(path)))
+
+
+def _check_files(folder: str, newest: str, seen: _Partition, watch: Watch) -> Iterator[Finding]:
+    """The files of a partition that belong to no segment, against the log as it was seen, and if need be as it is."""
+    rounds = count()
+
+    def summarize() -> LogSummary:
+        if next(rounds):
+            seen.reach(end_offset_of(list(segment_files(folder, lambda error: None))))
+        return seen.summary()
+
+    def is_changing() -> bool:
+        # The segments may have been listed long before.
+        return watch.has_changed or bool(segments_behind(newest)) or is_being_written(newest)
+
+    return iter(settled_findings(lambda: check_partition_files(folder, summarize), is_changing))
+
+
+def _is_cleaned_now(directory: str, watch: Watch) -> bool:
+    """The log cleaner of a running broker is at work on a partition; it tells a little after it is done."""
+    if not (watch.has_changed or is_held(os.path.dirname(directory))):
+        return False
+    if not is_cleaned_now(directory):
+        time.sleep(PAUSE_SECONDS)
+    return is_cleaned_now(directory)
 
 
 class _Partition:
@@ -146,6 +281,11 @@ class _Partition:
         self._epochs += rows.epochs()
         last = (base_offset or 0) - 1 if rows.last_offset is None else rows.last_offset
         self.end_offset = max(self.end_offset or 0, last + 1)
+
+    def reach(self, end_offset: int | None) -> None:
+        """The log has got at least so far since."""
+        if end_offset is not None:
+            self.end_offset = max(self.end_offset or 0, end_offset)
 
     def summary(self) -> LogSummary:
         """What the files of the directory are compared with."""
@@ -176,10 +316,34 @@ def counted(finding: Finding, path: str, counts: dict[Severity, int]) -> Finding
     return finding if finding.path is not None else replace(finding, path=path)
 
 
-def _while_live(finding: Finding, is_live: bool) -> Finding:
+def _while_live(finding: Finding) -> Finding:
     """A torn tail of the segment that a running broker writes to is normal."""
     is_torn = finding.code in _TORN_TAIL and finding.continue_at is None
-    return replace(finding, graded=Severity.INFO) if is_live and is_torn else finding
+    return replace(finding, graded=Severity.INFO) if is_torn else finding
+
+
+def end_offset_of(segments: Sequence[str]) -> int | None:
+    """Behind the last record of the segments of a partition, by a look at the last one that has batches.
+
+    None where their names have no offsets.
+    """
+    first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
+    if first_base is None or last_base is None:
+        return None
+    for path in reversed(segments):
+        last = _last_offset(path)
+        if last is not None:
+            return max(last_base, last + 1)
+    return last_base
+
+
+def _last_offset(path: str) -> int | None:
+    table = BatchTable()
+    with suppress(KdumpError), open_source(path) as source:
+        for item in SegmentLook(source, options=_QUICK).items():
+            if not isinstance(item, Finding):
+                table.add(item)
+    return table.last_offset
 
 
 def base_offset_of(path: str) -> int | None:

@@ -15,6 +15,7 @@ from kdump.log.lock import DirectoryLock, LockState
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.partition import segment_files, segments_behind
 from kdump.log.source import STDIN, Source, open_source, reads_once
+from kdump.log.stamp import Stamp
 from kdump.mend import disk
 from kdump.mend.account import account, json_account
 from kdump.mend.copies import CopyWriter
@@ -29,7 +30,6 @@ from kdump.mend.planner import Planner
 from kdump.mend.preparation import Preparation, check_room
 from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.staging import Staging
-from kdump.mend.stamp import Stamp
 from kdump.mend.startways import StartWay, is_worse, start_behind
 
 _PENDING: Final = (".swap", ".cleaned")

@@ -83,7 +83,7 @@ class RowDump(FileRun):
             return
         lines = self._options.lines(FileContext.of(target.path))
         try:
-            with self.file(target.path):
+            with self.file(target):
                 if target.kind is None:
                     self._text_file(target, lines)
                 elif target.kind in (Kind.LOG, Kind.CHECKPOINT):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from kdump.checks.settling import Watch, settled
 from kdump.checks.startup import LogDirectoryCheck, Obstacle, StartCheck, check_start
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import (
@@ -59,11 +60,28 @@ class Task(NamedTuple):
     checksums: bool
 
     def run(self) -> StartCheck | KdumpError:
-        """The answer, or why there is none."""
-        try:
-            return check_start(Directory.on_disk(self.path), self.settings, checksums=self.checksums)
-        except KdumpError as error:
-            return error.located(self.path)
+        """The answer, or why there is none; of files that a broker changes meanwhile, what two answers agree in."""
+        watch = Watch(self.path)
+
+        def start() -> StartCheck | KdumpError:
+            nonlocal watch
+            try:
+                directory = Directory.on_disk(self.path)
+                watch = Watch(self.path, *(os.path.join(self.path, name) for name in directory.before))
+                return check_start(directory, self.settings, checksums=self.checksums)
+            except KdumpError as error:
+                return error.located(self.path)
+
+        return settled(start, _harm, lambda _: watch.has_changed)[0]
+
+
+def _harm(result: StartCheck | KdumpError) -> frozenset[object]:
+    """What is wrong with a start, to be known again."""
+    if isinstance(result, KdumpError):
+        return frozenset({(result.code, result.path)})
+    if result.is_harmless:
+        return frozenset()
+    return frozenset({result.start.outcome, *((loss.reason, loss.first_offset) for loss in result.lost)})
 
 
 Item = StartCheck | Obstacle | LogDirectoryCheck
@@ -112,8 +130,11 @@ def start_all(
     for place in places:
         failed = []
         unread = 0
-        for result in run(place.tasks):
+        for task, result in zip(place.tasks, run(place.tasks), strict=True):
             if isinstance(result, KdumpError):
+                if place.is_whole and not files.exists(task.path):
+                    # Deleted since the log directory was listed.
+                    continue
                 on_error(result)
                 unread += 1
                 continue

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
+from itertools import groupby
 
-from kdump.checks.logdir import PartitionExtent, check_log_directory
+from kdump.checks.logdir import Checkpoints, PartitionExtent, check_log_directory
 from kdump.checks.segment import CheckOptions
 from kdump.checks.siblings import (
     LogSummary,
@@ -72,22 +73,23 @@ class Verification:
 
     def _directory(self, directory: str) -> Iterator[Item]:
         errors: list[KdumpError] = []
-        partitions: dict[str, list[str]] = {}
-        for segment in segment_files(directory, errors.append):
-            partitions.setdefault(os.path.dirname(segment), []).append(segment)
-        if not partitions:
-            # Its logs are gone, what belongs to them need not be.
-            others = segment_files(directory, lambda error: None, all_files=True)
-            for folder in dict.fromkeys(map(os.path.dirname, others)):
-                yield from check_partition_files(folder, LogSummary(None))
         extents: dict[tuple[str, int], PartitionExtent | None] = {}
-        for folder, segments in partitions.items():
-            extent = yield from self._partition(segments, folder)
+        is_empty = True
+        checkpoints = Checkpoints(directory)
+        # A partition is listed when the one before is done: a broker may be at work.
+        for folder, segments in groupby(segment_files(directory, errors.append), os.path.dirname):
+            is_empty = False
+            extent = yield from self._partition(list(segments), folder)
             name = parse_partition_directory(os.path.basename(folder))
             if name is not None and folder != directory:
                 extents[name] = extent
+        if is_empty:
+            # Its logs are gone, what belongs to them need not be.
+            others = segment_files(directory, lambda error: None, all_files=True)
+            for folder in dict.fromkeys(map(os.path.dirname, others)):
+                yield from check_partition_files(folder, lambda: LogSummary(None))
         if extents:
-            yield from check_log_directory(directory, extents)
+            yield from check_log_directory(checkpoints, extents)
         for error in errors:
             self._fail(error)
         if self._failed:

@@ -30,6 +30,21 @@ class MeteredSource(Source):
         self._began = time.monotonic()
         self._read = 0
 
+    @property
+    def is_replaced(self) -> bool:
+        """See Source."""
+        return self._source.is_replaced
+
+    @property
+    def has_changed(self) -> bool:
+        """See Source."""
+        return self._source.has_changed
+
+    @property
+    def file_number(self) -> int | None:
+        """See Source."""
+        return self._source.file_number
+
     def read_into(self, view: memoryview, position: int) -> int:
         """See Source."""
         if self._rate is None:

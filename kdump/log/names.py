@@ -24,7 +24,9 @@ class Kind(Enum):
     SNAPSHOT = ".snapshot"
 
 
-STATE_SUFFIXES: Final = (".deleted", ".cleaned", ".swap", ".part")
+SWAP_STATE: Final = ".swap"
+CLEANER_STATES: Final = (".cleaned", SWAP_STATE)
+STATE_SUFFIXES: Final = (".deleted", *CLEANER_STATES, ".part")
 """Appended to a whole file name while the file is on its way in or out."""
 
 META_PROPERTIES: Final = "meta.properties"

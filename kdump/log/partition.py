@@ -40,7 +40,7 @@ def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all
         return
     found = False
     for folder in [directory, *(path for _, path in sorted(_partitions(top)))]:
-        entries = top if folder == directory else _entries(folder, on_error)
+        entries = top if folder == directory else _entries_unless_gone(folder, on_error)
         found |= entries is None
         for name in _segment_names(entries or [], all_files):
             found = True
@@ -95,6 +95,22 @@ def _entries(folder: str, on_error: Callable[[KdumpError], None]) -> list[files.
     except KdumpError as error:
         on_error(error)
         return None
+
+
+def _entries_unless_gone(folder: str, on_error: Callable[[KdumpError], None]) -> list[files.Entry] | None:
+    """Of a folder that has gone since its name was seen: as if it had been empty."""
+    try:
+        return files.listing(folder)
+    except KdumpError as error:
+        if not files.exists(folder):
+            return []
+        on_error(error)
+        return None
+
+
+def has_gone(path: str, error: KdumpError) -> bool:
+    """``error`` says that a file of a listing is not there: deleted since, as brokers do, and not a broken link."""
+    return error.code is Codes.MISSING and not files.exists(path)
 
 
 def _partitions(entries: list[files.Entry]) -> Iterator[tuple[tuple[str, int], str]]:

@@ -22,8 +22,8 @@ from kdump.format.index import (
     used_entries,
 )
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
-from kdump.log.files import absolute
-from kdump.log.names import Kind, is_uri, parse_file_name, parse_partition_directory, sibling
+from kdump.log.files import absolute, listing
+from kdump.log.names import CLEANER_STATES, Kind, is_uri, parse_file_name, parse_partition_directory, sibling
 from kdump.log.source import STDIN, read_whole
 
 
@@ -104,6 +104,16 @@ def _offsets(path: str, state: tuple[int, int, int]) -> Mapping[tuple[str, int],
 def was_cleaned(directory: str) -> bool:
     """The log directory above says that the log cleaner has been at the partition: offsets may be missing anywhere."""
     return (read_checkpoint(directory, CLEANER_CHECKPOINT) or 0) > 0
+
+
+def is_cleaned_now(directory: str) -> bool:
+    """The log cleaner has been at the partition, or is at it: the log directory says so only when it is done."""
+    if was_cleaned(directory):
+        return True
+    try:
+        return any(entry.name.endswith(CLEANER_STATES) for entry in listing(directory))
+    except KdumpError:
+        return False
 
 
 def _read_sibling(path: str, kind: Kind) -> bytes | None:

@@ -44,6 +44,21 @@ class Source(ABC):
         self.path = path
         self.size = size
 
+    @property
+    def is_replaced(self) -> bool:
+        """Its path does not lead to the file any more: another one has the name, or none."""
+        return False
+
+    @property
+    def has_changed(self) -> bool:
+        """The file was written to, cut, replaced or deleted since it was opened."""
+        return False
+
+    @property
+    def file_number(self) -> int | None:
+        """What another file has another one of, on every machine that sees the file (the inode); None: not known."""
+        return None
+
     @abstractmethod
     def read_into(self, view: memoryview, position: int) -> int:
         """Fill ``view`` with the bytes from ``position`` on; fewer than its length only at the end.
@@ -85,9 +100,10 @@ class Source(ABC):
 class FileSource(Source):
     """A regular file."""
 
-    def __init__(self, path: str, descriptor: int, size: int) -> None:
-        super().__init__(path, size)
+    def __init__(self, path: str, descriptor: int, status: os.stat_result) -> None:
+        super().__init__(path, status.st_size)
         self._descriptor = descriptor
+        self._opened = status
 
     def read_into(self, view: memoryview, position: int) -> int:
         """See Source."""
@@ -113,11 +129,25 @@ class FileSource(Source):
 
     @property
     def is_replaced(self) -> bool:
-        """Its path does not lead to the file any more."""
+        """See Source."""
+        if self.path == STDIN:
+            return False
         try:
-            return not os.path.samestat(os.stat(self.path), os.fstat(self._descriptor))
+            return not os.path.samestat(os.stat(self.path), self._opened)
         except OSError:
             return True
+
+    @property
+    def has_changed(self) -> bool:
+        """See Source."""
+        now = os.fstat(self._descriptor)
+        opened = self._opened
+        return (now.st_size, now.st_mtime_ns) != (opened.st_size, opened.st_mtime_ns) or self.is_replaced
+
+    @property
+    def file_number(self) -> int | None:
+        """See Source."""
+        return self._opened.st_ino
 
 
 class StreamSource(Source):
@@ -282,7 +312,7 @@ def open_source(path: str) -> Source:
         raise _unreadable(path, error) from error
     status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode):
-        return FileSource(path, descriptor, status.st_size)
+        return FileSource(path, descriptor, status)
     if stat.S_ISDIR(status.st_mode):
         os.close(descriptor)
         raise KdumpError(Codes.UNREADABLE, "is a directory", path=path)

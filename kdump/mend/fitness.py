@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kdump.checks.batchtable import BatchTable
 from kdump.checks.ordered import OrderedChecks
 from kdump.checks.segment import CheckOptions, SegmentLook, check_segment
-from kdump.checks.siblings import check_segment_files
+from kdump.checks.siblings import SegmentFiles, check_segment_files
 from kdump.codes import Severity
 from kdump.format.index import AbortedTxn
 from kdump.log.files import directory_of
@@ -34,7 +34,7 @@ def unfit_indexes(
         pass
     log = table.log_view(base_offset, source.size or 0, [])
     findings = check_segment_files(
-        source.path,
+        SegmentFiles(source.path),
         log,
         is_closed=is_closed,
         aborted=aborted,

@@ -12,11 +12,11 @@ from kdump.kafka.recover import Outcome
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.partition import segments_around
+from kdump.log.stamp import Stamp
 from kdump.mend.likebroker import Recovered
 from kdump.mend.pieces import MendedLog, Origin, TouchedTransaction
 from kdump.mend.place import Place, is_metadata
 from kdump.mend.producersat import ProducersAt
-from kdump.mend.stamp import Stamp
 
 
 class Way(Enum):

@@ -12,6 +12,7 @@ from kdump.kafka.recover import Outcome
 from kdump.log.names import Kind
 from kdump.log.partition import segments_behind
 from kdump.log.source import Source, open_source
+from kdump.log.stamp import Stamp
 from kdump.mend.copies import CopyWriter
 from kdump.mend.indexes import differing, has_indexes, has_txn_index
 from kdump.mend.likebroker import Recovered, recover_log
@@ -27,7 +28,6 @@ from kdump.mend.producersat import (
     producers_in_snapshot,
 )
 from kdump.mend.salvageoptions import SalvageOptions
-from kdump.mend.stamp import Stamp
 
 
 class ProducerHistory:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from kdump.codes import INPUT_CODES, DamageError, Finding, KdumpError
+from kdump.log.files import exists
 from kdump.log.source import Source
 from kdump.log.walk import Chunk
 from kdump.scan.selection import Selection
@@ -152,12 +153,13 @@ class FileRun(ABC):
             self.reporter.note(f"{path}: {view.bytes_read:,} bytes, {decoder} decoder")
 
     @contextmanager
-    def file(self, path: str) -> Iterator[None]:
+    def file(self, target: Target) -> Iterator[None]:
         """Whatever kdump raises in here is this file's failure."""
         try:
             yield
         except KdumpError as error:
-            self.fail(error.located(path))
+            if not (target.is_listed and not exists(target.path)):
+                self.fail(error.located(target.path))
 
 
 def _has_more(source: Source, position: int) -> bool:

@@ -24,7 +24,8 @@ class Target:
 
     ``kind`` None: a text file, one of ``names.TEXT_FILES``, which is shown as it is.
     ``unnamed``: a stream, whose base offset can only be that of its first batch. ``may_be_missing``: the Java tool
-    takes a missing transaction index for an empty one.
+    takes a missing transaction index for an empty one. ``is_listed``: it was found in a directory, not named; that it
+    has gone since is nothing to tell.
     """
 
     path: str
@@ -32,6 +33,7 @@ class Target:
     base_offset: int | None
     unnamed: bool = False
     may_be_missing: bool = False
+    is_listed: bool = False
     follow: Follow | None = None
 
     def open(self) -> Source:

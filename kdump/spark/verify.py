@@ -122,7 +122,7 @@ class SparkJudge:
         self._here = here or PartitionCheck(options).segments
         # A path that is given twice is judged once.
         found = list(dict.fromkeys(group for path in paths for group in groups_of(path)))
-        self._judged: dict[Group, list[Judgement]] = {}
+        self._judged: dict[str | tuple[str, ...], list[Judgement]] = {}
         # A worker has another working directory.
         groups = [group.absolute() for group in found]
         stores = [files.handed_over(path) for path in paths if path != STDIN]
@@ -131,13 +131,13 @@ class SparkJudge:
                 said: Judgement = item
             else:
                 said = found[number].as_given(item)
-            self._judged.setdefault(found[number], []).append(said)
+            self._judged.setdefault(_name(found[number]), []).append(said)
 
     def segments(
         self, segments: list[str], folder: str | None
     ) -> Generator[Item | KdumpError, None, PartitionExtent | None]:
         """See PartitionCheck."""
-        known = self._judged.get(Group(tuple(segments), folder))
+        known = self._judged.get(_name(Group(tuple(segments), folder)))
         if known is None:
             return (yield from self._here(segments, folder))
         *items, extent = known
@@ -145,6 +145,11 @@ class SparkJudge:
             if item is not None and not isinstance(item, PartitionExtent):
                 yield item
         return extent if isinstance(extent, PartitionExtent) else None
+
+
+def _name(group: Group) -> str | tuple[str, ...]:
+    """A whole partition is the same one when a broker has made or deleted segments since."""
+    return group.segments if group.folder is None else group.folder
 
 
 def _looker(options: CheckOptions, most: int | None = None) -> Worker:

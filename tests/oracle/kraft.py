@@ -31,14 +31,17 @@ log.retention.ms=-1
 
 
 class Cluster:
-    """A formatted log directory in ``home``; brokers on it are started one after the other."""
+    """A formatted log directory in ``home``; brokers on it are started one after the other.
 
-    def __init__(self, home: Path) -> None:
+    ``settings``: lines of server.properties behind the usual ones.
+    """
+
+    def __init__(self, home: Path, settings: str = "") -> None:
         self._home = home
         self._port, controller = _free_ports(2)
         self.logs = home / "logs"
         self._settings = home / "server.properties"
-        self._settings.write_text(_SETTINGS.format(port=self._port, controller=controller, logs=self.logs))
+        self._settings.write_text(_SETTINGS.format(port=self._port, controller=controller, logs=self.logs) + settings)
         tool = java_command(DUMP_RELEASE, "kafka.tools.StorageTool")
         words = ["format", "--cluster-id", _CLUSTER, "--config", str(self._settings), "--standalone"]
         subprocess.run([*tool, *words], check=True, capture_output=True)
@@ -57,6 +60,21 @@ class Cluster:
             finally:
                 process.send_signal(signal.SIGTERM)
                 process.wait(_START_SECONDS)
+
+    @contextmanager
+    def load(self, seconds: int) -> Iterator[subprocess.Popen[str]]:
+        """LiveLoad, which has made its topics and writes to them for so long."""
+        command = [*java_command(DUMP_RELEASE, "LiveLoad"), f"127.0.0.1:{self._port}", str(seconds)]
+        with (
+            (self._home / "load.log").open("ab") as log,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+        ):
+            assert process.stdout
+            assert process.stdout.readline() == "ready\n", (self._home / "load.log").read_text()[-2000:]
+            try:
+                yield process
+            finally:
+                process.kill()
 
     def client(self, *words: str) -> list[str]:
         """The lines that PartitionClient prints."""

@@ -10,6 +10,7 @@ import pytest
 from log_columns import view
 
 from kdump.checks.logdir import (
+    Checkpoints,
     Partition,
     PartitionExtent,
     check_directory_names,
@@ -63,7 +64,7 @@ PARTITIONS: dict[Partition, PartitionExtent | None] = {("topic", 0): EXTENT, ("t
 
 def test_a_sound_directory(directory: Path) -> None:
     before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
-    assert not codes(check_log_directory(str(directory), PARTITIONS))
+    assert not codes(check_log_directory(Checkpoints(str(directory)), PARTITIONS))
     assert before == {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
@@ -89,7 +90,7 @@ def test_what_is_wrong(directory: Path, name: str, text: str, expected: Codes) -
     path = directory / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
-    (found,) = check_log_directory(str(directory), PARTITIONS)
+    (found,) = check_log_directory(Checkpoints(str(directory)), PARTITIONS)
     assert found.code is expected
     assert found.path is not None
     assert str(path).startswith(found.path)
@@ -99,18 +100,18 @@ def test_what_is_missing(directory: Path) -> None:
     (directory / "meta.properties").unlink()
     (directory / ".kafka_cleanshutdown").unlink()
     expected = [Codes.META_PROPERTIES, Codes.UNCLEAN_SHUTDOWN]
-    assert codes(check_log_directory(str(directory), PARTITIONS)) == expected
-    assert codes(check_log_directory(str(directory / "none"), {})) == [Codes.UNREADABLE]
+    assert codes(check_log_directory(Checkpoints(str(directory)), PARTITIONS)) == expected
+    assert codes(check_log_directory(Checkpoints(str(directory / "none")), {})) == [Codes.UNREADABLE]
 
 
 def test_unknown_extents_are_not_judged(directory: Path) -> None:
     (directory / "recovery-point-offset-checkpoint").write_text("0\n1\ntopic 0 101\n")
-    assert not codes(check_log_directory(str(directory), dict.fromkeys(PARTITIONS)))
+    assert not codes(check_log_directory(Checkpoints(str(directory)), dict.fromkeys(PARTITIONS)))
 
 
 def test_recovery_point_says_what_is_lost(directory: Path) -> None:
     (directory / "recovery-point-offset-checkpoint").write_text("0\n1\ntopic 1 120\n")
-    (found,) = check_log_directory(str(directory), PARTITIONS)
+    (found,) = check_log_directory(Checkpoints(str(directory)), PARTITIONS)
     assert (found.first_offset, found.last_offset, found.severity) == (100, 119, Severity.ERROR)
     assert found.message.startswith("topic-1: ")
 
@@ -134,7 +135,7 @@ def test_captured_directories(captures: Captures, tmp_path: Path, version: str) 
     partitions = extents(logs)
     for path in (captures.root / version / "_broker").iterdir():
         shutil.copy(path, tmp_path)
-    findings = list(check_log_directory(str(tmp_path), partitions))
+    findings = list(check_log_directory(Checkpoints(str(tmp_path)), partitions))
     expected = {Codes.PARTITION_MISSING, Codes.UNCLEAN_SHUTDOWN}
     assert {finding.code for finding in findings} <= expected | (
         {Codes.META_PROPERTIES} if version == "0.8.2.2" else set()

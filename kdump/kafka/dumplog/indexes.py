@@ -31,16 +31,17 @@ _NO_TIMESTAMP = -1
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """An index on its way to text: its path, its printed name, the base offset in its name, the log beside it."""
+    """An index on its way to text: its path, printed name, base offset and contents, and the log beside it."""
 
     path: str
     name: str
     base_offset: int
+    data: bytes
     log: Source
 
     def offset_index_lines(self, options: DumpOptions, reports: Reports) -> Iterator[str]:
         """The lines of an .index, lazily; mismatches go to ``reports``. DamageError where the Java tool aborts."""
-        data = read_whole(self.path)
+        data = self.data
         entries = parse_offset_index(data, self.base_offset)
         if not entries:
             yield f"{self.name} is empty.\n"
@@ -66,7 +67,7 @@ class IndexFile:
 
         ``index_path`` is the .index beside it. DamageError where the Java tool aborts.
         """
-        data = read_whole(self.path)
+        data = self.data
         entries = parse_time_index(data, self.base_offset)
         if options.index_sanity_check:
             if entries and entries[-1].timestamp < entries[0].timestamp:

@@ -74,7 +74,7 @@ class DumpTool(FileRun):
                 self._dump_text_file(target)
             return
         self._heading(f"Dumping {_displayed(target)}\n")
-        with self.file(target.path):
+        with self.file(target):
             _KINDS[target.kind](self, target)
 
     def finish(self) -> Iterator[str]:
@@ -186,9 +186,11 @@ class DumpTool(FileRun):
     @contextmanager
     def _index_file(self, target: Target) -> Iterator[IndexFile]:
         base_offset = _number(target)
-        # Opened to tell a missing file from a missing log before anything is printed.
-        with open_source(target.path), _open_sibling(target, Kind.LOG) as log:
-            yield IndexFile(target.path, _displayed(target), base_offset, log)
+        # Read to tell a missing file from a missing log before anything is printed, and before the log, which a broker
+        # may be writing to: that is never behind its index then.
+        data = read_whole(target.path)
+        with _open_sibling(target, Kind.LOG) as log:
+            yield IndexFile(target.path, _displayed(target), base_offset, data, log)
 
     def _dump_txn_index(self, target: Target) -> None:
         _number(target)
