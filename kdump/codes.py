@@ -308,8 +308,8 @@ class Codes(Enum):
         "KD220",
         "wrapper-key",
         "a wrapper with a key",
-        "A compressed message of magic 0 or 1 has a key. Kafka's documentation says that it is null: keys belong to the "
-        "messages inside. Kafka reads those and never this one; no client or broker of Kafka writes it.",
+        "A compressed message of magic 0 or 1 has a key. Kafka's documentation says that it is null; keys belong to "
+        "the messages inside. Kafka reads those and never this one; no client or broker of Kafka writes it.",
         Severity.WARNING,
     )
     INNER_TIMESTAMP_TYPE = Code(
