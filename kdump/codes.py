@@ -783,6 +783,14 @@ class Codes(Enum):
         "A line of the JSON lines to convert is no record as dump --output jsonl writes it, or its offset or its bytes "
         "cannot be. Nothing was written.",
     )
+    SLICE_OPEN = Code(
+        "KD803",
+        "slice-open",
+        "a part of a log with records of an open transaction",
+        "The part of the log that was asked for has records of a transaction that no marker in the source ends: it is "
+        "open there, or its marker is lost. Readers with read_committed would wait at its first record for ever. "
+        "Nothing was written; convert --open-transactions keep writes the part with the transaction open.",
+    )
 
 
 INPUT_CODES: Final = frozenset(
