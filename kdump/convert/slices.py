@@ -178,7 +178,7 @@ class SliceTransactions:
             marker = self.added[0]
             count = "1 transaction marker" if len(self.added) == 1 else f"{len(self.added):,} transaction markers"
             yield (
-                f"{count} from outside of the range added, so that readers of committed records see the same: first "
+                f"{count} from outside of the part added, so that readers of committed records see the same: first "
                 f"{marker.control_type} of producer {marker.producer_id} at offset {marker.offset}"
             )
         if self.left_open:
