@@ -262,12 +262,9 @@ def test_in_a_directory_a_marker_stays_in_its_segment(tmp_path: Path) -> None:
     assert sorted(line.partition(" KD")[2][:3] for line in found) == ["406", "505"]
 
 
-@pytest.mark.parametrize("engine", ["local", "spark"])
-def test_a_part_with_an_open_transaction_is_refused(tmp_path: Path, engine: str) -> None:
-    if engine == "spark":
-        pytest.importorskip("pyspark")
+def test_a_part_with_an_open_transaction_is_refused(tmp_path: Path) -> None:
     source, target = partition(tmp_path / "t-0", FIRST, SECOND), tmp_path / "out"
-    words = ("convert", str(source), "-o", str(target), "--offset", "3:9", "--engine", engine)
+    words = ("convert", str(source), "-o", str(target), "--offset", "3:9")
     run = kdump(*words)
     assert run.returncode == DAMAGE
     assert not target.exists()
