@@ -314,6 +314,23 @@ class Codes(Enum):
         "the Java tool says.",
         Severity.INFO,
     )
+    WRAPPER_KEY = Code(
+        "KD220",
+        "wrapper-key",
+        "a wrapper with a key",
+        "A compressed message of magic 0 or 1 has a key. Kafka's documentation says that it is null; keys belong to "
+        "the messages inside. Kafka reads those and never this one; no client or broker of Kafka writes it.",
+        Severity.WARNING,
+    )
+    INNER_TIMESTAMP_TYPE = Code(
+        "KD221",
+        "inner-timestamp-type",
+        "a message inside a wrapper claims a time of append",
+        "A message inside a compressed message has the bit for LogAppendTime, which producers must leave 0, and not "
+        "from a broker: one that writes the messages inside anew sets it together with that of the whole, and gives "
+        "both the same timestamp. Kafka goes by the timestamp type of the whole.",
+        Severity.WARNING,
+    )
 
     INDEX = Code(
         "KD301",
@@ -775,6 +792,14 @@ class Codes(Enum):
         "not a line that a record can be made of",
         "A line of the JSON lines to convert is no record as dump --output jsonl writes it, or its offset or its bytes "
         "cannot be. Nothing was written.",
+    )
+    SLICE_OPEN = Code(
+        "KD803",
+        "slice-open",
+        "a part of a log with records of an open transaction",
+        "The part of the log that was asked for has records of a transaction that no marker in the source ends: it is "
+        "open there, or its marker is lost. Readers with read_committed would wait at its first record for ever. "
+        "Nothing was written; convert --open-transactions keep writes the part with the transaction open.",
     )
 
 

@@ -174,6 +174,10 @@ LOSS: Final = Table("loss", FILE + _columns(kind=_TEXT, count=_INT64, unit=_TEXT
 """What a conversion does not keep of a segment."""
 CONVERTED: Final = Table("converted", FILE + _columns(target=_TEXT, files=_INT32, size=_INT64, records=_INT64))
 """A segment that was converted: its first file, how many it became and their bytes; records null where not counted."""
+MARKER: Final = Table(
+    "marker", FILE + _columns(offset=_INT64, producerId=_INT64, producerEpoch=_INT32, controlType=_TEXT)
+)
+"""An end marker of a transaction that a conversion added to the part of a log that was asked for."""
 STATS: Final = Table(
     "stats",
     _columns(

@@ -55,7 +55,9 @@ def check_entry(data: memoryview, position: int, limit: int) -> LegacyContents:
 
 
 def _wrapped(entry: Message, records: list[LegacyRecord], limit: int) -> Iterator[tuple[Codes, str]]:
-    """(code, message) of what is wrong with the messages in a wrapper."""
+    """(code, message) of what is wrong with a wrapper and the messages in it."""
+    if entry.key_size() >= 0:
+        yield Codes.WRAPPER_KEY, f"the wrapper has a key of {entry.key_size()} bytes"
     previous: int | None = None
     latest = legacy.NO_TIMESTAMP
     used = 0
@@ -66,6 +68,10 @@ def _wrapped(entry: Message, records: list[LegacyRecord], limit: int) -> Iterato
             yield Codes.INNER_CRC, f"message {number} of {len(records)} in the wrapper has a wrong CRC"
         if message.magic != entry.magic:
             yield Codes.INNER_MAGIC, f"message {number} in the wrapper of magic {entry.magic} has magic {message.magic}"
+        if not legacy.may_have_timestamp_type(message, entry):
+            claim = f"message {number} in the wrapper has the timestamp type LogAppendTime"
+            own = f"the timestamp {entry.timestamp}" if entry.is_log_append_time else "not"
+            yield Codes.INNER_TIMESTAMP_TYPE, f"{claim} with the timestamp {message.timestamp}, the wrapper has {own}"
         if message.codec != compression.NONE:
             yield Codes.LEGACY_WRAPPER, f"message {number} in the wrapper is compressed itself"
         else:

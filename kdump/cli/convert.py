@@ -35,7 +35,7 @@ from kdump.log.source import reads_once
 from kdump.scan.run import Reporter
 from kdump.scan.selection import Range
 from kdump.wire.compression import LEVELS, ZSTD
-from kdump.writers.conversions import converted_lines, converted_row, loss_lines, loss_rows
+from kdump.writers.conversions import converted_lines, converted_row, loss_lines, loss_rows, marker_rows
 from kdump.writers.findings import finding_json
 
 if TYPE_CHECKING:
@@ -89,6 +89,13 @@ Examples:
     type=click.Choice(["read_uncommitted", "read_committed"]),
     default="read_uncommitted",
     help="read_committed: without aborted transactions, up to the first open one.",
+)
+@click.option(
+    "--open-transactions",
+    type=click.Choice(["refuse", "keep"]),
+    default="refuse",
+    help="A part of a log with records of transactions that have no end marker: write nothing, or write it so."
+    " [default: refuse]",
 )
 @click.option("--renumber", type=click.IntRange(0), metavar="FROM", help="Number the records from FROM on.")
 @click.option("--split-bytes", type=click.IntRange(1), metavar="N", help="Begin a new segment before N bytes are over.")
@@ -184,7 +191,7 @@ def _say_done(result: SegmentResult, console: Console, *, is_text: bool) -> None
         _show_finding(finding, result, "left out", console, is_text=is_text)
     for note in result.notes:
         console.note(f"{result.source}: {note}")
-    for text in converted_lines(result) if is_text else (converted_row(result),):
+    for text in converted_lines(result) if is_text else (*marker_rows(result), converted_row(result)):
         console.out.write(text.encode("utf-8", "surrogateescape"))
 
 
@@ -242,6 +249,7 @@ def _conversion(given: Mapping[str, Any]) -> Conversion:
         offsets=given["offsets"] or Range(),
         times=given["times"] or Range(),
         read_committed=given["isolation"] == "read_committed",
+        keep_open=given["open_transactions"] == "keep",
         renumber=given["renumber"],
         split_bytes=given["split_bytes"],
         skip_damaged=given["skip_damaged"],

@@ -25,6 +25,8 @@ class Conversion:
     """Leave records of aborted transactions out."""
     renumber: int | None = None
     """Offset of the first record; the others follow without gaps."""
+    keep_open: bool = False
+    """Write a part of a log with records of transactions that have no end marker."""
     split_bytes: int | None = None
     """Largest size of a segment; None: that of Kafka's file format."""
     skip_damaged: bool = False
@@ -40,5 +42,4 @@ class Conversion:
     @property
     def keeps_markers(self) -> bool:
         """Control records stay, and with them transactions."""
-        is_new = self.to_magic in (None, MAGIC)
-        return is_new and self.times.is_open and not self.read_committed and self.renumber is None
+        return self.to_magic in (None, MAGIC) and not self.read_committed and self.renumber is None

@@ -20,6 +20,7 @@ from kdump.convert.conversion import Conversion
 from kdump.convert.entries import EntryReader
 from kdump.convert.losses import Loss, Losses
 from kdump.convert.selected import Selected, select, selected_groups
+from kdump.convert.slices import SliceTransactions
 from kdump.fast.encoded import EncodedEntries
 from kdump.fast.entries import Entries
 from kdump.fast.headers import native_column
@@ -38,7 +39,6 @@ from kdump.format.batch import (
 )
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.kafka.downconvert import convert_down
-from kdump.scan.masks import within
 from kdump.scan.outcomes import ABORTED, OPEN, STATES
 from kdump.scan.transactions import Transactions
 from kdump.wire import compression
@@ -63,17 +63,23 @@ class Converter:
         reader: gives its entries.
         conversion: what is to be done; its ``renumber`` is the first offset of this log.
         transactions: reads those that touch the log, when they matter; None where they cannot be followed (a stream).
+        part: the transactions of the part that is kept; None: no part, or one without markers.
 
     At the end ``records`` is the number of records written, ``losses`` what could not be kept, and ``left_out`` the
     number of records of aborted transactions that were not wanted.
     """
 
     def __init__(
-        self, reader: EntryReader, conversion: Conversion, transactions: Callable[[], Transactions] | None
+        self,
+        reader: EntryReader,
+        conversion: Conversion,
+        transactions: Callable[[], Transactions] | None,
+        part: SliceTransactions | None = None,
     ) -> None:
         self._reader = reader
         self._conversion = conversion
         self._transactions = transactions
+        self._part = part
         self._next_offset = conversion.renumber
         self._to_magic = conversion.to_magic
         self._threads = ThreadPoolExecutor(thread_name_prefix="codec")
@@ -85,12 +91,17 @@ class Converter:
         """The converted entries, in order.
 
         Raises:
-            DamageError: NO_CODEC, the format asked for does not have the codec.
+            DamageError: NO_CODEC, the format asked for does not have the codec; SLICE_OPEN, a part would have a
+                transaction without an end.
             KdumpError: a stream cannot be read.
         """
         for entries in self._reader.entries():
             found = self._batches(entries) if entries.is_v2 else self._messages(entries)
             yield from (encoded for encoded in found if encoded.count)
+        if self._part is not None:
+            for marker in self._part.finish():
+                self.records += marker.count
+                yield marker
 
     def _messages(self, entries: Entries) -> Iterator[EncodedEntries]:
         """Entries of magic 0 and 1."""
@@ -126,6 +137,9 @@ class Converter:
     def _batches(self, entries: Entries) -> Iterator[EncodedEntries]:
         """Entries of magic 2."""
         groups, selected = entries.groups, select(entries.groups, self._conversion)
+        if self._part is not None:
+            is_kept = (selected.kept > 0) | selected.is_whole
+            selected = selected.with_whole(groups, self._part.needed(entries, is_kept))
         is_dropped, is_unmarked = self._drop(entries, selected)
         self.records += int(selected.kept[~is_dropped].sum())
         if self._to_magic is not None and self._to_magic < MAGIC:
@@ -185,12 +199,11 @@ class Converter:
         attributes = native_column(headers, "attributes")
         is_control = attributes & CONTROL != 0
         is_dropped = (kept == 0) & ~(selected.is_whole & (self._next_offset is None))
-        if not conversion.keeps_markers:
-            self._lose(Loss.CONTROL_RECORDS, np.repeat(is_control, kept))
-            is_dropped |= is_control
+        if conversion.keeps_markers:
+            return is_dropped, np.zeros(is_dropped.size, np.bool_)
+        self._lose(Loss.CONTROL_RECORDS, np.repeat(is_control, kept))
+        is_dropped |= is_control
         is_unmarked = (attributes & TRANSACTIONAL != 0) & ~is_control & ~is_dropped
-        if conversion.keeps_markers and is_unmarked.any():
-            is_unmarked &= ~self._keeps_marker(headers)
         if not is_unmarked.any():
             return is_dropped, is_unmarked
         if self._transactions is None:
@@ -207,16 +220,6 @@ class Converter:
             self._lose(Loss.OPEN, np.repeat(is_unmarked & (state == STATES.index(OPEN)), kept))
         self._lose(Loss.TRANSACTIONS, is_unmarked)
         return is_dropped, is_unmarked
-
-    def _keeps_marker(self, headers: NDArray[np.void]) -> NDArray[np.bool_]:
-        """Which batches have the end of their transaction among the offsets that are kept."""
-        offsets = self._conversion.offsets
-        if offsets.is_open:
-            return np.ones(headers.size, np.bool_)
-        if self._transactions is None:
-            return np.zeros(headers.size, np.bool_)
-        ends = self._transactions().ends(headers)
-        return (ends >= 0) & within(offsets, ends)
 
     def _codecs(self, groups: RecordGroups) -> NDArray[np.int64]:
         """The codec that each entry is to have."""

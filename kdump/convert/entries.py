@@ -152,7 +152,7 @@ class EntryReader:
     def _alone(self, data: memoryview, position: int) -> Iterator[Entries]:
         if data[MAGIC_OFFSET] == MAGIC:
             if not self._note(check_batch(data, position, self._limit)):
-                yield from self._ordered(_read_batch(data, self._limit), position)
+                yield from self._ordered(read_batch(data, self._limit), position)
         elif not self._note(iter(check_entry(data, position, self._limit).findings)):
             yield from self._ordered(_read_message(data, self._limit), position)
 
@@ -198,7 +198,7 @@ def _between(entries: Entries, first: int, last: int) -> Entries:
     )
 
 
-def _read_batch(data: memoryview, limit: int) -> Entries:
+def read_batch(data: memoryview, limit: int) -> Entries:
     """A batch that only the scalar decoder reads (one with warnings, or with padded numbers)."""
     header = parse_header(data)
     records = list(v2.read_records(header, data, limit))

@@ -33,6 +33,7 @@ from kdump.format.record import Record
 from kdump.kafka import rows
 from kdump.kafka.downconvert import convert_down
 from kdump.log.source import Source
+from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.wire import compression
 from kdump.wire.checksum import Buffer
 
@@ -41,6 +42,7 @@ _BLOCK: Final = 1 << 20
 _BATCH_BYTES: Final = 16 << 10
 """Of records that no batch is named for: a producer's batch.size."""
 _TIMESTAMP_TYPES: Final = (rows.CREATE_TIME, rows.LOG_APPEND_TIME, rows.NO_TIMESTAMP_TYPE)
+_OUTCOMES: Final = (COMMITTED, ABORTED, OPEN)
 _INT64: Final = range(-(1 << 63), 1 << 63)
 
 
@@ -219,6 +221,7 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
     magic = _integer(row, "magic", MAGIC, range(MAGIC + 1))
     codec = _choice(row, "compression", CODEC_NAMES[: compression.LZ4 + 1] if magic < MAGIC else CODEC_NAMES)
     is_log_append_time = _choice(row, "timestampType", _TIMESTAMP_TYPES) == 1
+    _check_outcome(row)
     attributes = codec
     for is_set, flag in (
         (is_log_append_time, LOG_APPEND_TIME),
@@ -273,6 +276,16 @@ def _check_magic(record: Record, row: dict[str, Any], magic: int) -> None:
     for name, is_lost in lost.items():
         if is_lost:
             raise ValueError(f"a record of magic {magic} has no {name}")
+
+
+def _check_outcome(row: dict[str, Any]) -> None:
+    """ValueError for the outcome of a transaction that cannot be. The markers among the lines tell it anew."""
+    outcome = row.get("txnState")
+    if outcome is None:
+        return
+    _choice(row, "txnState", _OUTCOMES)
+    if row.get("isTransactional") is not True:
+        raise ValueError(f"txnState is {outcome!r}, but isTransactional is not true")
 
 
 def _integer(row: dict[str, Any], name: str, default: int, values: range) -> int:

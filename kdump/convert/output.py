@@ -7,8 +7,9 @@ place here: what was written is staged.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
 from typing import Final, Self
 
@@ -48,23 +49,31 @@ class OutputSegments:
             directory; the first log is named in the same way.
         base_offset: of the first log; None: its first offset.
         split_bytes: most bytes of a log (one of a single entry may be larger); None: as many as Kafka's format holds.
-        producers: those known at the start.
+        producers: gives those known at the start, when there are transactions.
 
     ``problem`` says, where it is not None, why the transaction index is not what a broker would build.
     """
 
     def __init__(
-        self, path: str, base_offset: int | None, split_bytes: int | None, producers: Iterable[ProducerEntry]
+        self,
+        path: str,
+        base_offset: int | None,
+        split_bytes: int | None,
+        producers: Callable[[], Iterable[ProducerEntry]],
     ) -> None:
         self._path = path
         self._base_offset = base_offset
         self._limit = LARGEST_SEGMENT if split_bytes is None else min(split_bytes, LARGEST_SEGMENT)
-        self._producers = ProducerStates.from_snapshot(producers)
+        self._known_producers = producers
         self._last_offset: int | None = None
         self._segment: _Segment | None = None
         self.segments: list[WrittenSegment] = []
         self.staged: list[Staged] = []
         self.problem: str | None = None
+
+    @cached_property
+    def _producers(self) -> ProducerStates:
+        return ProducerStates.from_snapshot(self._known_producers())
 
     def write(self, entries: EncodedEntries) -> None:
         """Append entries.

@@ -17,6 +17,7 @@ from kdump.convert.converter import Converter
 from kdump.convert.entries import EntryReader
 from kdump.convert.losses import Losses
 from kdump.convert.output import OutputSegments, WrittenSegment
+from kdump.convert.slices import Marker, SliceTransactions
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.source import STDIN, Source, open_source, read_whole
@@ -32,7 +33,7 @@ class SegmentJob:
 
     ``base_offset`` is the offset that the log at ``target`` is named by, None: that of its first record. A ``target``
     that ends in ``/`` is the directory of a log that takes its name from its first record. ``from_json``: the source
-    is JSON lines, not a log.
+    is JSON lines, not a log. ``is_alone``: nothing else of its partition is converted with it.
     """
 
     source: str
@@ -40,6 +41,7 @@ class SegmentJob:
     base_offset: int | None
     conversion: Conversion
     from_json: bool = False
+    is_alone: bool = True
 
     def open(self) -> Source:
         """The log. Raises as ``open_source``."""
@@ -69,6 +71,8 @@ class SegmentResult:
     """Records written, None where there are some but they were not counted."""
     left_out: int = 0
     """Records of aborted transactions that were not wanted."""
+    markers: list[Marker] = field(default_factory=list)
+    """End markers of transactions that were added to what was asked for."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -126,8 +130,9 @@ def convert_segment(job: SegmentJob, progress: Progress = lambda done, size: Non
     with result.noting_errors(job.target), job.open() as source:
         conversion = result.up_to_open(job.conversion)
         reader = job.reader(source, conversion)
-        converter = Converter(reader, conversion, _transactions(job, source))
-        producers = _producers(job) if conversion.keeps_markers else ()
+        part = _part(job, source, conversion)
+        converter = Converter(reader, conversion, _transactions(job, source), part)
+        producers = partial(_producers, job, conversion, part)
         with OutputSegments(job.target, job.base_offset, conversion.split_bytes, producers) as output:
             for entries in converter.entries():
                 result.check(reader.findings, conversion)
@@ -138,6 +143,9 @@ def convert_segment(job: SegmentJob, progress: Progress = lambda done, size: Non
         result.segments, result.staged = output.segments, output.staged
         result.findings, result.losses = reader.findings, converter.losses
         result.records, result.left_out = converter.records, converter.left_out
+        if part is not None:
+            result.markers = part.added
+            result.notes += part.notes()
         if output.problem is not None:
             result.notes.append(f"the transaction index ends where a broker's recovery would stop: {output.problem}")
     return result
@@ -163,9 +171,23 @@ def _transactions(job: SegmentJob, source: Source) -> Callable[[], Transactions]
     return None if source.size is None else partial(TransactionReader().of, job.source)
 
 
-def _producers(job: SegmentJob) -> list[ProducerEntry]:
-    """Those at the segment's start; none without a sound snapshot."""
-    if job.source == STDIN or parse_file_name(job.source) is None:
+def _part(job: SegmentJob, source: Source, conversion: Conversion) -> SliceTransactions | None:
+    """The transactions of a part of a log; None for a whole one, and without markers."""
+    if not (conversion.selects and conversion.keeps_markers):
+        return None
+    reader = None if source.size is None else TransactionReader()
+    return SliceTransactions(job.source, conversion, reader, is_alone=job.is_alone)
+
+
+def _producers(job: SegmentJob, conversion: Conversion, part: SliceTransactions | None) -> list[ProducerEntry]:
+    """Those at the segment's start; none without a sound snapshot. Of a part only those with open transactions."""
+    if part is not None:
+        unknown = ProducerEntry(-1, -1, -1, -1, 0, -1, -1, -1)
+        return [
+            unknown._replace(producer_id=producer_id, current_txn_first_offset=first_offset)
+            for producer_id, first_offset in part.open_before.items()
+        ]
+    if not conversion.keeps_markers or job.source == STDIN or parse_file_name(job.source) is None:
         return []
     with suppress(KdumpError):
         return parse_snapshot(read_whole(sibling(job.source, Kind.SNAPSHOT)))

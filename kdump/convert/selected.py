@@ -23,6 +23,13 @@ class Selected:
     is_whole: NDArray[np.bool_]
     """The group lies in the ranges with all it has, also with offsets that have no record any more."""
 
+    def with_whole(self, groups: RecordGroups, is_added: NDArray[np.bool_]) -> Selected:
+        """These, and all of some other groups; ``is_added``: shape (groups,)."""
+        if not is_added.any():
+            return self
+        rows = None if self.rows is None else self.rows | np.repeat(is_added, groups.rows)
+        return Selected(rows, np.where(is_added, groups.rows, self.kept), self.is_whole | is_added)
+
 
 def select(groups: RecordGroups, conversion: Conversion) -> Selected:
     """Apply the ranges. As in ``dump``, magic 0 has no timestamps and is in no range of times."""

@@ -46,14 +46,15 @@ def plan_conversion(source: str, destination: str, conversion: Conversion) -> li
         DestinationError: a log would replace a file of the source.
     """
     jobs = []
+    is_alone = not files.is_directory(source)
     for path, target in _pairs(source, destination, Kind.LOG.value):
         name = None if _is_pipe(path) else parse_file_name(path)
         base_offset = _offset_in(target)
         if base_offset is None and name is not None:
             base_offset = name.base_offset
-        jobs.append(SegmentJob(path, target, base_offset, conversion))
+        jobs.append(SegmentJob(path, target, base_offset, conversion, is_alone=is_alone))
     if conversion.renumber is not None:
-        jobs = list(_numbered(jobs, conversion.renumber, files.is_directory(source) or _is_directory(destination)))
+        jobs = list(_numbered(jobs, conversion.renumber, not is_alone or _is_directory(destination)))
     _refuse_sources(jobs)
     return jobs
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from kdump.checks.holes import Behind, HoleChecks
@@ -11,6 +13,7 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.convert.conversion import Conversion
 from kdump.convert.losses import Loss
 from kdump.convert.offsetorder import OffsetOrder
+from kdump.convert.outcomecounts import CountedPrinter, OutcomeCounts
 from kdump.convert.output import WrittenSegment
 from kdump.convert.segment import Progress, SegmentResult
 from kdump.log.gaps import Gap
@@ -18,7 +21,7 @@ from kdump.log.names import parse_file_name
 from kdump.log.source import Source, open_source
 from kdump.scan.printing import Emit
 from kdump.scan.selection import Selection
-from kdump.scan.transactions import TransactionReader
+from kdump.scan.transactions import TransactionReader, Transactions
 from kdump.scan.view import LogView, ViewOptions
 from kdump.tables import RECORD
 from kdump.writers.blocks import BlockWriter
@@ -85,10 +88,11 @@ def _lines(job: ExportJob, form: TextForm) -> RowLines:
 def _to_text(job: ExportJob, lines: RowLines, emit: Emit, result: SegmentResult, progress: Progress) -> None:
     order = _order(job)
     with open_source(job.source) as source:
-        transactions = None if source.size is None else TransactionReader().of(job.source)
+        transactions = _transactions(job, source)
+        counts = OutcomeCounts(transactions)
         view = LogView(
             source,
-            RowPrinter(lines, RECORD, transactions),
+            CountedPrinter(RowPrinter(lines, RECORD, transactions and transactions()), counts),
             emit,
             _view_options(job, result),
             observer=order,
@@ -97,6 +101,7 @@ def _to_text(job: ExportJob, lines: RowLines, emit: Emit, result: SegmentResult,
         for _ in view.steps():
             progress(view.bytes_read, source.size)
     _note_order(order, result)
+    result.notes += counts.notes()
 
 
 def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Progress) -> None:
@@ -106,9 +111,12 @@ def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Prog
     parts: list[ArrowRows] = []
     order = _order(job)
     with open_source(job.source) as source, ParquetRecords(path) as records:
+        transactions = _transactions(job, source)
+        counts = OutcomeCounts(transactions)
+        printer = ArrowPrinter(RECORD, ROW_SCHEMA, FileContext.of(job.source), transactions=transactions)
         view = LogView(
             source,
-            ArrowPrinter(RECORD, ROW_SCHEMA, FileContext.of(job.source)),
+            CountedPrinter(printer, counts),
             parts.append,
             _view_options(job, result),
             observer=order,
@@ -120,11 +128,16 @@ def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Prog
             parts.clear()
             progress(view.bytes_read, source.size)
     _note_order(order, result)
+    result.notes += counts.notes()
     result.records = records.written
     if records.control:
         result.losses[Loss.CONTROL_RECORDS] = records.control
     if records.untimed:
         result.losses[Loss.TIMESTAMPS] = records.untimed
+
+
+def _transactions(job: ExportJob, source: Source) -> Callable[[], Transactions] | None:
+    return None if source.size is None else partial(TransactionReader().of, job.source)
 
 
 def _order(job: ExportJob) -> OffsetOrder:

@@ -1,7 +1,8 @@
 """Messages of magic 0 and 1, and the messages inside their wrappers, as columns. It only accepts.
 
 Source: shared/spec/formats.md section 2. An entry is accepted when its key and value fill it and it is plain, or when
-its wrapped messages fill its payload, are plain and have right CRCs; ``kdump.format.legacy`` reads any other.
+it has no key and its wrapped messages fill its payload, are plain, have right CRCs and the timestamp type that they
+may have; ``kdump.format.legacy`` reads any other.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def read_messages(
     arena = np.frombuffer(view, np.uint8)
     entries = _Messages.read(arena, starts, ends)
     codec = (entries.attributes & CODEC_MASK).astype(np.int64)
-    accepted = entries.fits & (codec <= compression.LZ4)
+    accepted = entries.fits & (codec <= compression.LZ4) & ((codec == 0) | (entries.key_size < 0))
     number = np.flatnonzero(accepted & (codec == 0))
     messages, offset, timestamp = entries.take(number), entries.offset[number], entries.timestamp[number]
     wrappers = np.flatnonzero(accepted & (codec > 0))
@@ -183,6 +184,9 @@ class _Wrapped:
         # What verify finds nothing wrong with; the same magic, rising offsets up to the wrapper's own.
         right = messages.fits & (messages.attributes & CODEC_MASK == 0) & (messages.magic == wrappers.magic[wrapper])
         right &= message_crcs(arena, start, end) == messages.crc
+        is_log_append_time = (wrappers.magic == 1) & (wrappers.attributes & LOG_APPEND_TIME != 0)
+        has_time_of_wrapper = is_log_append_time[wrapper] & (messages.timestamp == wrappers.timestamp[wrapper])
+        right &= (messages.attributes & LOG_APPEND_TIME == 0) | has_time_of_wrapper
         is_first = np.diff(wrapper, prepend=-1) > 0
         right &= is_first | (np.diff(messages.offset, prepend=0) > 0)
         last = np.flatnonzero(np.diff(wrapper, append=accepted.size))
@@ -193,7 +197,6 @@ class _Wrapped:
         base[is_relative] = (wrappers.offset - last_offset)[is_relative]
         accepted &= (base >= 0) & ((wrappers.magic == 1) | (wrappers.offset == last_offset))
         accepted[wrapper[~right]] = False
-        is_log_append_time = (wrappers.magic == 1) & (wrappers.attributes & LOG_APPEND_TIME != 0)
         timestamp = np.where(is_log_append_time[wrapper], wrappers.timestamp[wrapper], messages.timestamp)
         keep = accepted[wrapper]
         offset = (base[wrapper] + messages.offset)[keep]

@@ -192,6 +192,18 @@ def check_inner(record: LegacyRecord, entry: Message) -> None:
         raise _wrapper("a message inside a wrapper is compressed itself")
 
 
+def may_have_timestamp_type(message: Message, wrapper: Message) -> bool:
+    """A message inside a wrapper has the timestamp type that a producer or a broker gives it.
+
+    Producers always leave the bit of LogAppendTime 0 (Kafka's documentation, "Old Message Format"), and a broker that
+    only overwrites the wrapper does not touch it. A broker that writes the messages anew (``MemoryRecordsBuilder`` of
+    0.10 to 3.9, for another magic or codec, and the log cleaner) sets it in both and gives both the same timestamp.
+    """
+    if not message.is_log_append_time:
+        return True
+    return wrapper.is_log_append_time and message.timestamp == wrapper.timestamp
+
+
 def _inner_messages(data: memoryview) -> list[Message]:
     messages = []
     position = 0

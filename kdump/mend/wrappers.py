@@ -9,7 +9,7 @@ import numpy as np
 
 from kdump.checks.legacycontents import check_entry
 from kdump.checks.table import row_at
-from kdump.codes import DamageError
+from kdump.codes import DamageError, Severity
 from kdump.format import legacy
 from kdump.format.batch import CODEC_MASK, MAGIC_OFFSET
 from kdump.log.heads import SMALLEST_ENTRY
@@ -39,11 +39,12 @@ def look_into_wrappers(source: Source, found: Survey, around: Surroundings, limi
         row = row_at(rows, number)
         data = memoryview(source.read(row.position, row.size))
         contents = check_entry(data, row.position, limit)
-        if contents.first_offset is not None and not contents.findings:
+        errors = [finding for finding in contents.findings if finding.severity is Severity.ERROR]
+        if contents.first_offset is not None and not errors:
             found.set_row(number, row._replace(base_offset=contents.first_offset, record_count=contents.record_count))
         elif rewrapped(data, row.position, source.path, limit) is not None:
             found.is_good[number] = False
-            found.faults[number] = contents.findings[0].message
+            found.faults[number] = errors[0].message
 
 
 def _is_in_order(found: Survey, around: Surroundings) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right, insort
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,13 @@ class TransactionReader:
         still_open = partition.read_through(path).open_transactions & partition.open_behind[path]
         return min(((offset, producer) for producer, offset in still_open), default=None)
 
+    def open_before(self, path: str) -> Mapping[int, int]:
+        """The transactions that are open where the segment at ``path`` begins: first offsets by producer id.
+
+        Raises as ``of``.
+        """
+        return dict(self._partition(path).open_before(path))
+
     def _partition(self, path: str) -> _Partition:
         if reads_once(path):
             raise KdumpError(Codes.UNREADABLE, "transactions cannot be followed in a stream", path=path)
@@ -88,6 +96,17 @@ class _Partition:
         while start > 0 and not self._transactions.read_snapshot(around[start]):
             start -= 1
         self.segments = around[start:]
+        self._open_at_start = self._transactions.open_transactions
+
+    def open_before(self, path: str) -> frozenset[tuple[int, int]]:
+        """(producer id, first offset) of the transactions that are open where ``path`` begins."""
+        number = self.segments.index(path)
+        if not number:
+            return self._open_at_start
+        before = self.segments[number - 1]
+        while before not in self.open_behind:
+            self._read_next()
+        return self.open_behind[before]
 
     def read_through(self, path: str) -> Transactions:
         """Read up to the end of ``path``, and on while one of its transactions is open."""
@@ -104,12 +123,39 @@ class _Partition:
         self.open_behind[segment] = self._transactions.open_transactions
 
 
+class AbortedRanges:
+    """What the transaction indexes of some segments say: first offset and marker of aborted transactions."""
+
+    def __init__(self) -> None:
+        self._of_producers: dict[int, list[tuple[int, int]]] = {}
+
+    def read(self, path: str) -> None:
+        """Take in the index of the segment ``path``; a damaged or missing one says nothing."""
+        with suppress(KdumpError, ValueError):
+            for txn in parse_txn_index(read_whole(sibling(path, Kind.TXN_INDEX))):
+                self._of_producers.setdefault(txn.producer_id, []).append((txn.first_offset, txn.last_offset))
+
+    def of_producer(self, producer_id: int) -> Sequence[tuple[int, int]]:
+        """(first offset, offset of the marker) of its transactions."""
+        return self._of_producers.get(producer_id, ())
+
+    def has_lost_marker(self, producer_id: int, offset: int, marker: int) -> bool:
+        """The batch of a producer at ``offset`` had another marker than the first one in the log, at ``marker``.
+
+        An entry ends before that one, where its own marker was, or ends there and begins behind the batch.
+        """
+        return any(
+            (first <= offset <= last < marker) or (last == marker and first > offset)
+            for first, last in self.of_producer(producer_id)
+        )
+
+
 class Transactions:
     """The markers of some segments of one partition, read in offset order."""
 
     def __init__(self) -> None:
         self._markers: dict[int, list[tuple[int, str]]] = {}
-        self._aborted: dict[int, list[tuple[int, int]]] = {}
+        self._aborted = AbortedRanges()
         self._open: dict[int, int] = {}
 
     @property
@@ -127,9 +173,7 @@ class Transactions:
             for item in ResyncWalk(source).items():
                 if isinstance(item, Chunk):
                     self._see_chunk(item)
-        with suppress(KdumpError, ValueError):
-            for txn in parse_txn_index(read_whole(sibling(path, Kind.TXN_INDEX))):
-                self._aborted.setdefault(txn.producer_id, []).append((txn.first_offset, txn.last_offset))
+        self._aborted.read(path)
 
     def read_snapshot(self, path: str) -> bool:
         """Begin with what was open at the segment ``path``; False when it has no sound producer snapshot."""
@@ -159,25 +203,23 @@ class Transactions:
             states[row] = STATES.index(outcome)
         return states
 
-    def ends(self, headers: NDArray[np.void]) -> NDArray[np.int64]:
-        """Offset of the marker that ends each batch's transaction, -1 for other batches and where none is known."""
-        import numpy as np
+    def end(self, producer_id: int, offset: int) -> int | None:
+        """Offset of the marker that ends the transaction of a producer's batch at ``offset``.
 
-        ends = np.full(headers.size, -1, np.int64)
-        is_data = headers["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL
-        for row in np.flatnonzero(is_data).tolist():
-            markers = self._markers.get(int(headers["producer_id"][row]), [])
-            following = bisect_right(markers, int(headers["base_offset"][row]), key=lambda marker: marker[0])
-            if following < len(markers):
-                ends[row] = markers[following][0]
-        return ends
+        None: it has none, or the marker is lost.
+        """
+        markers = self._markers.get(producer_id, [])
+        following = bisect_right(markers, offset, key=lambda marker: marker[0])
+        if following == len(markers) or self._aborted.has_lost_marker(producer_id, offset, markers[following][0]):
+            return None
+        return markers[following][0]
 
     def outcome(self, producer_id: int, offset: int) -> str:
         """What became of the transactional batch of a producer at an offset."""
         markers = self._markers.get(producer_id, [])
         following = bisect_right(markers, offset, key=lambda marker: marker[0])
         marker_offset, outcome = markers[following] if following < len(markers) else (None, OPEN)
-        for first, last in self._aborted.get(producer_id, ()):
+        for first, last in self._aborted.of_producer(producer_id):
             # A transaction index ends at the marker. It counts only where that marker is lost: the log says more.
             if first <= offset <= last and (marker_offset is None or last < marker_offset):
                 return ABORTED
@@ -197,12 +239,17 @@ class Transactions:
         if not header.is_control:
             self._open.setdefault(producer_id, header.base_offset)
             return
-        try:
-            marker = next(iter(v2.read_records(header, chunk.data[start:end])), None)
-            kind = None if marker is None else control.parse_type(marker.key)
-        except DamageError:
-            return
-        if kind in (control.ABORT, control.COMMIT):
-            outcome = ABORTED if kind == control.ABORT else COMMITTED
+        outcome = marked_outcome(header, chunk.data[start:end])
+        if outcome is not None:
             insort(self._markers.setdefault(producer_id, []), (header.base_offset, outcome))
             self._open.pop(producer_id, None)
+
+
+def marked_outcome(header: BatchHeader, batch: memoryview) -> str | None:
+    """The outcome that a control batch (header included) gives its producer's transaction; None: it is no marker."""
+    try:
+        marker = next(iter(v2.read_records(header, batch)), None)
+        kind = None if marker is None else control.parse_type(marker.key)
+    except DamageError:
+        return None
+    return {control.ABORT: ABORTED, control.COMMIT: COMMITTED}.get(kind)  # type: ignore[arg-type]

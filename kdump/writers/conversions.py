@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.convert.segment import SegmentResult
-from kdump.tables import CONVERTED, LOSS, Table
+from kdump.tables import CONVERTED, LOSS, MARKER, Table
 from kdump.writers.blocks import escaped
 from kdump.writers.context import FileContext
 from kdump.writers.rows import json_line
@@ -21,6 +21,12 @@ def loss_rows(result: SegmentResult) -> Iterator[str]:
     """The same as rows of LOSS."""
     for loss, count in sorted(result.losses.items(), key=lambda item: item[0].label):
         yield _row(LOSS, result.source, loss.label, count, loss.unit)
+
+
+def marker_rows(result: SegmentResult) -> Iterator[str]:
+    """The transaction markers that were added to what was asked for, as rows of MARKER."""
+    for marker in result.markers:
+        yield _row(MARKER, result.source, marker.offset, marker.producer_id, marker.producer_epoch, marker.control_type)
 
 
 def converted_lines(result: SegmentResult) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Records as Parquet, with the columns and types of Spark's Kafka source, compressed with zstd. Needs pyarrow.
 
-Source: Spark's "Structured Streaming + Kafka Integration Guide". Readers get no control records; they are left out.
+Source: Spark's "Structured Streaming + Kafka Integration Guide". Readers get no control records; they are left out. The
+outcome of a record's transaction stands in one more column, as aborted records are there too.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from kdump.tables import RECORD
 from kdump.writers.arrow import KAFKA_SOURCE, arrow_schema
 
 _IS_CONTROL: Final = "isControl"
-ROW_SCHEMA: Final = pa.schema([arrow_schema(RECORD).field(name) for name in (*KAFKA_SOURCE, _IS_CONTROL)])
+_COLUMNS: Final = (*KAFKA_SOURCE, "txnState")
+ROW_SCHEMA: Final = pa.schema([arrow_schema(RECORD).field(name) for name in (*_COLUMNS, _IS_CONTROL)])
 """What rows must have."""
-SCHEMA: Final = pa.schema([arrow_schema(RECORD).field(name) for name in KAFKA_SOURCE])
+SCHEMA: Final = pa.schema([arrow_schema(RECORD).field(name) for name in _COLUMNS])
 """What the file has of them."""
-_REPEATED: Final = ("topic", "partition", "timestampType")
+_REPEATED: Final = ("topic", "partition", "timestampType", "txnState")
 """Columns that a dictionary makes small; keys and values cost more to look up than they would gain."""
 _NO_TIMESTAMP_TYPE: Final = -1
 _ROW_GROUP_BYTES: Final = 64 << 20
@@ -51,7 +53,7 @@ class ParquetRecords:
             rows = rows.filter(is_data)
         had_time = pc.not_equal(rows.column("timestampType"), _NO_TIMESTAMP_TYPE)
         self.untimed += pc.and_(pc.is_null(rows.column("timestamp")), had_time).true_count
-        self._pending.append(rows.select(list(KAFKA_SOURCE)))
+        self._pending.append(rows.select(list(_COLUMNS)))
         self._size += rows.nbytes
         self.written += rows.num_rows
         if self._size >= _ROW_GROUP_BYTES:

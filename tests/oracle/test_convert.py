@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import pytest
 
+from kdump.codes import Codes
 from kdump.convert.conversion import Conversion
 from kdump.convert.segment import SegmentJob, convert_segment
-from kdump.engine.convert import plan_import
+from kdump.engine.convert import plan_conversion, plan_import
 from kdump.engine.export import ExportJob, export_segment
 from kdump.format import legacy
 from kdump.format.batch import CODEC_NAMES
@@ -181,3 +182,65 @@ def test_json_lines_out_and_in(sources: list[Path], tmp_path: Path) -> None:
         targets.append(target)
     for source, old, new in zip(sources, read_back(sources), read_back(targets), strict=True):
         assert old == new, source
+
+
+def committed(directories: list[Path], work: Path) -> list[tuple[int, list[int]]]:
+    """The last stable offset of each partition and the offsets that a consumer with read_committed gets of it."""
+    try:
+        program = "org.apache.kafka.clients.consumer.internals.CommittedReader"
+        command = java_command(DUMP_RELEASE, program, options=("-Xmx1g",))
+    except ToolchainMissingError as error:
+        pytest.skip(str(error))
+    text = "".join(f"{directory}\n" for directory in directories)
+    run = subprocess.run([*command, str(work)], input=text, capture_output=True, text=True, check=True)
+    answers = [line.split("\t") for line in run.stdout.splitlines()]
+    return [(int(stable), [int(offset) for offset in offsets.split()]) for stable, offsets in answers]
+
+
+def test_parts_show_readers_of_committed_records_what_the_source_does(captures: Captures, tmp_path: Path) -> None:
+    """Of captures with transactions: a slice has the records that the source's reader gets, cut to the slice."""
+    sources = [captures.root / name for name in captures.partitions() if "txn" in name]
+    views = committed(sources, tmp_path / "sources")
+    parts: list[tuple[Path, Conversion, list[int]]] = []
+    refused = 0
+    for source, (stable, visible) in zip(sources, views, strict=True):
+        times = {int(line.offset): int(line.timestamp) for log in read_back(segments(source)) for line in log}
+        if not times:
+            continue
+        offsets = sorted(times)
+        cuts = [offsets[len(offsets) * part // 7] for part in range(7)]
+        wanted = [Conversion(offsets=Range(first, end)) for first in cuts for end in (*cuts, None) if first != end]
+        moments = sorted(times.values())
+        wanted += [
+            Conversion(times=Range(moments[len(moments) * part // 7], moments[len(moments) * (part + 2) // 7]))
+            for part in range(5)
+        ]
+        for conversion in wanted:
+            if conversion.offsets.is_empty:
+                continue
+            target = tmp_path / f"part-{len(parts) + refused}" / "t-0"
+            target.mkdir(parents=True)
+            results = [convert_segment(job) for job in plan_conversion(str(source), f"{target}/", conversion)]
+            errors = {result.error.code for result in results if result.error is not None}
+            assert errors <= {Codes.SLICE_OPEN}
+            if errors:
+                # Something of it is above what the source's reader gets.
+                end = conversion.offsets.end
+                assert end is None or end > stable
+                refused += 1
+                continue
+            for result in results:
+                publish(result.staged)
+            expected = [
+                offset for offset in visible if offset in conversion.offsets and times[offset] in conversion.times
+            ]
+            parts.append((target, conversion, expected))
+    got = committed([target for target, _, _ in parts], tmp_path / "parts")
+    for (target, conversion, expected), (_, offsets) in zip(parts, got, strict=True):
+        assert offsets == expected, (target, conversion)
+    print(f"{len(parts)} parts of {len(sources)} partitions, {refused} refused")
+    assert len(parts) > 30
+
+
+def segments(partition: Path) -> list[Path]:
+    return sorted(partition.glob("*.log"))

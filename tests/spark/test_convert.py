@@ -11,6 +11,7 @@ from kdump.codes import KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.segment import SegmentResult
 from kdump.engine.convert import Job, Outputs, plan_conversion, plan_export, run_job
+from kdump.scan.selection import Range
 from kdump.wire.compression import GZIP
 from tests.harness.captures import FIXTURES
 
@@ -39,16 +40,26 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"to_magic": 1, "codec": GZIP}, {"codec": GZIP}, {"renumber": 5}, {"split_bytes": 3000}]
+    "settings",
+    [
+        {"to_magic": 1, "codec": GZIP},
+        {"codec": GZIP},
+        {"renumber": 5},
+        {"split_bytes": 3000},
+        {"offsets": Range(10, 40), "keep_open": True},
+    ],
 )
-def test_same_bytes(spark: SparkSession, tmp_path: Path, settings: dict[str, int]) -> None:
+def test_same_bytes(spark: SparkSession, tmp_path: Path, settings: dict[str, object]) -> None:
     source = str(SEGMENTS / "v2-txn-0")
     runs = []
     for name, session in (("here", None), ("spark", spark)):
         jobs: list[Job] = [*plan_conversion(source, str(tmp_path / name), Conversion(**settings))]  # type: ignore[arg-type]
         results = written(jobs, session)
         runs.append(
-            [(result.source, result.losses, result.records, result.left_out, result.notes) for result in results]
+            [
+                (result.source, result.losses, result.records, result.left_out, result.markers, result.notes)
+                for result in results
+            ]
         )
     assert runs[0] == runs[1]
     assert files(tmp_path / "here") == files(tmp_path / "spark") != {}

@@ -267,6 +267,35 @@ def test_contents_of_legacy_entries(entry: bytes, code: Codes) -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("key", [b"", b"key"])
+def test_wrappers_with_a_key(magic: int, key: bytes) -> None:
+    value = compress(GZIP, message(magic, 0, b"k", b"v"), magic)
+    entry = message(magic, 0, key, value, attributes=GZIP)
+    (found,) = both_ways(entry)
+    assert (found.code, found.severity) == (Codes.WRAPPER_KEY, Severity.WARNING)
+    assert found.message == f"the wrapper has a key of {len(key)} bytes"
+
+
+@pytest.mark.parametrize("codec", CODECS[:3])
+def test_messages_in_a_wrapper_that_claim_a_time_of_append(codec: int) -> None:
+    """A broker that writes them anew gives them the type and the timestamp of the wrapper, nobody else sets the bit."""
+    claiming = message(1, 0, b"k", b"v", attributes=LOG_APPEND_TIME)
+    later = message(1, 1, b"k", b"v", attributes=LOG_APPEND_TIME, timestamp=NOW + 1)
+    untouched, plain = (message(1, number, b"k", b"v") for number in range(2))
+    for attributes, inner, are_right in (
+        (0, [claiming, plain], False),
+        (LOG_APPEND_TIME, [claiming, plain], True),
+        (LOG_APPEND_TIME, [claiming, later], False),
+        (LOG_APPEND_TIME, [untouched, plain], True),
+        (0, [untouched, plain], True),
+    ):
+        found = both_ways(wrapper(1, 1, inner, codec, attributes=attributes))
+        assert [(one.code, one.severity) for one in found] == (
+            [] if are_right else [(Codes.INNER_TIMESTAMP_TYPE, Severity.WARNING)]
+        )
+
+
+@pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("key_size", [-2, 3, 100_000])
 def test_sizes_inside_a_legacy_message(magic: int, key_size: int) -> None:
     good = message(magic, 0, b"key", b"value")

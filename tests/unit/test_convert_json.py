@@ -202,6 +202,8 @@ REFUSED = {
     "old time": ({"magic": 0, "timestamp": 1}, "line 2: a record of magic 0 has no timestamp"),
     "old producer": ({"magic": 1, "producerId": 7}, "line 2: a record of magic 1 has no producer"),
     "old transaction": ({"magic": 1, "isTransactional": True}, "line 2: a record of magic 1 has no transaction"),
+    "outcome": ({"isTransactional": True, "txnState": "ended"}, "line 2: txnState is 'ended', not one of committed, "),
+    "no transaction": ({"txnState": "aborted"}, "line 2: txnState is 'aborted', but isTransactional is not true"),
     "no object": ("[]", "line 2: not a JSON object"),
     "batch": ({"type": "batch"}, "line 2: a row of type 'batch', only records can be converted"),
     "offset": ({"offset": "7"}, "line 2: offset is '7', not a number from 0 to 9223372036854775807"),

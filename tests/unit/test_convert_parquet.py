@@ -65,6 +65,7 @@ def test_schema_and_values(tmp_path: Path) -> None:
         "timestamp: timestamp[us, tz=UTC]",
         "timestampType: int32",
         "headers: list<element: struct<key: string, value: binary>>",
+        "txnState: string",
     ]
     assert (written, control) == (6, 1)
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
@@ -84,7 +85,7 @@ def test_schema_and_values(tmp_path: Path) -> None:
     ]
     assert columns["headers"][0] == [{"key": "h", "value": b"\xff"}, {"key": "n", "value": None}]
     codecs = {
-        pq.ParquetFile(tmp_path / "x.parquet").metadata.row_group(0).column(column).compression for column in range(8)
+        pq.ParquetFile(tmp_path / "x.parquet").metadata.row_group(0).column(column).compression for column in range(9)
     }
     assert codecs == {"ZSTD"}
 
@@ -126,4 +127,4 @@ def test_an_empty_log(tmp_path: Path) -> None:
     log.write_bytes(b"")
     table, written, _ = export(log, tmp_path / "x.parquet")
     assert (table.num_rows, written) == (0, 0)
-    assert len(table.schema) == 8
+    assert len(table.schema) == 9

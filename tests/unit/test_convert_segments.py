@@ -248,15 +248,18 @@ def test_nothing_is_left_of_a_log_that_cannot_be_finished(
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
-def test_an_empty_batch_that_loses_its_flags_stays_empty(tmp_path: Path) -> None:
+def test_an_empty_batch_of_a_transaction_stays_empty(tmp_path: Path) -> None:
+    """It has no record to show, and readers of committed records wait for the end of its transaction as for any."""
     producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
     empty = v2_batch(base_offset=10, last_offset_delta=9, attributes=ZSTD | TRANSACTIONAL, body=b"", **producer)
-    # Its transaction has no end among the offsets.
     source = segment(tmp_path, batch_of(0), empty)
-    first, last = entries(converted(source, tmp_path / NAME, codec=ZSTD, level=5, offsets=Range(0, 99)))
+    settings = {"codec": ZSTD, "level": 5, "offsets": Range(0, 99)}
+    refused = convert(source, tmp_path / NAME, **settings)
+    assert refused.error is not None
+    assert refused.error.code is Codes.SLICE_OPEN
+    first, last = entries(converted(source, tmp_path / NAME, keep_open=True, **settings))
     assert parse_header(first).codec == ZSTD
-    assert len(last) == 61
-    assert not parse_header(last).is_transactional
+    assert last == empty
 
 
 def test_log_append_time_up(tmp_path: Path) -> None:
@@ -335,26 +338,6 @@ def test_losses_of_transactions(tmp_path: Path) -> None:
     assert result.losses[Loss.TRANSACTIONS] == len(data)
     assert result.losses[Loss.CONTROL_RECORDS] == sum(header.is_control for header in headers)
     assert result.losses[Loss.PRODUCERS] == sum(header.producer_id >= 0 and not header.is_control for header in headers)
-
-
-def test_transactions_of_a_slice(tmp_path: Path) -> None:
-    """A batch whose marker is cut off would keep readers of committed records waiting."""
-    headers = [parse_header(entry) for entry in entries(transactional_log().read_bytes())]
-    markers = [header.base_offset for header in headers if header.is_control]
-    end = markers[len(markers) // 2]
-    result = convert(transactional_log(), tmp_path / NAME, offsets=Range(None, end))
-    kept = [parse_header(entry) for entry in entries((tmp_path / NAME).read_bytes())]
-    still_open = set()
-    for header in kept:
-        if header.is_control:
-            still_open.discard(header.producer_id)
-        elif header.is_transactional:
-            still_open.add(header.producer_id)
-    assert not still_open
-    changed = sum(new.attributes != old.attributes for new, old in zip(kept, headers, strict=False))
-    assert 0 < changed == result.losses[Loss.TRANSACTIONS]
-    assert any(header.is_transactional and not header.is_control for header in kept)
-    recovered(tmp_path / NAME)
 
 
 def test_recompression_loses_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from batches import CODECS, GZIP, LOG_APPEND_TIME, NOW, ZSTD, message, wrapper
+from batches import CODECS, GZIP, LOG_APPEND_TIME, NOW, ZSTD, compress, message, wrapper
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -118,6 +118,8 @@ UNSOUND = {
     "inner offsets": wrapper(1, 1, [message(1, 1, None, b"a"), message(1, 1, None, b"b")]),
     "offset below the inner ones": wrapper(1, 1, [message(1, 7, None, b"a")]),
     "another last offset": wrapper(0, 9, [message(0, 7, None, b"a")]),
+    "key of a wrapper": message(1, 0, b"", compress(GZIP, message(1, 0, None, b"a")), attributes=GZIP),
+    "inner timestamp type": wrapper(1, 0, [message(1, 0, None, b"a", attributes=LOG_APPEND_TIME)]),
     "left over": wrapper(1, 0, [message(1, 0, None, b"a"), b"\0" * 5]),
     "nothing inside": wrapper(1, 0, []),
     "no payload": message(1, 0, None, b"no gzip", attributes=GZIP),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from batches import CODECS, NOW, message, plain_rows, v2_batch, wrapper
+from batches import CODECS, GZIP, NOW, compress, message, plain_rows, v2_batch, wrapper
 from checked import MemorySource
 from fast_reference import Row
 from mended import PATH, Mended, base_offset, entries, mend, put
@@ -332,6 +332,17 @@ class TestLegacy:
             for wrong in (2**40, -7):
                 damaged = put(data, starts[number], base_offset(wrong))
                 assert mend(damaged, around, deep=False).data == data, (number, wrong)
+
+    def test_warnings_about_a_wrapper_are_no_damage(self) -> None:
+        """Those with a key stay as they are where another one is restored."""
+        batches = self.wrappers(1)
+        inner = compress(GZIP, joined([message(1, place, b"k", b"v", timestamp=NOW) for place in range(4)]))
+        batches[1] = message(1, 7, b"key", inner, attributes=GZIP)
+        data = joined(batches)
+        damaged = put(data, len(joined(batches[:3])), base_offset(2**40))
+        found = mend(damaged, Surroundings(base_offset=0, next_base=24), deep=False)
+        assert found.data == data
+        assert [one.position for one in found.log.restored] == [len(joined(batches[:3]))]
 
     def test_a_wrapper_that_does_not_decode_is_not_moved(self) -> None:
         batches = self.wrappers(1)

@@ -1,0 +1,135 @@
+"""How many records of an export belong to transactions that are not committed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Generic
+
+from kdump.format.batch import CONTROL, TRANSACTIONAL, BatchHeader
+from kdump.format.legacy import LegacyRecord, Message
+from kdump.format.record import Record
+from kdump.scan.outcomes import ABORTED, OPEN, STATES
+from kdump.scan.printing import AnyRecord, BlockPrinter, Printer, RowsT, RowT, Run
+from kdump.scan.transactions import Transactions
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kdump.fast.blocks import BatchBlock
+
+_UNDECIDED = None
+"""Outcome of what cannot be followed: in a stream."""
+
+
+class OutcomeCounts:
+    """Counts records by the outcome of their transaction.
+
+    Args:
+        transactions: gives those of the log; None: they cannot be followed.
+    """
+
+    def __init__(self, transactions: Callable[[], Transactions] | None) -> None:
+        self._transactions = transactions
+        self._records: Counter[str | None] = Counter()
+
+    def see(self, header: BatchHeader) -> None:
+        """A record of a batch."""
+        if header.is_transactional and not header.is_control:
+            self._records[self._transactions().state(header) if self._transactions else _UNDECIDED] += 1
+
+    def see_block(self, block: BatchBlock, is_shown: NDArray[np.bool_]) -> None:
+        """All records of some batches of a block; ``is_shown``: shape (batches,)."""
+        import numpy as np
+
+        assert block.records is not None
+        is_data = is_shown & (block.headers["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL)
+        if not is_data.any():
+            return
+        headers, counts = block.headers[is_data], block.records.row_count[is_data]
+        if self._transactions is None:
+            self._records[_UNDECIDED] += int(counts.sum())
+            return
+        by_state = np.bincount(self._transactions().column(headers), counts, len(STATES))
+        for state, count in zip(STATES, by_state.astype(int).tolist(), strict=True):
+            self._records[state] += count
+
+    def notes(self) -> Iterator[str]:
+        """A line about records that readers of committed records do not get, where there are some."""
+        found = [
+            f"{count:,} {'record' if count == 1 else 'records'} of {what}"
+            for state, what in (
+                (ABORTED, "aborted transactions"),
+                (OPEN, "transactions without an end"),
+                (_UNDECIDED, "transactions that cannot be followed in a stream"),
+            )
+            if (count := self._records[state])
+        ]
+        if found:
+            hint = "" if self._transactions is None else "; --isolation read_committed leaves them out"
+            yield f"{' and '.join(found)} in the export (see txnState){hint}"
+
+
+class CountedPrinter(Generic[RowT, RowsT]):
+    """A printer whose records are counted by outcome."""
+
+    def __init__(self, printer: Printer[RowT, RowsT], counts: OutcomeCounts) -> None:
+        self._printer = printer
+        self._counts = counts
+
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> RowT:
+        """See Printer."""
+        return self._printer.batch(header, position, is_valid)
+
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> RowT:
+        """See Printer."""
+        row = self._printer.record(header, position, is_valid, record)
+        self._counts.see(header)
+        return row
+
+    def entry(self, entry: Message, position: int, is_valid: bool) -> RowT:
+        """See Printer."""
+        return self._printer.entry(entry, position, is_valid)
+
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> RowT:
+        """See Printer."""
+        return self._printer.legacy_record(entry, position, is_valid, record)
+
+    def skip(self, record: AnyRecord, row: Callable[[], RowT]) -> None:
+        """See Printer."""
+        self._printer.skip(record, row)
+
+    def join(self, rows: list[RowT]) -> RowsT:
+        """See Printer."""
+        return self._printer.join(rows)
+
+    def columns(self) -> BlockPrinter[RowsT] | None:
+        """See Printer."""
+        columns = self._printer.columns()
+        return None if columns is None else _CountedColumns(columns, self._counts)
+
+
+class _CountedColumns(Generic[RowsT]):
+    def __init__(self, columns: BlockPrinter[RowsT], counts: OutcomeCounts) -> None:
+        self._columns = columns
+        self._counts = counts
+
+    def batches(self, block: BatchBlock) -> RowsT:
+        """See BlockPrinter."""
+        return self._columns.batches(block)
+
+    def leaves(self, block: BatchBlock) -> NDArray[np.bool_] | None:
+        """See BlockPrinter."""
+        return self._columns.leaves(block)
+
+    def records(self, block: BatchBlock) -> Iterator[Run[RowsT]]:
+        """See BlockPrinter."""
+        import numpy as np
+
+        # What is printed one by one is counted there; a large batch is in several runs.
+        is_shown = np.zeros(block.headers.size, np.bool_)
+        for run in self._columns.records(block):
+            is_shown[run.first : run.last] = run.rows is not None
+            yield run
+        self._counts.see_block(block, is_shown)

@@ -1,0 +1,246 @@
+"""The transactions of a part of a log: which markers it needs besides what is in its ranges.
+
+Source: KIP-98. A reader of committed records takes the outcome of a transaction from its end marker, and waits at the
+first record of one without. So a part of a log has for each transaction with records in it that transaction's marker,
+wherever it lies in the source, at its own offset. It then shows such a reader what the source does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.codes import Codes, DamageError
+from kdump.convert.conversion import Conversion
+from kdump.convert.entries import read_batch
+from kdump.convert.selected import select
+from kdump.fast.encoded import EncodedEntries
+from kdump.fast.entries import Entries
+from kdump.fast.headers import native_column
+from kdump.format.batch import (
+    ATTRIBUTES_LOW_BYTE,
+    CONTROL,
+    HEADER_SIZE,
+    MAGIC,
+    MAGIC_OFFSET,
+    TRANSACTIONAL,
+    BatchHeader,
+    parse_header,
+)
+from kdump.log.names import parse_file_name
+from kdump.log.partition import segments_around, segments_behind
+from kdump.log.resync import CheckedChunk, ResyncWalk
+from kdump.log.source import open_source
+from kdump.scan.outcomes import ABORTED
+from kdump.scan.transactions import AbortedRanges, TransactionReader, marked_outcome
+
+
+class Marker(NamedTuple):
+    """The end marker of a transaction, outside of the ranges."""
+
+    offset: int
+    producer_id: int
+    producer_epoch: int
+    outcome: str
+
+    @property
+    def control_type(self) -> str:
+        """As records of a dump name it."""
+        return "ABORT" if self.outcome == ABORTED else "COMMIT"
+
+
+class SliceTransactions:
+    """Follows the transactions of which a part of a log keeps records, entry by entry of one segment.
+
+    Args:
+        path: of the segment.
+        conversion: its ranges.
+        reader: follows the transactions of the partition; None: the source is a stream, which ends where it ends.
+        is_alone: nothing else of the partition is converted; the markers behind the segment then go with it.
+
+    ``added`` are the markers outside of the ranges that were taken, ``left_open`` the (producer id, first offset) of
+    transactions without an end, where these may be kept.
+    """
+
+    def __init__(self, path: str, conversion: Conversion, reader: TransactionReader | None, *, is_alone: bool) -> None:
+        self._path = path
+        self._conversion = conversion
+        self._reader = reader
+        self._is_alone = is_alone
+        self._last_offset = -1
+        self.added: list[Marker] = []
+        self.left_open: list[tuple[int, int]] = []
+
+    @cached_property
+    def _aborted(self) -> AbortedRanges:
+        """The transaction index of the segment; nothing where it cannot be read."""
+        aborted = AbortedRanges()
+        if self._reader is not None:
+            aborted.read(self._path)
+        return aborted
+
+    @cached_property
+    def open_before(self) -> dict[int, int]:
+        """The open transactions of which the segments before this one give records to the part.
+
+        First offsets in the part by producer id.
+        """
+        first, base = self._conversion.offsets.first or 0, _base_offset(self._path)
+        if self._reader is None or self._is_alone or base is None or first >= base:
+            return {}
+        is_open = self._reader.open_before(self._path)
+        if not is_open:
+            return {}
+        found: dict[int, int] = {}
+        around = segments_around(self._path)
+        before = around[: around.index(self._path)]
+        for segment in before[_holding(before, max(first, min(is_open.values()))) :]:
+            for header, batch in _transactional_batches(segment):
+                producer_id = header.producer_id
+                if (
+                    not header.is_control
+                    and producer_id not in found
+                    and header.base_offset >= is_open.get(producer_id, header.base_offset + 1)
+                ):
+                    kept = self._first_kept(batch)
+                    if kept is not None:
+                        found[producer_id] = kept
+        return found
+
+    @cached_property
+    def _open(self) -> dict[int, int]:
+        """The same at the place that was reached."""
+        return dict(self.open_before)
+
+    def needed(self, entries: Entries, is_kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which of the next batches are markers outside of the ranges that the part needs; shape (batches,).
+
+        ``is_kept``: batches that are in the ranges, or records of theirs; shape (batches,).
+        """
+        headers = entries.groups.headers
+        assert headers is not None
+        is_needed = np.zeros(is_kept.size, np.bool_)
+        attributes = native_column(headers, "attributes")
+        for number in np.flatnonzero(attributes & TRANSACTIONAL).tolist():
+            start, end = entries.bounds[number : number + 2].tolist()
+            header = parse_header(entries.data, start)
+            if not attributes[number] & CONTROL:
+                if is_kept[number]:
+                    self._open.setdefault(header.producer_id, header.base_offset)
+                continue
+            if header.producer_id not in self._open:
+                continue
+            outcome = marked_outcome(header, entries.data[start:end])
+            if outcome is not None:
+                first = self._open.pop(header.producer_id)
+                if self._aborted.has_lost_marker(header.producer_id, first, header.base_offset):
+                    self.left_open.append((header.producer_id, first))
+                if not is_kept[number]:
+                    is_needed[number] = True
+                    self._add(header, outcome)
+        self._last_offset = int(entries.extents(slice(-1, None))[1][0])
+        return is_needed
+
+    def finish(self) -> Iterator[EncodedEntries]:
+        """The markers in later segments that are to be written with this one.
+
+        Raises:
+            DamageError: SLICE_OPEN: a transaction has no end, and that is not to be kept.
+            KdumpError: a later segment cannot be read.
+        """
+        ends = {producer_id: self._end(producer_id, first) for producer_id, first in self._open.items()}
+        self.left_open += ((producer_id, self._open[producer_id]) for producer_id, end in ends.items() if end is None)
+        if self.left_open and not self._conversion.keep_open:
+            raise _without_end(self.left_open)
+        wanted = {end for end in ends.values() if end is not None}
+        if not (wanted and self._is_alone):
+            return
+        behind = segments_behind(self._path)
+        for segment in behind[_holding(behind, min(wanted)) :]:
+            for header, batch in _transactional_batches(segment):
+                if header.is_control and header.base_offset in wanted:
+                    outcome = marked_outcome(header, batch)
+                    assert outcome is not None
+                    wanted.remove(header.base_offset)
+                    self._add(header, outcome)
+                    extents = (header.base_offset, header.last_offset, header.max_timestamp)
+                    yield EncodedEntries.join(MAGIC, [bytes(batch)], *(np.array([value]) for value in extents))
+            if not wanted:
+                return
+
+    def notes(self) -> Iterator[str]:
+        """What is to be said of the part: a line each."""
+        if self.added:
+            marker = self.added[0]
+            count = "1 transaction marker" if len(self.added) == 1 else f"{len(self.added):,} transaction markers"
+            yield (
+                f"{count} from outside of the part added, so that readers of committed records see the same: first "
+                f"{marker.control_type} of producer {marker.producer_id} at offset {marker.offset}"
+            )
+        if self.left_open:
+            yield f"{_named(self.left_open)} is without an end marker: readers of committed records wait there"
+
+    def _end(self, producer_id: int, offset: int) -> int | None:
+        if self._reader is None:
+            return None
+        end = self._reader.of(self._path).end(producer_id, offset)
+        # One up to here was not taken: it is damaged or out of order.
+        return None if end is None or end <= self._last_offset else end
+
+    def _add(self, header: BatchHeader, outcome: str) -> None:
+        self.added.append(Marker(header.base_offset, header.producer_id, header.producer_epoch, outcome))
+
+    def _first_kept(self, batch: memoryview) -> int | None:
+        """The base offset of what is kept of a batch; None: nothing, as of one that cannot be read."""
+        try:
+            groups = read_batch(batch, self._conversion.limit).groups
+        except DamageError:
+            return None
+        selected = select(groups, self._conversion)
+        if selected.is_whole[0]:
+            return parse_header(batch).base_offset
+        assert selected.rows is not None
+        return int(groups.table.offset[selected.rows][0]) if selected.kept[0] else None
+
+
+def _holding(segments: list[str], offset: int) -> int:
+    """The number of the segment that can hold an offset."""
+    bases = map(_base_offset, segments)
+    return max((number for number, base in enumerate(bases) if base is not None and base <= offset), default=0)
+
+
+def _base_offset(path: str) -> int | None:
+    name = parse_file_name(path)
+    return None if name is None else name.base_offset
+
+
+def _transactional_batches(path: str) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """The sound transactional batches of a segment, markers too."""
+    with open_source(path) as source:
+        for chunk in ResyncWalk(source).items():
+            if not isinstance(chunk, CheckedChunk):
+                continue
+            damaged, data = set(chunk.damaged), chunk.data
+            for number, (start, end) in enumerate(chunk.entries()):
+                is_batch = data[start + MAGIC_OFFSET] == MAGIC and end - start >= HEADER_SIZE
+                if is_batch and data[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL and number not in damaged:
+                    yield parse_header(data, start), data[start:end]
+
+
+def _named(transactions: list[tuple[int, int]]) -> str:
+    """Transactions, given as (producer id, first offset), by the first of them."""
+    first, producer_id = min((offset, producer_id) for producer_id, offset in transactions)
+    others = f" (and {len(transactions) - 1:,} more)" if len(transactions) > 1 else ""
+    return f"the transaction of producer {producer_id} with records from offset {first} on{others}"
+
+
+def _without_end(transactions: list[tuple[int, int]]) -> DamageError:
+    return DamageError(
+        Codes.SLICE_OPEN,
+        f"{_named(transactions)} has no end marker in the source: readers of committed records would wait there "
+        "(--open-transactions keep writes the part all the same)",
+    )
