@@ -70,7 +70,7 @@ class DumpTool(FileRun):
         # A text file need not end with a line end.
         self._held = "\n" if self._is_line_open else ""
         if target.kind is None:
-            with self.file(target.path):
+            with self.file(target):
                 self._dump_text_file(target)
             return
         self._heading(f"Dumping {_displayed(target)}\n")
