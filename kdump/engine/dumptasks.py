@@ -5,13 +5,14 @@ A log is not cut here: without ``--resync`` its dump ends at the first damage.
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
 
 from kdump.codes import KdumpError
+from kdump.engine.plaindata import PlainData
 from kdump.engine.rowdump import RowDump, RowOptions
 from kdump.engine.splits import OPEN_COST, SPLIT_BYTES
 from kdump.log import files
@@ -20,6 +21,7 @@ from kdump.scan.run import FileRun, Reporter
 from kdump.scan.target import target_by_path
 
 _PIECE_BYTES: Final = 1 << 20
+_ERROR: Final = PlainData(())
 
 
 class PieceKind(IntEnum):
@@ -28,11 +30,11 @@ class PieceKind(IntEnum):
     ROWS = 0
     """Output."""
     ERROR = 1
-    """A pickled KdumpError."""
+    """A KdumpError, packed."""
     NOTE = 2
     """A line for standard error."""
     STATUS = 3
-    """A pickled pair: the run met damage, or something unreadable."""
+    """A JSON array of two: the run met damage, something unreadable."""
 
 
 class DumpPiece(NamedTuple):
@@ -87,7 +89,7 @@ def dump_task(task: DumpTask, options: RowOptions, *, verbose: bool = False) -> 
 
     def show_error(error: KdumpError) -> None:
         flush()
-        pieces.append(DumpPiece(PieceKind.ERROR, pickle.dumps(error)))
+        pieces.append(DumpPiece(PieceKind.ERROR, _ERROR.pack(error)))
 
     def complain(line: str) -> None:
         flush()
@@ -110,7 +112,7 @@ def dump_task(task: DumpTask, options: RowOptions, *, verbose: bool = False) -> 
             pieces.clear()
     flush()
     yield from pieces
-    yield DumpPiece(PieceKind.STATUS, pickle.dumps((run.damaged, run.unreadable)))
+    yield DumpPiece(PieceKind.STATUS, json.dumps([run.damaged, run.unreadable]).encode())
 
 
 class CollectedRun:
@@ -127,13 +129,13 @@ class CollectedRun:
             case PieceKind.ROWS:
                 self._emit(piece.data)
             case PieceKind.ERROR:
-                self._run.fail(pickle.loads(piece.data))
+                self._run.fail(_ERROR.unpack(piece.data))
             case PieceKind.NOTE:
                 # Each task says of a partition what one run says once.
                 if piece.data not in self._notes:
                     self._notes.add(piece.data)
                     self._run.reporter.complain(piece.data.decode("utf-8", "surrogateescape"))
             case PieceKind.STATUS:
-                damaged, unreadable = pickle.loads(piece.data)
+                damaged, unreadable = json.loads(piece.data)
                 self._run.damaged |= damaged
                 self._run.unreadable |= unreadable

@@ -8,7 +8,6 @@ gives when it looks itself.
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -20,8 +19,9 @@ from kdump.checks.holes import Behind
 from kdump.checks.logdir import PartitionExtent
 from kdump.checks.segment import CheckOptions, Look, Rows, SegmentLook
 from kdump.checks.table import row_dtype
-from kdump.codes import Finding, KdumpError
+from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.engine.partitioncheck import Item, PartitionCheck, behind_of, segments_following
+from kdump.engine.plaindata import PlainData
 from kdump.engine.splits import SPLIT_BYTES, LogFile, Split, find_logs, plan
 from kdump.log import files
 from kdump.log.source import Source
@@ -75,7 +75,7 @@ class LookTask:
 
 
 class LookPiece(NamedTuple):
-    """A part of what was seen: its place, and the part itself (pickled, see ``look_at``)."""
+    """A part of what was seen: its place, and the part itself (packed, see ``look_at``)."""
 
     group: int
     segment: int
@@ -112,7 +112,7 @@ def look_at(task: LookTask, options: CheckOptions) -> Iterator[LookPiece]:
     def piece(seen: list[Finding] | NDArray[np.void] | _End | KdumpError) -> LookPiece:
         nonlocal pieces
         pieces += 1
-        return LookPiece(task.group, task.segment, place, pieces, pickle.dumps(seen, pickle.HIGHEST_PROTOCOL))
+        return LookPiece(task.group, task.segment, place, pieces, _SEEN.pack(seen))
 
     try:
         with task.split.open() as source:
@@ -144,11 +144,14 @@ class _End(NamedTuple):
     file_number: int | None
 
 
+_SEEN: Final = PlainData((Finding, Codes, Severity, _End))
+
+
 class _StoredLook:
     """A look that was made in stretches, by others; see ``checks.segment.Look``."""
 
     def __init__(self, pieces: Iterable[LookPiece], source: Source) -> None:
-        self._seen = [pickle.loads(piece.seen) for piece in pieces]
+        self._seen = [_SEEN.unpack(piece.seen) for piece in pieces]
         self._source = source
         self.ends_in_hole = False
 
@@ -170,7 +173,7 @@ class _StoredLook:
                 self._source.size = seen.size
             elif isinstance(seen, list):
                 yield from seen
-            else:
+            elif isinstance(seen, np.ndarray):
                 yield seen
 
 

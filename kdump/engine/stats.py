@@ -5,14 +5,15 @@ A log is folded by whoever looks at it; looks from elsewhere come as folds of st
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from kdump.checks.holes import Behind
 from kdump.checks.segment import CheckOptions, Look, Rows, SegmentLook
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.engine.partitioncheck import Item, PartitionCheck, base_offset_of
+from kdump.engine.plaindata import PlainData
 from kdump.engine.splits import SPLIT_BYTES, Split
 from kdump.engine.verify import Judge
 from kdump.format.index import parse_offset_index, parse_time_index, used_entries
@@ -25,13 +26,15 @@ from kdump.log.source import STDIN, Source, is_stream, open_source, read_whole
 from kdump.scan.outcomes import OPEN
 from kdump.scan.transactions import TransactionReader
 from kdump.stats.figures import Damage, Report, report
-from kdump.stats.fold import Part, PartFold, StatsFold
+from kdump.stats.fold import FOLD_CLASSES, Part, PartFold, StatsFold
 from kdump.stats.grouping import By, Key
 from kdump.stats.look import StatsLook
 from kdump.stats.offsettimes import CurveStep
 from kdump.stats.places import Place
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.writers.context import FileContext
+
+_FOLD: Final = PlainData(FOLD_CLASSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +184,7 @@ class _FoldingLook:
             finally:
                 if fold is not self._fold:
                     # Written and read again: that changes the order in which a sketch of keys drops some.
-                    self._fold.merge(unpickled(pickle.dumps(fold, pickle.HIGHEST_PROTOCOL)))
+                    self._fold.merge(unpacked_fold(_FOLD.pack(fold)))
             if extent is None or extent.start < extent.end:
                 self.ends_in_hole = look.ends_in_hole
 
@@ -197,7 +200,7 @@ class _FoldingLook:
 
 
 def fold_split(split: Split, options: StatsOptions) -> bytes:
-    """The fold of what a split owns, to be ``unpickled``."""
+    """The fold of what a split owns, to be ``unpacked_fold``."""
     fold = options.fold()
     log = split.log
     try:
@@ -212,7 +215,7 @@ def fold_split(split: Split, options: StatsOptions) -> bytes:
     except KdumpError:
         # The judge of the partition says it.
         pass
-    return pickle.dumps(fold, pickle.HIGHEST_PROTOCOL)
+    return _FOLD.pack(fold)
 
 
 def _log_of(path: str) -> str:
@@ -222,9 +225,9 @@ def _log_of(path: str) -> str:
     return sibling(path, Kind.LOG) if has_log else path
 
 
-def unpickled(fold: bytes) -> StatsFold:
+def unpacked_fold(fold: bytes) -> StatsFold:
     """What ``fold_split`` gave."""
-    made: StatsFold = pickle.loads(fold)
+    made: StatsFold = _FOLD.unpack(fold)
     return made
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import chdir
 from typing import TYPE_CHECKING, Final
@@ -11,17 +10,22 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from kdump.codes import Codes, Finding, Severity
+from kdump.convert.losses import Loss
+from kdump.convert.output import WrittenSegment
 from kdump.convert.segment import SegmentResult
 from kdump.engine.convert import Job, run_job
+from kdump.engine.plaindata import PlainData
 from kdump.log import files
 from kdump.spark.sessions import spoken
 from kdump.spark.tasks import collected, tasks_of
-from kdump.writers.files import discard_others, written_by
+from kdump.writers.files import Staged, discard_others, written_by
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _RESULTS: Final = pa.schema([("number", pa.int64()), ("result", pa.binary())])
+_RESULT: Final = PlainData((Codes, Finding, Loss, SegmentResult, Severity, Staged, WrittenSegment))
 
 
 def converted(spark: SparkSession, jobs: Sequence[Job], *, stores: Sequence[str]) -> list[SegmentResult]:
@@ -41,15 +45,15 @@ def converted(spark: SparkSession, jobs: Sequence[Job], *, stores: Sequence[str]
         # A worker has another working directory.
         with chdir(directory), written_by(run):
             for number, job in tasks_of(batches):
-                result = pickle.dumps(run_job(job), pickle.HIGHEST_PROTOCOL)
+                result = _RESULT.pack(run_job(job))
                 yield pa.RecordBatch.from_pydict({"number": [number], "result": [result]}, schema=_RESULTS)
 
     results: list[SegmentResult] = []
     try:
         with spoken("Spark"):
             made = collected(spark, list(enumerate(jobs)), convert, _RESULTS)
-        pickled = dict(zip(made["number"].to_pylist(), made["result"].to_pylist(), strict=True))
-        results = [pickle.loads(pickled[number]) for number in range(len(jobs))]
+        packed = dict(zip(made["number"].to_pylist(), made["result"].to_pylist(), strict=True))
+        results = [_RESULT.unpack(packed[number]) for number in range(len(jobs))]
     finally:
         targets = dict.fromkeys(os.path.dirname(job.target) for job in jobs)
         discard_others(targets, run, (file for result in results for file in result.staged))

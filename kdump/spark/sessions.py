@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
@@ -26,6 +28,9 @@ Session: TypeAlias = "SparkSession"
 """For those that hand one on without importing pyspark."""
 
 LOCAL: Final = "local[*]"
+_LOCAL_MASTER: Final = re.compile(r"local(\[.*\])?")
+"""Masters that run everything in the Java process of the driver."""
+_LOOPBACK: Final = "127.0.0.1"
 _OLDEST_JAVA: Final = 17
 _CONNECT_PORT: Final = 15002
 _PATIENCE: Final = 10
@@ -128,9 +133,13 @@ def session(
     if _is_remote(master):
         builder = builder.remote(master)
     else:
+        defaults = _defaults()
         if master is not None or not _SET_BY_OTHERS & os.environ.keys():
-            builder = builder.master(master or os.environ.get("MASTER", LOCAL))
-        for name, value in _defaults().items():
+            chosen = master or os.environ.get("MASTER", LOCAL)
+            builder = builder.master(chosen)
+            if _LOCAL_MASTER.fullmatch(chosen) and SparkSession.getActiveSession() is None:
+                defaults |= _closed_to_others(conf or {})
+        for name, value in defaults.items():
             builder = builder.config(name, value)
     for name, value in (conf or {}).items():
         builder = builder.config(name, value)
@@ -202,6 +211,25 @@ def _defaults() -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} {_FOR_WORKERS}",
     }
+
+
+def _closed_to_others(conf: Mapping[str, str]) -> dict[str, str]:
+    """Settings of a local master that keep other hosts and other users out.
+
+    Spark's ports deserialize Java objects, so they listen on the loopback address only and ask for a secret. Spark
+    makes that secret itself for a local master: a secret among the settings would stand in Java's command line, where
+    every user can read it.
+    """
+    settings = {
+        "spark.driver.bindAddress": _LOOPBACK,
+        "spark.driver.host": _LOOPBACK,
+        "spark.authenticate": "true",
+    }
+    if "spark.local.dir" not in conf and "SPARK_LOCAL_DIRS" not in os.environ:
+        directory = tempfile.mkdtemp(prefix="kdump-spark-")
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+        settings["spark.local.dir"] = directory
+    return settings
 
 
 def _reason(error: Exception) -> str:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import chdir
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kdump.checks.startup import StartCheck
+from kdump.checks.startup import FileState, LossReason, LostRange, StartCheck
 from kdump.codes import KdumpError
+from kdump.engine.plaindata import PlainData
 from kdump.engine.startup import Task
+from kdump.kafka.startup.directory import Action
+from kdump.kafka.startup.loading import Settings
+from kdump.kafka.startup.outcome import (
+    Failure,
+    OpenTransaction,
+    Outcome,
+    RecoveredSegment,
+    RemovalReason,
+    Served,
+    Start,
+)
 from kdump.log import files
 from kdump.spark.sessions import spoken
 from kdump.spark.tasks import collected, tasks_of
@@ -21,6 +32,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _RESULTS: Final = pa.schema([("number", pa.int64()), ("results", pa.binary())])
+_RESULT: Final = PlainData(
+    (
+        Action, Failure, FileState, LossReason, LostRange, OpenTransaction, Outcome, RecoveredSegment, RemovalReason,
+        Served, Settings, Start, StartCheck,
+    )
+)  # fmt: skip
 _TASKS: Final = 256
 """Of Spark at most; a partition of its own for each directory would cost more than most starts."""
 
@@ -51,7 +68,7 @@ class SparkRunner:
             # A worker has another working directory.
             with chdir(directory):
                 for number, some in tasks_of(batches):
-                    results = pickle.dumps([task.run() for task in some], pickle.HIGHEST_PROTOCOL)
+                    results = _RESULT.pack([task.run() for task in some])
                     yield pa.RecordBatch.from_pydict({"number": [number], "results": [results]}, schema=_RESULTS)
 
         size = -(-len(tasks) // _TASKS)
@@ -59,4 +76,4 @@ class SparkRunner:
         with spoken("Spark"):
             made = collected(self._spark, list(enumerate(groups)), start, _RESULTS)
         found = dict(zip(made["number"].to_pylist(), made["results"].to_pylist(), strict=True))
-        return [result for number in range(len(groups)) for result in pickle.loads(found[number])]
+        return [result for number in range(len(groups)) for result in _RESULT.unpack(found[number])]

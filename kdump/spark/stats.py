@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kdump.engine.findingread import groups_of
 from kdump.engine.splits import SPLIT_BYTES, LogFile, Split, find_logs, plan
-from kdump.engine.stats import StatsOptions, StatsRun, fold_split, unpickled
+from kdump.engine.stats import StatsOptions, StatsRun, fold_split, unpacked_fold
 from kdump.spark.sessions import spoken
 from kdump.spark.tasks import Worker, collected, tasks_of
 
@@ -44,7 +44,7 @@ def take_folds(
     for log in logs:
         # An empty one was in no task.
         own = sorted(found.get(log.path, ())) or [(0, fold_split(Split(log, 0, log.size), options))]
-        run.take(log.path, [unpickled(fold) for _, fold in own])
+        run.take(log.path, [unpacked_fold(fold) for _, fold in own])
 
 
 def _logs_of(paths: Sequence[str]) -> list[LogFile]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -10,12 +9,17 @@ import pyarrow as pa
 
 from kdump.checks.logdir import PartitionExtent
 from kdump.checks.segment import CheckOptions
-from kdump.codes import KdumpError
+from kdump.checks.summary import SegmentSummary
+from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.engine.findingread import groups_of
 from kdump.engine.looks import Group, Judgement, LookPiece, LookTask, judge, look_at, plan_looks
 from kdump.engine.partitioncheck import Item, PartitionCheck
+from kdump.engine.plaindata import PlainData
 from kdump.engine.splits import SPLIT_BYTES
 from kdump.engine.verify import Judge
+from kdump.kafka.failures import FailureKind
+from kdump.kafka.producers import ProducerState, ProducerStates
+from kdump.kafka.recover import Cut, CutReason, Failure, Outcome, Recovery
 from kdump.log import files
 from kdump.log.source import STDIN
 from kdump.spark.sessions import spoken
@@ -34,6 +38,23 @@ _PIECES: Final = pa.schema(
     ]
 )
 _JUDGEMENTS: Final = pa.schema([("group", pa.int32()), ("number", pa.int64()), ("item", pa.binary())])
+_JUDGEMENT: Final = PlainData(
+    (
+        Codes,
+        Cut,
+        CutReason,
+        Failure,
+        FailureKind,
+        Finding,
+        Outcome,
+        PartitionExtent,
+        ProducerState,
+        ProducerStates,
+        Recovery,
+        SegmentSummary,
+        Severity,
+    )
+)
 _ROWS_AT_A_TIME: Final = 64
 _FEW_TASKS: Final = 64
 """What so many see is judged by the driver, which saves the shuffle and a stage."""
@@ -77,8 +98,8 @@ def judgements(
     with spoken("Spark"):
         rows = _judged_there(spark, groups, tasks, options, stores).toArrow()
     rows = rows.sort_by([("group", "ascending"), ("number", "ascending")])
-    for group, pickled in zip(rows["group"].to_pylist(), rows["item"].to_pylist(), strict=True):
-        yield group, pickle.loads(pickled)
+    for group, packed in zip(rows["group"].to_pylist(), rows["item"].to_pylist(), strict=True):
+        yield group, _JUDGEMENT.unpack(packed)
 
 
 def _judged_there(
@@ -179,8 +200,7 @@ def _judge(groups: Sequence[Group], options: CheckOptions, stores: Sequence[str]
         for store in stores:
             files.enter(store)
         rows = (
-            (group, number, pickle.dumps(item, pickle.HIGHEST_PROTOCOL))
-            for group, number, item in judge(groups, _pieces(batches), options)
+            (group, number, _JUDGEMENT.pack(item)) for group, number, item in judge(groups, _pieces(batches), options)
         )
         yield from _batches(rows, _JUDGEMENTS)
 

@@ -16,14 +16,21 @@ from kdump.format.batch import CODEC_MASK, CONTROL, DELETE_HORIZON, LOG_APPEND_T
 from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.grouping import Assigned, By, Groups, Key, hours
 from kdump.stats.keys import KeySketches
-from kdump.stats.offsettimes import OffsetTimes
+from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
 from kdump.stats.order import Run, Runs, missing_offsets, steps_back
 from kdump.stats.places import Place
-from kdump.stats.producers import Producers
+from kdump.stats.producers import Producers, ProducerStats
 from kdump.stats.sizes import Sizes
 from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
 from kdump.stats.timeline import Timeline
-from kdump.stats.transactions import OUTCOME_OF, Outcome, OutcomeBehind, TransactionRun, TransactionRuns
+from kdump.stats.transactions import (
+    OUTCOME_OF,
+    TRANSACTION_CLASSES,
+    Outcome,
+    OutcomeBehind,
+    TransactionRun,
+    TransactionRuns,
+)
 
 if TYPE_CHECKING:
     from kdump.fast.recordtable import RecordGroups
@@ -175,6 +182,13 @@ class StatsFold:
         """The same of one outcome, by group; shapes (ids,)."""
         columns = {"bytes": size, "records": records, "transactions": count}
         self.sums.add(ids, **{f"{outcome}_{what}": column for what, column in columns.items()})
+
+
+FOLD_CLASSES: Final = (
+    By, Columns, Groups, KeySketches, OffsetTimes, Place, Producers, ProducerStats, Run, Runs, Sizes, StatsFold, Tally,
+    Timeline, TransactionRun, TransactionRuns, *CURVE_CLASSES, *TRANSACTION_CLASSES,
+)  # fmt: skip
+"""The classes of everything inside a fold, for those who send one to another process."""
 
 
 class PartFold:

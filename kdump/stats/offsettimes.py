@@ -55,6 +55,10 @@ class _Curve:
         self.add(step, least, largest)
 
 
+CURVE_CLASSES: Final = (_Curve,)
+"""The classes of what is inside of ``OffsetTimes``."""
+
+
 class OffsetTimes:
     """The curves by the directories of their partitions."""
 

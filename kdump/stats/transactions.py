@@ -82,6 +82,10 @@ class _Producer:
     pending: _Pending | None = None
 
 
+TRANSACTION_CLASSES: Final = (_Pending, _Producer)
+"""The classes of what is inside of ``TransactionRun``."""
+
+
 class TransactionRun:
     """The transactions of a stretch of a segment."""
 

@@ -22,7 +22,6 @@ def spark() -> Iterator[SparkSession]:
     missing = why_not(MASTER)
     if missing is not None:
         pytest.skip(missing)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     spark = session(MASTER, {"spark.sql.shuffle.partitions": "4"})
     yield spark
     spark.stop()

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.engine.splits import Split, find_logs
-from kdump.engine.stats import StatsOptions, StatsRun, fold_split, unpickled
+from kdump.engine.stats import StatsOptions, StatsRun, fold_split, unpacked_fold
 from kdump.engine.verify import Verification
 from kdump.stats.offsettimes import OffsetTimes
 from kdump.writers.charts import _doubling_bars
@@ -298,5 +298,5 @@ def test_curves_of_splits(captures: Captures) -> None:
     cut = StatsRun(options)
     for log in find_logs([path], lambda error: None):
         splits = [Split(log, first, min(first + 2000, log.size)) for first in range(0, log.size, 2000)]
-        cut.take(log.path, [unpickled(fold_split(split, options)) for split in splits])
+        cut.take(log.path, [unpacked_fold(fold_split(split, options)) for split in splits])
     assert curves(cut) == curves(StatsRun(options))

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdump.engine.splits import find_logs, plan
-from kdump.engine.stats import StatsOptions, fold_split
+from kdump.engine.stats import StatsOptions, fold_split, unpacked_fold
 from kdump.log.extents import Extent
 from kdump.log.source import open_source
 from kdump.stats.figures import Damage, report
@@ -149,7 +149,7 @@ def test_splits(partition: str, by: By) -> None:
     figures = []
     for split_bytes in (1000, 1 << 14, 1 << 27):
         tasks = plan(logs, split_bytes=split_bytes)
-        folds = [pickle.loads(fold_split(split, options)) for task in tasks for split in task]
+        folds = [unpacked_fold(fold_split(split, options)) for task in tasks for split in task]
         figures.append(rows(merged(folds, Random(split_bytes))))
         if split_bytes == 1000:
             assert len(folds) > len(logs)
@@ -160,7 +160,7 @@ def test_groups_become_one() -> None:
     """The total is the fold of one group for all."""
     (log, *_) = find_logs([str(FIXTURES / "segments" / "v2-txn-0")], lambda error: None)
     ((split,),) = plan([log])
-    by_codec, by_partition = (pickle.loads(fold_split(split, StatsOptions(by))) for by in (By.CODEC, By.PARTITION))
+    by_codec, by_partition = (unpacked_fold(fold_split(split, StatsOptions(by))) for by in (By.CODEC, By.PARTITION))
     by_partition.settle()
     (only,) = report(by_partition, {}, Damage()).groups
     by_codec.settle()
