@@ -157,7 +157,7 @@ class _Worker:
         if self._process == 0:
             status = 1
             try:
-                _work(corpus, weights, seed, folder, until, only)
+                _work(corpus, weights, seed, folder, until=until, only=only)
                 status = 0
             except BaseException:
                 (folder / "broken").write_text(traceback.format_exc(), encoding="utf-8", errors="replace")
@@ -210,6 +210,7 @@ def _work(
     weights: Mapping[str, float],
     seed: tuple[int, ...],
     folder: Path,
+    *,
     until: float,
     only: Case | None,
 ) -> None:
