@@ -1,0 +1,157 @@
+"""Calls of kdump in this process: bounded in time, their output caught, their promises checked."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Final, NamedTuple, TypeVar
+
+from kdump.cli import exit_status
+from kdump.cli.main import _run
+from kdump.codes import KdumpError
+from tests.fuzz.case import Fault
+
+_T = TypeVar("_T")
+MOST_SECONDS: Final = 10
+"""CPU time of one call. Inputs are at most a few hundred kilobytes."""
+_STATUSES: Final = frozenset({exit_status.CLEAN, exit_status.DAMAGE, exit_status.UNREADABLE})
+
+
+class TimeIsUpError(BaseException):
+    """A call took too long; no ``except Exception`` may swallow it."""
+
+
+class Ran(NamedTuple):
+    """What a command came to."""
+
+    status: int | None
+    out: bytes
+    errors: bytes
+
+
+def allow_timers() -> None:
+    """Once a process, before the first ``bounded``."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TimeIsUpError
+
+    signal.signal(signal.SIGPROF, stop)
+
+
+@contextmanager
+def _time_limit() -> Iterator[None]:
+    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def bounded(what: str, call: Callable[[], _T], faults: list[Fault]) -> _T | None:
+    """The result of ``call``; a KdumpError is one of the results that kdump promises.
+
+    An exception of another class and a call without an end are added to ``faults``.
+    """
+    try:
+        with _time_limit():
+            return call()
+    except KdumpError:
+        return None
+    except TimeIsUpError:
+        faults.append(Fault("time", f"{what} {_place()}", traceback.format_exc()))
+    except Exception as error:
+        faults.append(Fault("exception", f"{type(error).__name__} {_place()}", f"{what}\n{traceback.format_exc()}"))
+    return None
+
+
+def run_command(words: Sequence[str], folder: Path, faults: list[Fault]) -> Ran:
+    """``kdump WORDS`` in ``folder``; adds to ``faults`` what no command may do."""
+    with _caught(folder) as caught:
+        before = sys.argv, os.getcwd()
+        sys.argv = ["kdump", *words]
+        os.chdir(folder)
+        try:
+            status = bounded(" ".join(words), _run, faults)
+        except SystemExit as error:
+            status = None
+            faults.append(Fault("exit", f"{words[0]} {error.code}", " ".join(words)))
+        finally:
+            sys.argv = before[0]
+            os.chdir(before[1])
+            # A command ends with its process: what it leaves open is closed by that.
+            gc.collect()
+    ran = Ran(status, caught[0], caught[1])
+    what = " ".join(words)
+    if status is not None and status not in _STATUSES:
+        faults.append(Fault("status", f"{status} {_options(words)}", f"{what}\n{_text(ran)}"))
+    if b"Traceback" in ran.errors or b"internal error" in ran.errors or b"Warning:" in ran.errors:
+        faults.append(Fault("stderr", ran.errors.decode("utf-8", "replace")[-60:], f"{what}\n{_text(ran)}"))
+    return ran
+
+
+def files_in(folder: Path) -> dict[str, tuple[int, int, int, str]]:
+    """What must not change in evidence: time of the last change, size, inode and hash of each file, by its path."""
+    found = {}
+    for directory, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(directory, name)
+            status = os.lstat(path)
+            digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+            found[os.path.relpath(path, folder)] = (status.st_mtime_ns, status.st_size, status.st_ino, digest)
+    return found
+
+
+def contents_in(folder: Path) -> dict[str, str]:
+    """The hash of each file, by its path, journals and locks of repairs aside."""
+    return {
+        name: state[-1]
+        for name, state in files_in(folder).items()
+        if ".kdump" not in Path(name).parts and Path(name).name != ".lock"
+    }
+
+
+def _place() -> str:
+    """The innermost line of kdump in the traceback of the exception that is being handled."""
+    frames = traceback.extract_tb(sys.exception().__traceback__ if sys.exception() is not None else None)
+    ours = [frame for frame in frames if f"{os.sep}kdump{os.sep}" in frame.filename]
+    return f"{os.path.basename(ours[-1].filename)}:{ours[-1].name}" if ours else "?"
+
+
+def _options(words: Sequence[str]) -> str:
+    return " ".join(word for word in words if word.startswith("-") or word == words[0])
+
+
+def _text(ran: Ran) -> str:
+    return f"{ran.out[-2000:].decode('utf-8', 'replace')}\n---\n{ran.errors[-2000:].decode('utf-8', 'replace')}"
+
+
+@contextmanager
+def _caught(folder: Path) -> Iterator[list[bytes]]:
+    """Standard output and error of what runs meanwhile."""
+    caught: list[bytes] = []
+    kept = [os.dup(1), os.dup(2)]
+    files = [os.memfd_create("out"), os.memfd_create("err")]
+    streams = sys.stdout, sys.stderr
+    try:
+        for target, file in zip((1, 2), files, strict=True):
+            os.dup2(file, target)
+        sys.stdout = open(1, "w", closefd=False, errors="surrogateescape")  # noqa: SIM115
+        sys.stderr = open(2, "w", closefd=False, errors="backslashreplace")  # noqa: SIM115
+        yield caught
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        sys.stdout, sys.stderr = streams
+        for number, (target, file) in enumerate(zip((1, 2), files, strict=True)):
+            caught.insert(number, os.pread(file, 1 << 24, 0))
+            os.dup2(kept[number], target)
+            os.close(kept[number])
+            os.close(file)
