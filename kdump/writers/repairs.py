@@ -106,8 +106,20 @@ class _Text:
 
     def _salvaged(self, segment: SegmentPlan) -> Iterator[str]:
         log = segment.salvaged
-        if log is None or segment.mended is None:
+        if log is None:
             return
+        for one in log.not_taken:
+            offsets = _range(one.first_offset, one.last_offset)
+            yield f"offsets {offsets} are not taken from the copy {escaped(one.path)}: {one.reason}"
+        if log.end_from is not None:
+            yield (
+                "nothing tells where this log ended: the end of the copy is taken for it, "
+                f"offset {self._plan.ends()[0]} of {escaped(os.path.dirname(log.end_from))}"
+            )
+        if segment.mended is None:
+            return
+        if segment.is_missing:
+            yield f"{self._would('write', 'written')} anew: the segment has no log"
         failure = segment.mended.recovery.failure
         if failure is not None:
             yield f"what is left of it would not do either: {failure.message}; nothing is written"
