@@ -262,7 +262,7 @@ class _History:
 
 
 class _Common(NamedTuple):
-    """Batches that begin at the same offset in the replica and in the log, nearest to what is wanted.
+    """Batches that end at the same offset in the replica and in the log, nearest to what is wanted.
 
     ``nearest``: their numbers in the replica. ``difference``: what one of them is different in, None: they are the
     same. ``is_proof``: there is at least one that is the same.
@@ -275,14 +275,15 @@ class _Common(NamedTuple):
     @classmethod
     def of(cls, theirs: Table, ours: Table, wanted: Wanted) -> _Common:
         """Batches that the log cleaner has made different are passed over."""
-        first, their, our = np.intersect1d(theirs.first, ours.first, return_indices=True)
+        # The last offset is known of every batch, also of a legacy wrapper that was not looked into.
+        last, their, our = np.intersect1d(theirs.last, ours.last, return_indices=True)
         their_rows, our_rows = theirs.rows[their], ours.rows[our]
-        is_same = (their_rows["crc"] == our_rows["crc"]) & (theirs.last[their] == ours.last[our])
+        is_same = (their_rows["crc"] == our_rows["crc"]) & (their_rows["size"] == our_rows["size"])
         has_epoch = their_rows["leader_epoch"] == our_rows["leader_epoch"]
         is_cleaned = (is_thinned(theirs)[their] | is_thinned(ours)[our]) & has_epoch
         known = np.flatnonzero(is_same | ~is_cleaned)
-        before = int(np.searchsorted(first[known], wanted.first)) - 1
-        behind = int(np.searchsorted(first[known], wanted.last, side="right"))
+        before = int(np.searchsorted(last[known], wanted.first)) - 1
+        behind = int(np.searchsorted(last[known], wanted.last, side="right"))
         nearest = known[[place for place in (before, behind) if 0 <= place < known.size]]
         different = nearest[~is_same[nearest]]
         difference = None
@@ -290,7 +291,7 @@ class _Common(NamedTuple):
             place = int(different[0])
             epochs = int(their_rows["leader_epoch"][place]), int(our_rows["leader_epoch"][place])
             what = f"leader epoch {epochs[0]} there, {epochs[1]} here" if epochs[0] != epochs[1] else "another batch"
-            difference = f"it and this log are different at offset {int(first[place])} ({what})"
+            difference = f"it and this log are different at offset {int(last[place])} ({what})"
         return cls(their[nearest], difference, bool(is_same[nearest].any()))
 
 

@@ -208,7 +208,8 @@ class _Salvage:
         elif self._around.is_partition and not self._is_end_told:
             self._ask([Wanted(*self._unknown_tail, is_tail=True)])
             newest = self._draft.table.owner[-1:].tolist()
-            self._end_from = self._draft.entries[-1 - newest[0]].path if newest and newest[0] < 0 else None
+            last = self._draft.entries[-1 - newest[0]] if newest and newest[0] < 0 else None
+            self._end_from = last.path if last is not None and last.origin is Origin.REPLICA else None
         elif not self._around.is_partition and (most := self._draft.bytes_behind()):
             # Nothing says for certain how much was behind the last batch.
             self._ask([Wanted(*self._unknown_tail, most, is_tail=True)])
