@@ -163,7 +163,12 @@ class Replica:
         filling.entries += [
             Entry(row_at(table.rows, number), Origin.REPLICA, history.path_of(number)) for number in chosen.tolist()
         ]
-        filling.unused += history.unused(np.union1d(chosen, common.nearest), wanted)
+        if not (common.is_proof or chosen.size):
+            return filling
+        # Where the nearest common batches are the same, so are the replica's own ones directly beside what is wanted.
+        beside = [np.searchsorted(table.last, wanted.first) - 1, np.searchsorted(table.first, wanted.last, "right")]
+        believed = np.union1d(chosen, [number for number in beside if 0 <= number < len(table)]).astype(np.int64)
+        filling.unused += history.unused(believed, wanted)
         return filling
 
     def _distrust(self, common: _Common, own: OwnBatches) -> str | None:
@@ -264,11 +269,10 @@ class _History:
 class _Common(NamedTuple):
     """Batches that end at the same offset in the replica and in the log, nearest to what is wanted.
 
-    ``nearest``: their numbers in the replica. ``difference``: what one of them is different in, None: they are the
-    same. ``is_proof``: there is at least one that is the same.
+    ``difference``: what one of them is different in, None: they are the same. ``is_proof``: there is at least one that
+    is the same.
     """
 
-    nearest: Column
     difference: str | None
     is_proof: bool
 
@@ -292,7 +296,7 @@ class _Common(NamedTuple):
             epochs = int(their_rows["leader_epoch"][place]), int(our_rows["leader_epoch"][place])
             what = f"leader epoch {epochs[0]} there, {epochs[1]} here" if epochs[0] != epochs[1] else "another batch"
             difference = f"it and this log are different at offset {int(last[place])} ({what})"
-        return cls(their[nearest], difference, bool(is_same[nearest].any()))
+        return cls(difference, bool(is_same[nearest].any()))
 
 
 def _nearest(table: Table, wanted: Wanted) -> Iterator[int]:

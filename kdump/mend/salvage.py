@@ -277,9 +277,10 @@ class _Salvage:
             first, last = entry.first_offset, entry.row.last_offset
             name = parse_file_name(entry.path or "")
             roll = name.base_offset if name is not None else None
-            if is_whole or size + entry.row.size > MAX_INT32 or last - base > MAX_INT32:
-                roll = first
-            if roll is not None and max(base + 1, end) <= roll <= first:
+            if roll is None or not max(base + 1, end) <= roll <= first:
+                is_full = size + entry.row.size > MAX_INT32 or last - base > MAX_INT32
+                roll = first if is_whole or is_full else None
+            if roll is not None:
                 yield roll
                 base, size = roll, 0
             is_whole = False
