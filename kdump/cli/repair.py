@@ -104,7 +104,7 @@ Examples:
     multiple=True,
     type=click.Path(),
     metavar="REPLICA_DIR",
-    help="With --salvage: fill holes from another copy; several, the first that has it gives it.",
+    help="With --salvage: take what is missing from another copy; of several, the first that has it gives it.",
 )
 @click.option("--first-segment", is_flag=True, help="The segment is the first of its log: no producer is known before.")
 @click.option(

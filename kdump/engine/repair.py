@@ -23,7 +23,6 @@ from kdump.mend.indexes import INDEX_KINDS
 from kdump.mend.inplace import prepare
 from kdump.mend.journal import clear_unprepared, finish, read_journal, resume, undo, unfinished
 from kdump.mend.manifest import MANIFEST_NAME, Manifest
-from kdump.mend.partitionfiles import PartitionFiles
 from kdump.mend.place import Place, is_metadata, log_directory_above, place_of
 from kdump.mend.plan import PartitionPlan, Settings, Way
 from kdump.mend.planner import Planner
@@ -160,8 +159,13 @@ class Repair:
 
     def _directory(self, directory: str) -> Iterator[Repaired]:
         partitions: dict[str, list[str]] = {}
-        for segment in segment_files(directory, self._on_error):
-            partitions.setdefault(os.path.dirname(segment), []).append(segment)
+        # What is missing of a partition of which no log is left a replica may have.
+        all_files = bool(self._options.salvaging.replicas)
+        for path in segment_files(directory, self._on_error, all_files=all_files):
+            segments = partitions.setdefault(os.path.dirname(path), [])
+            name = parse_file_name(path)
+            if not all_files or (name is not None and name.kind is Kind.LOG):
+                segments.append(path)
         for folder, segments in partitions.items():
             try:
                 yield self._partition(folder, segments, is_whole=True)
@@ -169,7 +173,7 @@ class Repair:
                 self._on_error(error.located(folder))
 
     def _partition(self, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
-        place = place_of(os.path.dirname(segments[0]))
+        place = place_of(target if is_whole else os.path.dirname(target))
         repaired = self._of_partition(target, segments, place, is_whole=is_whole)
         try:
             return replace(repaired, unfinished=tuple(map(_manifest, unfinished(place.directory))))
@@ -179,7 +183,7 @@ class Repair:
             return repaired
 
     def _of_partition(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
-        if is_metadata(segments[0]) and (self._options.in_place or self._way is Way.SALVAGE):
+        if segments and is_metadata(segments[0]) and (self._options.in_place or self._way is Way.SALVAGE):
             return self._leave_metadata(target, segments, place, is_whole=is_whole)
         if self._options.output is not None:
             return self._copy(self._options.output, target, segments, place, is_whole=is_whole)
@@ -224,7 +228,7 @@ class Repair:
             message = f"{above} is the log directory of a broker; give a directory outside of it"
             raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
         name = os.path.basename(os.path.abspath(target))
-        check_room(output, sum(Stamp.of(segment).size for segment in segments))
+        check_room(output, sum(Stamp.of_log(segment).size for segment in segments))
         with Staging(output) as staging:
             account_name = f"kdump-{name}.json"
             staging.refuse_existing([name, account_name])
@@ -232,6 +236,7 @@ class Repair:
             if self._way is Way.SALVAGE:
                 plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
                 self._refuse(plan)
+                check_room(output, sum(segment.salvaged.size for segment in plan.segments if segment.salvaged))
                 for segment in plan.segments:
                     copies.write_salvaged(segment, self._options.settings)
                     segment.stamp.check(segment.path)
@@ -241,8 +246,7 @@ class Repair:
             if plan.is_refused:
                 return Repaired(plan)
             if is_whole:
-                end, sound = plan.ends()
-                copies.write_others(PartitionFiles.of(target), end_offset=end, sound_up_to=sound)
+                copies.write_others(plan)
                 staging.commit_directory(name)
             else:
                 staging.commit_files()
@@ -263,8 +267,9 @@ class Repair:
         self._resume(place)
         finished = self._finished.pop(place.directory, [])
         clear_unprepared(place.directory)
-        segments = [segment for segment in segments if os.path.lexists(segment)]
-        if not segments:
+        if not self._options.salvaging.replicas:
+            segments = [segment for segment in segments if os.path.lexists(segment)]
+        if not segments and not self._options.salvaging.replicas:
             raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=target)
         _refuse_pending(place.directory)
         plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)

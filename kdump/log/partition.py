@@ -6,7 +6,7 @@ Source: shared/spec/formats.md section 5; the order is that of the offsets in th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
@@ -128,17 +128,27 @@ def _segment_names(entries: list[files.Entry], all_files: bool) -> list[str]:
             continue
         if entry.is_directory or is_stream(entry.path):
             continue
-        # A name without a number comes last: it is an error of that file, not of the directory.
-        unnumbered = parsed.base_offset is None
-        chosen.append((unnumbered, parsed.base_offset or 0, _SIBLING_ORDER[parsed.kind], entry.name))
-    return [name for *_, name in sorted(chosen)]
+        chosen.append(entry.name)
+    return sorted(chosen, key=_offset_order)
 
 
-def segments_around(path: str) -> list[str]:
-    """The .log files in the directory of ``path``, itself among them, in offset order."""
+def _offset_order(name: str) -> tuple[bool, int, int, str]:
+    """A name without a number comes last: it is an error of that file, not of the directory."""
+    parsed = parse_file_name(name)
+    base_offset = None if parsed is None else parsed.base_offset
+    return base_offset is None, base_offset or 0, 0 if parsed is None else _SIBLING_ORDER[parsed.kind], name
+
+
+def segments_around(path: str, missing: Sequence[str] = ()) -> list[str]:
+    """The .log files in the directory of ``path``, itself among them, in offset order.
+
+    ``missing``: paths of others that are not there, to be listed with them.
+    """
     directory, name = os.path.split(path)
     entries = _entries(directory or ".", lambda error: None) or []
     names = _segment_names(entries, all_files=False)
+    if missing:
+        names = sorted({*names, *map(os.path.basename, missing)}, key=_offset_order)
     # The path itself as it is: joined again it may be another one (t-0//N.log).
     return [path if other == name else os.path.join(directory, other) for other in names] if name in names else [path]
 

@@ -10,9 +10,11 @@ from itertools import pairwise
 from kdump.codes import DamageError, KdumpError
 from kdump.format.checkpoint import (
     CLEANER_CHECKPOINT,
+    PARTITION_METADATA,
     EpochEntry,
     parse_leader_epoch_checkpoint,
     parse_offset_checkpoint,
+    parse_partition_metadata,
 )
 from kdump.format.index import (
     AbortedTxn,
@@ -68,6 +70,14 @@ def read_leader_epochs(path: str) -> list[EpochEntry]:
         before.epoch < after.epoch and before.start_offset <= after.start_offset for before, after in pairwise(entries)
     )
     return entries if is_rising else []
+
+
+def read_topic_id(directory: str) -> str | None:
+    """The topic id that partition.metadata has; None without a sound one."""
+    try:
+        return parse_partition_metadata(read_whole(os.path.join(directory, PARTITION_METADATA))).topic_id
+    except KdumpError:
+        return None
 
 
 def read_checkpoint(directory: str, name: str) -> int | None:

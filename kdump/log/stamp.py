@@ -17,6 +17,16 @@ class Stamp(NamedTuple):
     modified: int
 
     @classmethod
+    def of_log(cls, path: str) -> Self:
+        """Of a log, which may be one that is missing. Raises KdumpError UNREADABLE."""
+        return cls.of(path) if os.path.lexists(path) else cls(-1, -1, 0, 0)
+
+    @property
+    def is_there(self) -> bool:
+        """There is a file."""
+        return self.inode >= 0
+
+    @classmethod
     def of(cls, path: str) -> Self:
         """Of the file that ``path`` leads to now. Raises KdumpError MISSING or UNREADABLE."""
         try:
@@ -30,7 +40,7 @@ class Stamp(NamedTuple):
     def check(self, path: str) -> None:
         """Raises KdumpError CHANGED_WHILE_READ where ``path`` is not as it was."""
         try:
-            now = Stamp.of(path)
+            now = Stamp.of_log(path) if not self.is_there else Stamp.of(path)
         except KdumpError:
             now = None
         if now != self:

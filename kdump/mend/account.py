@@ -61,8 +61,9 @@ def _salvaged(segment: SegmentPlan) -> dict[str, Any]:
     mended = segment.mended or segment.recovered
     members = _head(segment, log.base_offset, mended.read.sha256)
     members["pieces"] = [_piece(piece) for piece in log.pieces]
-    for name in ("dropped", "lost", "restored", "transactions"):
-        members[name] = [_named(asdict(item)) for item in getattr(log, name)]
+    members["endFrom"] = log.end_from
+    for name in ("dropped", "lost", "restored", "transactions", "not_taken"):
+        members[_camel(name)] = [_named(asdict(item)) for item in getattr(log, name)]
     return members
 
 
@@ -70,7 +71,7 @@ def _head(segment: SegmentPlan, base_offset: int, sha256_after: str) -> dict[str
     return {
         "path": segment.path,
         "baseOffset": base_offset,
-        "sha256Before": segment.recovered.read.sha256,
+        "sha256Before": None if segment.is_missing else segment.recovered.read.sha256,
         "sha256After": sha256_after or None,
     }
 

@@ -11,8 +11,9 @@ from kdump.mend.disk import NewFile
 from kdump.mend.indexes import has_indexes
 from kdump.mend.likebroker import Recovered, recover_log
 from kdump.mend.mendedsource import MendedSource
-from kdump.mend.partitionfiles import PartitionFiles, epochs_up_to
-from kdump.mend.plan import SegmentPlan, Settings
+from kdump.mend.others import changed_others
+from kdump.mend.partitionfiles import PartitionFiles
+from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings
 from kdump.mend.staging import Staging
 
 
@@ -26,17 +27,22 @@ class CopyWriter:
         self._staging = staging
 
     def open(self, name: str, path: str) -> NewFile:
-        """The copy of the log ``path``, to be filled and given to ``finish``; without the state suffix of ``name``."""
+        """A copy with the owner and mode of ``path``, to be filled and given to ``finish``.
+
+        It is called ``name`` without the state suffix.
+        """
         parsed = parse_file_name(name)
         return self._staging.file(name if parsed is None else f"{parsed.stem}{parsed.kind.value}", os.stat(path))
 
-    def finish(self, path: str, copy: NewFile, recovered: Recovered) -> None:
-        """The log's copy is filled: cut it, and write the index files beside it."""
-        status = os.stat(path)
+    def finish(self, path: str, copy: NewFile, recovered: Recovered, status: os.stat_result, modified: int) -> None:
+        """The copy of the log ``path`` is filled: cut it, and write the index files beside it.
+
+        ``status``: with the owner and mode for them; ``modified``: the time of the log's last change (ns).
+        """
         recovery = recovered.recovery
         if recovery.outcome is Outcome.FAILED:
             return
-        copy.finish(size=recovery.end, modified=status.st_mtime_ns)
+        copy.finish(size=recovery.end, modified=modified)
         if not has_indexes(path):
             return
         name = os.path.basename(copy.path)
@@ -53,25 +59,23 @@ class CopyWriter:
         if log is None:
             raise ValueError("salvage was not asked for")
         producers, interval = segment.producers.copy(), settings.index_interval
-        with self.open(segment.mended_name, segment.path) as copy, MendedSource(segment.path, log) as source:
+        with self.open(segment.mended_name, segment.like) as copy, MendedSource(segment.path, log) as source:
             recovered = recover_log(source, log.base_offset, producers, index_interval=interval, copy=copy)
-            self.finish(segment.path, copy, recovered)
+            self.finish(segment.path, copy, recovered, os.stat(segment.like), segment.modified)
 
-    def write_others(self, files: PartitionFiles, *, end_offset: int, sound_up_to: int) -> None:
-        """The files that belong to no single segment.
-
-        Args:
-            files: of the partition.
-            end_offset: the log end offset of the copy.
-            sound_up_to: the first offset lost; snapshots above it were made with what is dropped.
-        """
-        for path in files.kept_snapshots(end_offset=end_offset, sound_up_to=sound_up_to):
-            self._copy(path, read_whole(path))
-        for path in files.others:
-            self._copy(path, read_whole(path))
-        if files.epochs is not None:
-            data = read_whole(files.epochs)
-            self._copy(files.epochs, epochs_up_to(data, end_offset) or data)
+    def write_others(self, plan: PartitionPlan) -> None:
+        """The files that belong to no single segment."""
+        files, others = PartitionFiles.of(plan.place.directory), changed_others(plan)
+        snapshots = [path for _, path in files.snapshots]
+        for path in (*snapshots, *files.others, *([] if files.epochs is None else [files.epochs])):
+            if os.path.basename(path) not in (*others.dropped, *others.written):
+                self._copy(path, read_whole(path))
+        for name, data in others.written.items():
+            path = os.path.join(plan.place.directory, name)
+            if os.path.lexists(path):
+                self._copy(path, data)
+            else:
+                self._staging.write(name, data, os.stat(plan.segments[0].like))
 
     def _copy(self, path: str, data: bytes) -> None:
         status = os.stat(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -83,7 +83,7 @@ class Draft:
         self._is_elsewhere[numbers] = True
 
     def explain(self, first: int, last: int) -> None:
-        """Of these offsets nothing is lost but what the table has: a replica has no more."""
+        """These offsets never had a batch, or the log cleaner took it: a replica has nothing there."""
         self._explained.append((first, last))
 
     def drop(self, owners: Iterable[int]) -> None:
@@ -150,7 +150,9 @@ class Draft:
             Lost(int(expected[number]), int(table.first[number]) - 1, is_held=False)
             for number in np.flatnonzero(is_lost).tolist()
         ]
-        if end_offset is not None and end_offset > expected[-1]:
+        end = int(expected[-1])
+        is_told = any(first <= end and end_offset <= last + 1 for first, last in self._explained if end_offset)
+        if end_offset is not None and end_offset > end and not is_told:
             found.append(Lost(int(expected[-1]), end_offset - 1, is_held=False))
         return found
 
@@ -169,14 +171,16 @@ class Draft:
         found: Column = total[np.searchsorted(table.position[numbers], position)]
         return found
 
-    def pieces(self) -> Iterator[Piece]:
-        """The batches in offset order, with as few pieces as there can be."""
+    def pieces(self, rolls: Sequence[int] = ()) -> Iterator[Piece]:
+        """The batches in offset order, with as few pieces as there can be; one begins at each of the ``rolls``."""
         table = self.table
         if not len(table):
             return
         source, sources = self._sources(table)
         goes_on = (source[1:] == source[:-1]) & (source[1:] < len(sources)) & (table.end[:-1] == table.position[1:])
-        starts = np.flatnonzero(np.concatenate(([True], ~goes_on)))
+        is_start = np.concatenate(([True], ~goes_on))
+        is_start[np.minimum(np.searchsorted(table.first, np.array(rolls, np.int64)), len(table) - 1)] = True
+        starts = np.flatnonzero(is_start)
         stops = np.append(starts[1:], len(table))
         records = np.add.reduceat(table.records, starts)
         for start, stop, count in zip(starts.tolist(), stops.tolist(), records.tolist(), strict=True):

@@ -19,12 +19,11 @@ from kdump.mend.indexes import INDEX_KINDS, has_txn_index
 from kdump.mend.journal import SWAP, pieces_of
 from kdump.mend.likebroker import recover_log
 from kdump.mend.mendedsource import MendedSource
-from kdump.mend.partitionfiles import PartitionFiles, epochs_up_to
+from kdump.mend.others import changed_others
+from kdump.mend.partitionfiles import PartitionFiles
 from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.preparation import Preparation
 
-NO_END: Final = 2**63
-"""Of a log that goes on behind the segments of a plan."""
 _MARKER: Final = os.path.join("..", CLEAN_SHUTDOWN)
 
 
@@ -49,7 +48,7 @@ def _prepare_like_broker(plan: PartitionPlan, preparation: Preparation) -> None:
     for segment in reversed(removed):
         _remove_segment(segment, preparation)
     _cut(cut, preparation)
-    _trim_others(plan, preparation)
+    _change_others(plan, preparation)
 
 
 def _prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Settings) -> None:
@@ -68,7 +67,7 @@ def _prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Se
     else:
         _take_marker(plan, preparation)
         _cut(plan.segments[-1], preparation)
-    _trim_others(plan, preparation)
+    _change_others(plan, preparation)
 
 
 def is_plain_cut(plan: PartitionPlan) -> bool:
@@ -130,13 +129,14 @@ def _swapped_in(segment: SegmentPlan, preparation: Preparation, settings: Settin
         return names
     log = segment.salvaged
     assert log is not None
-    status = os.stat(segment.path)
-    preparation.save(name, segment.recovered.read.sha256)
+    status = os.stat(segment.like)
+    if not segment.is_missing:
+        preparation.save(name, segment.recovered.read.sha256)
     new_name = segment.mended_name
     producers, interval = segment.producers.copy(), settings.index_interval
     with preparation.new_file(new_name, status) as copy, MendedSource(segment.path, log) as source:
         recovered = recover_log(source, log.base_offset, producers, index_interval=interval, copy=copy)
-        copy.finish(modified=status.st_mtime_ns)
+        copy.finish(modified=segment.modified)
     preparation.made(new_name, recovered.read.sha256)
     contents = recovered.index_files(has_txn_index=has_txn_index(segment.path))
     for index in _existing(segment.path):
@@ -232,22 +232,16 @@ def _copy_start(segment: SegmentPlan, preparation: Preparation) -> None:
     preparation.made(name, read.kept_sha256)
 
 
-def _trim_others(plan: PartitionPlan, preparation: Preparation) -> None:
-    """Snapshots that include what is gone, and leader epochs that begin behind the end, go."""
-    end_offset, sound_up_to = plan.ends()
-    if segments_behind(plan.segments[-1].path):
-        end_offset = NO_END
-    files = PartitionFiles.of(plan.place.directory)
-    for path in files.dropped_snapshots(end_offset=end_offset, sound_up_to=sound_up_to):
-        name = os.path.basename(path)
+def _change_others(plan: PartitionPlan, preparation: Preparation) -> None:
+    """Snapshots and leader epochs that do not fit the new logs go, or are written anew."""
+    others = changed_others(plan)
+    for name in others.dropped:
         preparation.save(name)
         preparation.remove(name)
-    if files.epochs is not None:
-        data = epochs_up_to(read_whole(files.epochs), end_offset)
-        if data is not None:
-            name = os.path.basename(files.epochs)
-            preparation.write(name, data, os.stat(files.epochs))
-            preparation.place(name)
+    for name, data in others.written.items():
+        path = os.path.join(plan.place.directory, name)
+        preparation.write(name, data, os.stat(path if os.path.lexists(path) else plan.segments[0].like))
+        preparation.place(name)
     preparation.sync()
 
 

@@ -216,7 +216,8 @@ def _write_manifest(directory: str, manifest: Manifest) -> None:
 
 def _like_logs(manifest: Manifest) -> os.stat_result | None:
     """Owner and mode of a file of the partition."""
-    states = [change.before for change in manifest.files if change.before is not None and os.sep not in change.name]
+    changes = [change for change in manifest.files if os.sep not in change.name]
+    states = [state for change in changes if (state := change.before or change.after) is not None]
     if not states:
         return None
     first = states[0]

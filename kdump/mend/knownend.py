@@ -55,7 +55,7 @@ def known_end(
     ends = [
         _by_headers(source, found, position, end),
         *around.reached,
-        *_by_offset_index(around, ours),
+        *indexed_ends(around, ours),
         *_by_time_index(around, good),
     ]
     largest = max((one for one in ends if base_offset < one <= base_offset + MAX_INT32), default=end)
@@ -72,7 +72,7 @@ def _was_compacted(good: Table, base_offset: int, around: Surroundings) -> bool:
         return around.was_cleaned or _is_next_compacted(around.following)
     if _has_gaps(good, base_offset):
         return True
-    return any(has_cleaned(Table(rows)) for rows in sound_rows((*around.before, *around.following[:1])))
+    return any(has_cleaned(Table(rows)) for rows in sound_rows((*around.before[-1:], *around.following[:1])))
 
 
 def _is_next_compacted(following: Sequence[str]) -> bool:
@@ -134,7 +134,7 @@ def _by_headers(source: Source, found: Survey, position: int, end: int) -> int:
     return end
 
 
-def _by_offset_index(around: Surroundings, good: Table) -> Iterator[int]:
+def indexed_ends(around: Surroundings, good: Table) -> Iterator[int]:
     """By the last entry, when all are such as a broker makes for this log.
 
     They rise, in steps that batches and index.interval.bytes allow; one that leads into a good batch leads to its start

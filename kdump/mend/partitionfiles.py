@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Self
 
 from kdump.codes import DamageError
@@ -43,27 +45,36 @@ class PartitionFiles:
         epochs = os.path.join(directory, LEADER_EPOCH_CHECKPOINT) if LEADER_EPOCH_CHECKPOINT in names else None
         return cls(tuple(snapshots), epochs, tuple(others))
 
-    def kept_snapshots(self, *, end_offset: int, sound_up_to: int) -> list[str]:
-        """Those that neither lie above the end of the log nor were made with batches that it does not have."""
-        return [path for offset, path in self.snapshots if offset <= min(end_offset, sound_up_to)]
-
     def dropped_snapshots(self, *, end_offset: int, sound_up_to: int) -> list[str]:
-        """The others."""
-        kept = self.kept_snapshots(end_offset=end_offset, sound_up_to=sound_up_to)
-        return [path for _, path in self.snapshots if path not in kept]
+        """Those that lie above the end of the log, or were made with batches that it does not have."""
+        return [path for offset, path in self.snapshots if offset > min(end_offset, sound_up_to)]
 
 
-def epochs_up_to(data: bytes, end_offset: int) -> bytes | None:
-    """A leader-epoch-checkpoint without the epochs that begin at ``end_offset`` or behind (startup.md rule 23).
+def epochs_for(data: bytes | None, end_offset: int, found: Iterable[tuple[int, int]] = ()) -> bytes | None:
+    """A leader-epoch-checkpoint that fits a log.
 
-    None where nothing is to be changed, also because a broker would refuse the file.
+    Epochs that begin at ``end_offset`` or behind go (startup.md rule 23); those of batches come, or begin earlier.
+
+    Args:
+        data: the file; None: there is none.
+        end_offset: of the log.
+        found: (epoch, base offset) of batches that came back from a replica, or lie beside such.
+
+    Returns:
+        None where nothing is to be changed, also because a broker would refuse the file.
     """
     try:
-        entries = parse_leader_epoch_checkpoint(data)
+        entries = parse_leader_epoch_checkpoint(data) if data is not None else []
     except DamageError:
         return None
     kept = [entry for entry in entries if entry.start_offset < end_offset]
-    return _checkpoint(kept) if len(kept) < len(entries) else None
+    starts = dict(kept)
+    for epoch, base_offset in found:
+        starts[epoch] = min(base_offset, starts.get(epoch, base_offset))
+    filled = [EpochEntry(*entry) for entry in sorted(starts.items())]
+    if all(before.start_offset <= behind.start_offset for before, behind in pairwise(filled)):
+        kept = filled
+    return _checkpoint(kept) if kept != entries else None
 
 
 def _checkpoint(entries: list[EpochEntry]) -> bytes:

@@ -6,8 +6,10 @@ it, to list what was lost, and to prove afterwards what came from where.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import pairwise
 
 
 class Origin(Enum):
@@ -146,8 +148,23 @@ class TouchedTransaction:
 
 
 @dataclass(frozen=True, slots=True)
+class NotTaken:
+    """Offsets (inclusive) of another copy of the partition, at ``path``, that were not believed, and why."""
+
+    path: str
+    first_offset: int
+    last_offset: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class MendedLog:
-    """What becomes of one log. ``base_offset`` names the file that it is written to."""
+    """What becomes of one log.
+
+    ``base_offset`` names the file that it is written to. ``rolls``: offsets, rising, with which further segments begin
+    that have no file yet; pieces begin there (see ``segments``). ``end_from``: the copy of the partition whose end was
+    taken for the end of the log, because nothing else told it.
+    """
 
     base_offset: int
     pieces: tuple[Piece, ...]
@@ -155,6 +172,23 @@ class MendedLog:
     lost: tuple[Lost, ...] = ()
     restored: tuple[Restored, ...] = ()
     transactions: tuple[TouchedTransaction, ...] = ()
+    not_taken: tuple[NotTaken, ...] = ()
+    end_from: str | None = None
+    rolls: tuple[int, ...] = ()
+
+    def segments(self) -> Iterator[MendedLog]:
+        """The log itself without what comes behind the first roll, then each further segment."""
+        bounds = (self.base_offset, *self.rolls, None)
+        for base, end in pairwise(bounds):
+            if base is None:
+                return
+            part = MendedLog(
+                base,
+                tuple(piece for piece in self.pieces if _is_in(piece.first_offset, base, end)),
+                lost=tuple(lost for lost in self.lost if _is_in(lost.first_offset, base, end)),
+            )
+            is_first = base == self.base_offset
+            yield replace(self, pieces=part.pieces, lost=part.lost, rolls=()) if is_first else part
 
     @property
     def size(self) -> int:
@@ -176,8 +210,24 @@ class MendedLog:
         """Behind the last offset that was not lost; 0 where all are."""
         return max((piece.last_offset + 1 for piece in self.pieces if piece.origin is not Origin.HELD), default=0)
 
+    @property
+    def is_as_it_was(self) -> bool:
+        """Nothing is in it but its own batches and a replica's, and nothing is gone."""
+        own = (Origin.KEPT, Origin.REPLICA)
+        is_gone = self.lost or any(extent.batches for extent in self.dropped)
+        return not is_gone and all(piece.origin in own for piece in self.pieces)
+
+    @property
+    def takes_from_replica(self) -> bool:
+        """Something in it comes from another copy of the partition."""
+        return any(piece.origin is Origin.REPLICA for piece in self.pieces)
+
     def is_copy_of(self, path: str, size: int, base_offset: int) -> bool:
         """It is the log ``path`` of ``size`` bytes, whole and unchanged."""
         if self.base_offset != base_offset or self.size != size or len(self.pieces) > 1:
             return False
         return all(piece.path == path and piece.origin is Origin.KEPT and not piece.position for piece in self.pieces)
+
+
+def _is_in(offset: int, first: int, end: int | None) -> bool:
+    return first <= offset and (end is None or offset < end)

@@ -46,9 +46,11 @@ class SegmentPlan:
     """One segment.
 
     Attributes:
-        path: of its log.
+        path: of its log, which may be missing: then it is taken for an empty one.
         base_offset: of its name.
         stamp: of the log when it was read.
+        like: the file whose owner and mode new files get: the log, or one beside it where that is missing.
+        modified: the time of the log's last change (ns), or of that of the replica which a missing log comes from.
         producers: those at its base offset.
         recovered: what a broker's recovery makes of it; the contents of the index files only where the log is cut.
         behind: what good data the log holds behind the place where recovery ends.
@@ -62,6 +64,8 @@ class SegmentPlan:
     path: str
     base_offset: int
     stamp: Stamp
+    like: str
+    modified: int
     producers: ProducersAt
     recovered: Recovered
     behind: SoundData
@@ -72,20 +76,34 @@ class SegmentPlan:
     is_behind_cut: bool
 
     @property
+    def is_missing(self) -> bool:
+        """It has no log."""
+        return not self.stamp.is_there
+
+    @property
     def is_cut(self) -> bool:
         """Recovery cuts the log."""
         return self.recovered.recovery.outcome is Outcome.TRUNCATED
 
     @property
     def sound_up_to(self) -> int:
-        """The first offset of which something changes when the log is salvaged."""
+        """The first offset of which something is not as it was once the log is salvaged.
+
+        What comes from a replica is.
+        """
         log = self.salvaged
-        position, offset = 0, self.base_offset
+        position: int | None = 0
+        offset = self.base_offset
         for piece in log.pieces if log is not None else ():
-            if (piece.origin, piece.path, piece.position) != (Origin.KEPT, self.path, position):
+            if piece.origin is Origin.REPLICA:
+                position = None
+            elif piece.origin is Origin.KEPT and position in (None, piece.position):
+                position = piece.position + piece.length
+            else:
                 break
-            position, offset = position + piece.length, piece.last_offset + 1
-        return offset
+            offset = piece.last_offset + 1
+        losses = [lost.first_offset for lost in log.lost] if log is not None else []
+        return min([offset, *losses])
 
     @property
     def mended_name(self) -> str:
@@ -151,7 +169,8 @@ class PartitionPlan:
     @property
     def overlapping(self) -> SegmentPlan | None:
         """A segment that salvage would give another name, from which on another one has offsets, or may have them."""
-        names = map(parse_file_name, segments_around(self.segments[0].path))
+        there = next((segment.path for segment in self.segments if not segment.is_missing), self.segments[0].path)
+        names = map(parse_file_name, segments_around(there))
         bases = [name.base_offset for name in names if name is not None and name.base_offset is not None]
         end = -1
         for segment in self.segments:
@@ -193,6 +212,15 @@ class PartitionPlan:
         return self.way is Way.LIKE_BROKER and (segment.is_cut or segment.is_behind_cut)
 
     @property
+    def epochs_found(self) -> list[tuple[int, int]]:
+        """(leader epoch, base offset of its first batch in a segment), where something comes from a replica."""
+        logs = [segment.salvaged for segment in self.segments]
+        if self.way is not Way.SALVAGE or not any(log is not None and log.takes_from_replica for log in logs):
+            return []
+        recovered = (segment.mended or segment.recovered for segment in self.segments)
+        return [found for one in recovered for found in one.recovery.leader_epochs]
+
+    @property
     def bytes_to_write(self) -> int:
         """Of new logs, and of an end that is saved before it is cut off; index files left out."""
         if self.way is Way.SALVAGE:
@@ -215,8 +243,10 @@ class PartitionPlan:
             raise ValueError("there is no such way")
         if self.way is not Way.SALVAGE:
             return loss.end_offset, loss.end_offset
-        changed = next((segment for segment in self.segments if segment.is_salvaged), None)
-        return loss.end_offset, loss.end_offset if changed is None else changed.sound_up_to
+        changed = (segment for segment in self.segments if segment.salvaged is not None and segment.is_salvaged)
+        ends = ((segment.sound_up_to, segment.salvaged) for segment in changed)
+        sound = (sound for sound, log in ends if log is not None and (sound < log.end_offset or log.lost))
+        return loss.end_offset, next(sound, loss.end_offset)
 
     def own_loss(self) -> Loss | None:
         """What the way that is asked for costs; None where it drops nothing, or there is no such way."""

@@ -7,12 +7,10 @@ import os
 from kdump.kafka.startup.content import Content, Piece
 from kdump.kafka.startup.directory import Directory
 from kdump.log.names import Kind, sibling
-from kdump.log.partition import segments_behind
-from kdump.log.source import read_whole
 from kdump.mend.indexes import INDEX_KINDS, has_txn_index
-from kdump.mend.inplace import NO_END, is_plain_cut, rebuilt_indexes
+from kdump.mend.inplace import is_plain_cut, rebuilt_indexes
 from kdump.mend.likebroker import Recovered
-from kdump.mend.partitionfiles import PartitionFiles, epochs_up_to
+from kdump.mend.others import changed_others
 from kdump.mend.pieces import MendedLog
 from kdump.mend.pieces import Piece as MendedPiece
 from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
@@ -32,7 +30,10 @@ def planned_directory(plan: PartitionPlan, settings: Settings) -> Directory:
             for kind, data in rebuilt_indexes(segment, settings).items() if segment.rebuilt else ():
                 contents[sibling(os.path.basename(segment.path), kind)] = Content.of_bytes(data)
     if changes_any_log(plan):
-        _trim_others(plan, contents)
+        others = changed_others(plan)
+        for name in others.dropped:
+            contents.pop(name, None)
+        contents.update((name, Content.of_bytes(data)) for name, data in others.written.items())
     return Directory(plan.place.directory, contents)
 
 
@@ -86,17 +87,3 @@ def _parts(piece: MendedPiece) -> list[Piece]:
         at = start + len(data)
     parts.append(whole.part(at, piece.length))
     return [part for part in parts if part.length]
-
-
-def _trim_others(plan: PartitionPlan, contents: dict[str, Content]) -> None:
-    """Snapshots that include what is gone, and leader epochs that begin behind the end, go."""
-    end_offset, sound_up_to = plan.ends()
-    if segments_behind(plan.segments[-1].path):
-        end_offset = NO_END
-    files = PartitionFiles.of(plan.place.directory)
-    for path in files.dropped_snapshots(end_offset=end_offset, sound_up_to=sound_up_to):
-        contents.pop(os.path.basename(path), None)
-    if files.epochs is not None:
-        data = epochs_up_to(read_whole(files.epochs), end_offset)
-        if data is not None:
-            contents[os.path.basename(files.epochs)] = Content.of_bytes(data)

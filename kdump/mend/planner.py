@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from kdump.checks.siblings import refused_text_files
 from kdump.checks.sound import SoundData, sound_data, torn_end
+from kdump.codes import Codes, KdumpError
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.kafka.recover import Outcome
 from kdump.log.names import Kind
@@ -17,6 +19,7 @@ from kdump.mend.copies import CopyWriter
 from kdump.mend.indexes import differing, has_indexes, has_txn_index
 from kdump.mend.likebroker import Recovered, recover_log
 from kdump.mend.mendedsource import MendedSource
+from kdump.mend.missing import log_path, missing_segments
 from kdump.mend.pieces import MendedLog
 from kdump.mend.place import Place, is_metadata
 from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
@@ -28,6 +31,9 @@ from kdump.mend.producersat import (
     producers_in_snapshot,
 )
 from kdump.mend.salvageoptions import SalvageOptions
+
+if TYPE_CHECKING:
+    from kdump.mend.replica import Replica
 
 
 class ProducerHistory:
@@ -94,6 +100,7 @@ class Planner:
         self._settings = settings
         self._open = opened
         self._salvaging = salvaging
+        self._replicas: Sequence[Replica] = ()
         self._copies = copies
 
     def partition(self, target: str, segments: Sequence[str], place: Place, *, is_whole: bool) -> PartitionPlan:
@@ -101,34 +108,68 @@ class Planner:
 
         Args:
             target: the PATH that they come from.
-            segments: paths of logs in offset order; at least one.
+            segments: paths of logs in offset order; none only of a whole partition that replicas have.
             place: where they lie. It is not looked up here: asking for a lock would give back the one that is held.
             is_whole: they are all that the partition directory holds.
 
         Raises:
-            KdumpError: a log cannot be read, or changed meanwhile, or FOREIGN_FILE: it is no log.
+            KdumpError: a log cannot be read, or changed meanwhile; FOREIGN_FILE: it is no log; NO_SEGMENTS where there
+                is none, and replicas have nothing that could be put there.
         """
+        self._open_replicas()
+        missing = missing_segments(target, segments, self._replicas) if is_whole and self._replicas else []
+        missing += [path for path in segments if self._replicas and not os.path.lexists(path)]
         history = ProducerHistory(self._settings, self._open)
         plans: list[SegmentPlan] = []
         is_behind_cut = False
         end = 0
-        for number, path in enumerate(segments):
-            is_closed = number + 1 < len(segments) or bool(segments_behind(path))
-            plan = self._segment(path, history, end, is_closed=is_closed, is_behind_cut=is_behind_cut)
-            plans.append(plan)
-            end = max(end, plan.salvaged.good_end if plan.salvaged is not None else 0)
-            is_behind_cut |= is_whole and self._way is not Way.INDEXES and (plan.is_cut or plan.fails)
+        paths = sorted({*segments, *missing}, key=base_offset_of) if missing else segments
+        for number, path in enumerate(paths):
+            is_closed = number + 1 < len(paths) or bool(segments_behind(path))
+            reading = self._segment(path, history, end, missing, is_closed=is_closed, is_behind_cut=is_behind_cut)
+            for plan in reading:
+                if plan.is_missing and not self._is_to_be_made(plan, plans):
+                    continue
+                plans.append(plan)
+                end = max(end, plan.salvaged.good_end if plan.salvaged is not None else 0)
+                is_behind_cut |= is_whole and self._way is not Way.INDEXES and (plan.is_cut or plan.fails)
+        if not plans:
+            raise KdumpError(Codes.NO_SEGMENTS, "no segment files, and no copy has what is missing", path=target)
         left = tuple(refused_text_files(target)) if is_whole else ()
         return PartitionPlan(self._way, target, place, is_whole, tuple(plans), left)
 
+    def _open_replicas(self) -> None:
+        """They stay open for all segments: each of their logs is read once."""
+        if self._salvaging is not None and self._salvaging.replicas:
+            from kdump.mend.replica import Replica
+
+            self._replicas = [Replica(path, self._salvaging.limit) for path in self._salvaging.replicas]
+
+    @staticmethod
+    def _is_to_be_made(plan: SegmentPlan, before: Sequence[SegmentPlan]) -> bool:
+        """A missing log comes back: of the first ones nothing is held where no replica has something of it."""
+        log = plan.salvaged
+        return plan.is_salvaged and log is not None and (bool(before) or log.takes_from_replica)
+
     def _segment(
-        self, path: str, history: ProducerHistory, end_before: int, *, is_closed: bool, is_behind_cut: bool
-    ) -> SegmentPlan:
+        self,
+        path: str,
+        history: ProducerHistory,
+        end_before: int,
+        missing: Sequence[str],
+        *,
+        is_closed: bool,
+        is_behind_cut: bool,
+    ) -> Iterator[SegmentPlan]:
+        """The plan for a log, and for those that are missing behind it (``MendedLog.rolls``).
+
+        ``missing``: known paths of logs that are not there; ``path`` may be one of them.
+        """
         base_offset = base_offset_of(path)
-        stamp = Stamp.of(path)
+        stamp = Stamp.of_log(path) if path in missing else Stamp.of(path)
         producers = history.at(path, base_offset)
         before = producers.copy()
-        with self._open(path) as source:
+        with self._opened(path, stamp) as source:
             recovered = self._recover(source, base_offset, producers, is_wanted=not is_behind_cut)
             recovery = recovered.recovery
             if stamp.size and not recovery.end:
@@ -139,19 +180,58 @@ class Planner:
                 behind = sound_data(source, 0 if is_behind_cut else recovery.end)
             last = recovery.next_offset - 1 if behind.last_offset is None else behind.last_offset
             ends = (recovery.next_offset, torn_end(source, recovery.end, recovery.next_offset), last + 1)
-            salvaged = self._salvage(source, before, end_before)
+            whole = self._salvage(source, before, end_before, missing)
+            salvaged, *further = (None,) if whole is None else whole.segments()
             mended = self._mended(path, stamp, base_offset, salvaged, before)
             left = self._leaves(recovered, mended)
-            history.hand_on(left, is_known=producers.is_known, is_changed=left is mended)
+            is_changed = left is mended and salvaged is not None and not salvaged.is_as_it_was
+            history.hand_on(left, is_known=producers.is_known, is_changed=is_changed)
             rebuilt: frozenset[Kind] = frozenset()
             is_left = (is_behind_cut and self._way is Way.LIKE_BROKER) or (self._way is Way.INDEXES and not is_good)
+            is_left |= not stamp.is_there
             if has_indexes(path) and not is_left and recovery.outcome is not Outcome.FAILED:
                 rebuilt = frozenset(self._unlike(source, recovered, is_closed=is_closed))
         stamp.check(path)
         kept = recovered.without_indexes() if is_good else recovered
-        return SegmentPlan(
-            path, base_offset, stamp, before, kept, behind, max(ends), salvaged, mended, rebuilt, is_behind_cut
+        like, modified = self._like(path, stamp, salvaged)
+        yield SegmentPlan(
+            *(path, base_offset, stamp, like, modified, before, kept, behind, max(ends)),
+            *(salvaged, mended, rebuilt, is_behind_cut),
         )
+        for log in filter(None, further):
+            yield self._further_segment(log_path(os.path.dirname(path), log.base_offset), log, history)
+
+    def _further_segment(self, path: str, log: MendedLog, history: ProducerHistory) -> SegmentPlan:
+        """A segment without a file, what is to become of which is known."""
+        stamp = Stamp.of_log(path)
+        producers = history.at(path, log.base_offset)
+        before = producers.copy()
+        with self._opened(path, stamp) as source:
+            interval = self._settings.index_interval
+            recovered = recover_log(source, log.base_offset, producers, index_interval=interval).without_indexes()
+        mended = self._mended(path, stamp, log.base_offset, log, before)
+        left = self._leaves(recovered, mended)
+        history.hand_on(left, is_known=producers.is_known, is_changed=not log.is_as_it_was)
+        like, modified = self._like(path, stamp, log)
+        return SegmentPlan(
+            *(path, log.base_offset, stamp, like, modified, before, recovered, SoundData(), log.base_offset),
+            *(log, mended, frozenset[Kind](), False),
+        )
+
+    def _opened(self, path: str, stamp: Stamp) -> Source:
+        """A log; without a byte where it is missing."""
+        return self._open(path) if stamp.is_there else MendedSource(path, MendedLog(0, ()))
+
+    @staticmethod
+    def _like(path: str, stamp: Stamp, salvaged: MendedLog | None) -> tuple[str, int]:
+        """See SegmentPlan."""
+        if stamp.is_there or salvaged is None:
+            return path, stamp.modified
+        directory = os.path.dirname(path) or "."
+        files = [entry.path for entry in os.scandir(directory) if entry.is_file(follow_symlinks=False)]
+        like = min(files, key=lambda file: (not file.endswith(Kind.LOG.value), file), default=directory)
+        copies = {piece.path for piece in salvaged.pieces if piece.path is not None}
+        return like, max((os.stat(copy).st_mtime_ns for copy in copies), default=os.stat(like).st_mtime_ns)
 
     def _leaves(self, recovered: Recovered, mended: Recovered | None) -> Recovered:
         """The log behind which the next segment lies.
@@ -163,13 +243,18 @@ class Planner:
             return recovered
         return mended
 
-    def _salvage(self, source: Source, producers: ProducersAt, end_before: int) -> MendedLog | None:
+    def _salvage(
+        self, source: Source, producers: ProducersAt, end_before: int, missing: Sequence[str]
+    ) -> MendedLog | None:
         if self._salvaging is None or is_metadata(source.path):
             return None
         from kdump.mend.salvage import salvage
         from kdump.mend.surroundings import look_around
 
-        return salvage(source, look_around(source.path, producers.states.copy(), end_before), self._salvaging)
+        is_partition = bool(self._replicas)
+        states = producers.states.copy()
+        around = look_around(source.path, states, end_before, missing=missing, is_partition=is_partition)
+        return salvage(source, around, self._salvaging, self._replicas)
 
     def _mended(
         self, path: str, stamp: Stamp, base_offset: int, salvaged: MendedLog | None, producers: ProducersAt
@@ -187,7 +272,8 @@ class Planner:
             return recover_log(source, base_offset, producers, index_interval=interval)
         with self._copies.open(os.path.basename(source.path), source.path) as copy:
             recovered = recover_log(source, base_offset, producers, index_interval=interval, copy=copy)
-            self._copies.finish(source.path, copy, recovered)
+            status = os.stat(source.path)
+            self._copies.finish(source.path, copy, recovered, status, status.st_mtime_ns)
         return recovered
 
     def _unlike(self, source: Source, recovered: Recovered, *, is_closed: bool) -> set[Kind]:

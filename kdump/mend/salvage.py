@@ -6,17 +6,19 @@ Source: issue 7, points 3 to 6; shared/spec/recovery.md for what recovery asks o
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import IntEnum
+from functools import cached_property
 from operator import attrgetter
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.checks.table import first_offset, row_at
+from kdump.checks.table import first_offset, row_at, row_dtype
 from kdump.format.batch import MAX_INT32
+from kdump.log.names import parse_file_name
 from kdump.log.source import Source
 from kdump.mend.chain import heaviest_chain
 from kdump.mend.draft import Draft
@@ -24,15 +26,15 @@ from kdump.mend.endings import Hole, decide
 from kdump.mend.entry import Entry, identity
 from kdump.mend.hold import held
 from kdump.mend.holes import HoleReader
-from kdump.mend.knownend import known_end
+from kdump.mend.knownend import indexed_ends, known_end
 from kdump.mend.misplaced import ENOUGH_PAIRS, misplaced
 from kdump.mend.order import fitting
-from kdump.mend.pieces import Lost, MendedLog, Origin, TouchedTransaction
+from kdump.mend.pieces import Lost, MendedLog, NotTaken, Origin, TouchedTransaction
 from kdump.mend.range import in_range
-from kdump.mend.replica import Replica, Wanted, fill
+from kdump.mend.replica import OwnBatches, Replica, Wanted, fill
 from kdump.mend.restore import Room, RoomIndex, fit, misdated
 from kdump.mend.salvageoptions import SalvageOptions
-from kdump.mend.surroundings import Surroundings
+from kdump.mend.surroundings import Surroundings, sound_rows
 from kdump.mend.survey import survey
 from kdump.mend.table import Column, Table
 from kdump.mend.transactions import contradictions
@@ -61,13 +63,19 @@ _REASON_TEXT: Final = {
 }
 
 
-def salvage(source: Source, around: Surroundings, options: SalvageOptions | None = None) -> MendedLog:
+def salvage(
+    source: Source,
+    around: Surroundings,
+    options: SalvageOptions | None = None,
+    replicas: Sequence[Replica] | None = None,
+) -> MendedLog:
     """What can be made of a log.
 
     Args:
-        source: the log, a regular file.
+        source: the log, a regular file; empty for one that is not there.
         around: what lies around it.
         options: see SalvageOptions.
+        replicas: those of the options, opened already.
 
     Raises:
         KdumpError: a replica cannot be read.
@@ -75,16 +83,24 @@ def salvage(source: Source, around: Surroundings, options: SalvageOptions | None
     """
     if source.size is None:
         raise ValueError("salvage reads files, not streams")
-    return _Salvage(source, around, options or SalvageOptions()).result()
+    options = options or SalvageOptions()
+    if replicas is None:
+        replicas = [Replica(path, options.limit) for path in options.replicas]
+    return _Salvage(source, around, options, replicas).result()
 
 
 class _Salvage:
     """One log on its way; ``result`` calls the steps in order."""
 
-    def __init__(self, source: Source, around: Surroundings, options: SalvageOptions) -> None:
+    def __init__(
+        self, source: Source, around: Surroundings, options: SalvageOptions, replicas: Sequence[Replica]
+    ) -> None:
         self._source = source
         self._around = around
         self._options = options
+        self._replicas = replicas
+        self._not_taken: set[NotTaken] = set()
+        self._end_from: str | None = None
         self._survey = survey(source, deep=options.deep, limit=options.limit)
         if not options.deep:
             look_into_wrappers(source, self._survey, around, options.limit)
@@ -99,7 +115,7 @@ class _Salvage:
         self._restore()
         self._fill(self._choose())
         self._drop_contradictions()
-        if self._options.replicas:
+        if self._replicas:
             self._ask_replicas()
             self._drop_contradictions()
         self._restore_epochs()
@@ -111,13 +127,17 @@ class _Salvage:
             self._hold(losses)
             losses = [replace(loss, is_held=True) for loss in losses]
         restored = (one for entry in self._draft.entries for one in entry.restored)
+        rolls = tuple(self._rolls()) if self._around.is_partition else ()
         return MendedLog(
             self._base_offset,
-            tuple(self._draft.pieces()),
+            tuple(self._draft.pieces(rolls)),
             dropped,
             tuple(losses),
             tuple(sorted(restored, key=attrgetter("position"))),
             tuple(transactions),
+            tuple(sorted(self._not_taken, key=attrgetter("path", "first_offset"))),
+            self._end_from,
+            rolls,
         )
 
     def _restore(self) -> None:
@@ -183,26 +203,95 @@ class _Salvage:
 
     def _ask_replicas(self) -> None:
         """Fill what is lost from other copies of the partition."""
-        replicas = [Replica(path, self._options.limit) for path in self._options.replicas]
-        most = self._draft.bytes_behind()
-        if most and self._around.next_base is None:
+        if self._around.next_base is not None:
+            self._ask_about_missing_segments(self._around.next_base)
+        elif self._around.is_partition and not self._is_end_told:
+            self._ask([Wanted(*self._unknown_tail, is_tail=True)])
+            newest = self._draft.table.owner[-1:].tolist()
+            last = self._draft.entries[-1 - newest[0]] if newest and newest[0] < 0 else None
+            self._end_from = last.path if last is not None and last.origin is Origin.REPLICA else None
+        elif not self._around.is_partition and (most := self._draft.bytes_behind()):
             # Nothing says for certain how much was behind the last batch.
-            self._ask([Wanted(*self._unknown_tail, most, is_tail=True)], replicas)
+            self._ask([Wanted(*self._unknown_tail, most, is_tail=True)])
         end: int | None = -1
         while end != (end := self._known_end()):
             # What was found may show that the indexes are right, and they say where the log ended.
             tail = None if self._around.next_base is not None else self._unknown_tail[0]
             losses = self._draft.losses(self._base_offset, end, with_gaps=True)
-            holes = [(loss.first_offset, loss.last_offset) for loss in losses]
-            self._ask([Wanted(first, last, is_tail=first == tail) for first, last in holes], replicas)
+            gaps = [(loss.first_offset, loss.last_offset) for loss in losses]
+            self._ask([Wanted(first, last, is_tail=first == tail) for first, last in gaps])
 
-    def _ask(self, holes: Sequence[Wanted], replicas: Sequence[Replica]) -> None:
-        table = self._draft.table
-        for hole in holes:
-            filling = fill(hole, replicas, table, self._around)
+    @property
+    def _is_end_told(self) -> bool:
+        """Snapshots and checkpoints tell where the log ended: behind its last batch, or that it did not go on."""
+        end, high_watermark = self._unknown_tail[0], self._around.high_watermark
+        return max(self._around.reached, default=-1) > end or (high_watermark is not None and high_watermark >= end)
+
+    def _ask_about_missing_segments(self, next_base: int) -> None:
+        """Segments of a compacted log may be missing, too, though offsets without batches are no loss there.
+
+        That a replica has a segment there that begins behind all batches of this log is taken for the sign of it.
+        """
+        end = self._unknown_tail[0]
+        starts = {base for replica in self._replicas for base in replica.bases if end <= base < next_base}
+        if not len(self._draft.table):
+            starts.add(end)
+        if starts:
+            self._ask([Wanted(min(starts), next_base - 1)])
+
+    def _ask(self, gaps: Sequence[Wanted]) -> None:
+        own = OwnBatches(self._with_neighbours(), self._around)
+        for gap in gaps:
+            filling = fill(gap, self._replicas, own)
             self._draft.add(filling.entries)
-            if filling.complete_to is not None:
-                self._draft.explain(hole.first, filling.complete_to)
+            self._not_taken.update(filling.not_taken)
+            for first, last in filling.unused:
+                self._draft.explain(first, last)
+
+    def _with_neighbours(self) -> Table:
+        """The batches of the draft, and those of the nearest segments on both sides that have some."""
+        before, behind = self._neighbours
+        rows = np.concatenate((before, self._draft.table.rows, behind))
+        return Table(rows[np.argsort(Table(rows).first, kind="stable")])
+
+    @cached_property
+    def _neighbours(self) -> tuple[NDArray[np.void], NDArray[np.void]]:
+        around = self._around
+        return _first_batches(reversed(around.before)), _first_batches(around.following)
+
+    def _rolls(self) -> Iterator[int]:
+        """Where further segments begin: what replicas gave behind the last batch of the log is not all of this one.
+
+        A segment begins where the log is whole and ends, and where one of the replica begins.
+        """
+        table = self._draft.table
+        ours = np.flatnonzero(table.is_ours)
+        start = int(ours[-1]) + 1 if ours.size else 0
+        entries = [self._draft.entries[-1 - owner] for owner in table.owner[start:].tolist()]
+        if not any(entry.origin is Origin.REPLICA for entry in entries):
+            return
+        base, size = self._base_offset, int((table.end - table.position)[:start].sum())
+        end = int(table.last[start - 1]) + 1 if start else base
+        is_whole = bool(start) and not self._draft.bytes_behind() and not self._is_indexed_behind
+        for entry in entries:
+            first, last = entry.first_offset, entry.row.last_offset
+            name = parse_file_name(entry.path or "")
+            roll = name.base_offset if name is not None else None
+            if roll is None or not max(base + 1, end) <= roll <= first:
+                is_full = size + entry.row.size > MAX_INT32 or last - base > MAX_INT32
+                roll = first if is_whole or is_full else None
+            if roll is not None:
+                yield roll
+                base, size = roll, 0
+            is_whole = False
+            end, size = last + 1, size + entry.row.size
+
+    @property
+    def _is_indexed_behind(self) -> bool:
+        """The .index has batches behind the last one of the log."""
+        table = self._draft.table
+        ends = indexed_ends(self._around, table.part(table.is_ours))
+        return any(end > int(table.last[table.is_ours].max(initial=-1)) + 1 for end in ends)
 
     @property
     def _unknown_tail(self) -> Hole:
@@ -309,7 +398,8 @@ class _Salvage:
         """Do what is to be done about transactions that touch a hole; gives all of them."""
         table = self._draft.table
         holes = [(loss.first_offset, loss.last_offset) for loss in self._draft.losses(self._base_offset, end)]
-        if end is None and self._draft.bytes_behind() and self._around.next_base is None:
+        is_unknown = end is None and self._end_from is None and self._around.next_base is None
+        if is_unknown and self._draft.bytes_behind():
             # Something was there, nothing says how much.
             holes.append(self._unknown_tail)
         endings = decide(table, holes, self._around, self._options.transactions)
@@ -326,3 +416,12 @@ class _Salvage:
 def _between(offsets: Sequence[Hole], room: Room) -> Sequence[Hole]:
     """Those of ``offsets`` (rising) that lie in the room."""
     return offsets[bisect_left(offsets, (room.first,)) : bisect_left(offsets, (room.limit,))]
+
+
+def _first_batches(paths: Iterable[str]) -> NDArray[np.void]:
+    """The sound batches of the first log that has some."""
+    for path in paths:
+        rows = list(sound_rows((path,)))
+        if any(part.size for part in rows):
+            return np.concatenate(rows)
+    return np.empty(0, row_dtype())

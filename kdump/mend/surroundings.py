@@ -27,7 +27,14 @@ from kdump.log.names import Kind, parse_file_name
 from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
-from kdump.log.siblings import read_checkpoint, read_leader_epochs, read_time_index, read_txn_index, was_cleaned
+from kdump.log.siblings import (
+    read_checkpoint,
+    read_leader_epochs,
+    read_time_index,
+    read_topic_id,
+    read_txn_index,
+    was_cleaned,
+)
 from kdump.log.source import open_source
 
 
@@ -42,11 +49,11 @@ class Surroundings:
     end_before: int = 0
     """Behind the last offset of good batches in the segment before; 0 where that is not known."""
     before: Sequence[str] = ()
-    """The log of the segment before, if there is one."""
+    """The logs of the segments before, in offset order."""
     following: Sequence[str] = ()
     """The logs of the segments behind, in offset order."""
     next_base: int | None = None
-    """Base offset of the first of them."""
+    """Base offset of the next segment, of one whose log is gone too."""
     reached: Sequence[int] = ()
     """Offsets up to which (exclusive) checkpoints and snapshots say the partition reached; for the last segment."""
     index: Sequence[OffsetEntry] = ()
@@ -58,6 +65,12 @@ class Surroundings:
     """The leader-epoch-checkpoint, rising."""
     producers: ProducerStates = field(default_factory=ProducerStates)
     """At the base offset, from the segments before; empty where they are not known."""
+    high_watermark: int | None = None
+    """Of the log directory's checkpoint."""
+    topic_id: str | None = None
+    """Of partition.metadata."""
+    is_partition: bool = False
+    """It is one of the segments of a partition: a replica may tell where the log ended, and where segments began."""
 
     def epoch_of(self, offset: int) -> int | None:
         """The leader epoch that wrote an offset; None where the checkpoint does not reach so low."""
@@ -65,19 +78,32 @@ class Surroundings:
         return epochs[-1] if epochs else None
 
 
-def look_around(path: str, producers: ProducerStates | None = None, end_before: int = 0) -> Surroundings:
+def look_around(
+    path: str,
+    producers: ProducerStates | None = None,
+    end_before: int = 0,
+    *,
+    missing: Sequence[str] = (),
+    is_partition: bool = False,
+) -> Surroundings:
     """Read the siblings of the log ``path``; what is missing or malformed is left out.
 
-    ``producers``: the state at its base offset; ``end_before``: see Surroundings.
+    Args:
+        path: the log; it may be one of the ``missing``.
+        producers: the state at its base offset.
+        end_before: see Surroundings.
+        missing: logs of the same partition that are not there.
+        is_partition: see Surroundings.
     """
     name = parse_file_name(path)
     base_offset = name.base_offset if name else None
     directory = os.path.dirname(path) or "."
-    segments = segments_around(path) if name is not None and not name.state else []
+    segments = segments_around(path, missing) if name is not None and not name.state else []
     number = segments.index(path) if path in segments else None
-    before = [] if not number else segments[number - 1 : number]
-    following = [] if number is None else segments[number + 1 :]
-    bases = [behind.base_offset for segment in following if (behind := parse_file_name(segment))]
+    before = [] if number is None else [segment for segment in segments[:number] if segment not in missing]
+    behind = [] if number is None else segments[number + 1 :]
+    following = [segment for segment in behind if segment not in missing]
+    bases = [other.base_offset for segment in behind if (other := parse_file_name(segment))]
     next_base = next((base for base in bases if base is not None), None)
     return Surroundings(
         base_offset,
@@ -92,6 +118,9 @@ def look_around(path: str, producers: ProducerStates | None = None, end_before: 
         read_txn_index(path),
         read_leader_epochs(os.path.join(directory, LEADER_EPOCH_CHECKPOINT)),
         producers or ProducerStates(),
+        read_checkpoint(directory, HIGH_WATERMARK_CHECKPOINT) if is_partition else None,
+        read_topic_id(directory) if is_partition else None,
+        is_partition,
     )
 
 

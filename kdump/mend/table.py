@@ -118,7 +118,12 @@ class Table:
 
 def has_cleaned(table: Table) -> bool:
     """The log cleaner has been at one of the batches: it holds fewer records than offsets, or a delete horizon."""
+    return bool(is_thinned(table).any())
+
+
+def is_thinned(table: Table) -> NDArray[np.bool_]:
+    """Which batches show that the log cleaner has been at them, shape (batches,)."""
     rows = table.rows
     has_horizon = (rows["attributes"] & DELETE_HORIZON != 0) & (rows["magic"] >= 2)
-    is_thinned = (rows["record_count"] <= table.last - table.first) & (rows["base_offset"] != UNKNOWN_OFFSET)
-    return bool((has_horizon | is_thinned).any())
+    has_fewer = (rows["record_count"] <= table.last - table.first) & (rows["base_offset"] != UNKNOWN_OFFSET)
+    return np.asarray(has_horizon | has_fewer)

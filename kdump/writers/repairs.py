@@ -9,7 +9,7 @@ from kdump.codes import Codes, Finding
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
 from kdump.kafka.failures import FailureKind
 from kdump.log.lock import LockState
-from kdump.mend.pieces import Dropped, Lost, Origin, Piece, Restored, TouchedTransaction, TxnPolicy
+from kdump.mend.pieces import Dropped, Lost, MendedLog, Origin, Piece, Restored, TouchedTransaction, TxnPolicy
 from kdump.mend.plan import Loss, PartitionPlan, SegmentPlan, Way
 from kdump.writers.blocks import escaped
 from kdump.writers.findings import finding_line
@@ -106,8 +106,13 @@ class _Text:
 
     def _salvaged(self, segment: SegmentPlan) -> Iterator[str]:
         log = segment.salvaged
-        if log is None or segment.mended is None:
+        if log is None:
             return
+        yield from self._copies(log)
+        if segment.mended is None:
+            return
+        if segment.is_missing:
+            yield f"the .log is missing: {self._would('be written', 'written')} anew"
         failure = segment.mended.recovery.failure
         if failure is not None:
             yield f"what is left of it would not do either: {failure.message}; nothing is written"
@@ -126,6 +131,17 @@ class _Text:
             yield f"{self._would('restore', 'restored')} {_restored(restored)}"
         for touched in log.transactions:
             yield _touched(touched)
+
+    def _copies(self, log: MendedLog) -> Iterator[str]:
+        """What was not believed of other copies, and what was believed without proof."""
+        for one in log.not_taken:
+            offsets = _range(one.first_offset, one.last_offset)
+            yield f"offsets {offsets} are not taken from the copy {escaped(one.path)}: {one.reason}"
+        if log.end_from is not None:
+            yield (
+                "nothing tells where this log ended: the end of the copy is taken for it, "
+                f"offset {self._plan.ends()[0]} of {escaped(os.path.dirname(log.end_from))}"
+            )
 
     def _both_ways(self) -> Iterator[str]:
         plan = self._plan

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
 
-from kdump.engine.repair import undo_repair
+from kdump.engine.repair import Repair, RepairOptions, undo_repair
 from kdump.mend.plan import Way
-from tests.harness.killedrepairs import MARKER, build, check_pairs, contents, killed_states, manifests, repair, tree
+from kdump.mend.salvageoptions import SalvageOptions
+from tests.harness.killedrepairs import (
+    INDEXES,
+    MARKER,
+    SOURCE,
+    build,
+    check_pairs,
+    contents,
+    killed_states,
+    manifests,
+    repair,
+    tree,
+)
 from tests.oracle.toolchain import DUMP_RELEASE, ToolchainMissingError, java_command
 
 pytestmark = pytest.mark.oracle
@@ -90,3 +104,28 @@ def test_killed_at_every_call(broker: Broker, tmp_path: Path, way: Way) -> None:
             assert contents(tree(partition)) == before
     print(f"{way.value}: {len(left)} kill points, a broker starts on each")
     assert len(left) > 150
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_segments_from_a_replica(broker: Broker, tmp_path: Path, is_clean: bool) -> None:
+    """A broker finds in a partition whose missing segments came back what it finds in the healthy one."""
+    healthy = tmp_path / "healthy" / SOURCE.name
+    shutil.copytree(SOURCE, healthy)
+    stems = sorted(path.stem for path in SOURCE.glob("*.log"))
+    restored = []
+    for number, suffixes in product(range(len(stems)), ([".log"], [".log", *INDEXES], [".log", *INDEXES, ".snapshot"])):
+        damaged = tmp_path / f"{number}-{len(suffixes)}" / SOURCE.name
+        shutil.copytree(SOURCE, damaged)
+        for suffix in suffixes:
+            (damaged / f"{stems[number]}{suffix}").unlink(missing_ok=True)
+        salvaging = SalvageOptions(replicas=(str(healthy),))
+        with Repair(RepairOptions(Way.SALVAGE, in_place=True, salvaging=salvaging), on_error=pytest.fail) as job:
+            list(job.path(str(damaged)))
+        restored.append(damaged)
+    partitions = [healthy, *restored]
+    for partition in partitions if is_clean else ():
+        (partition.parent / MARKER).touch()
+    expected, *found = broker.start(partitions)
+    assert expected.failure is None
+    assert expected.batches
+    assert all(one == expected for one in found)

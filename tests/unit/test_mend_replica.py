@@ -55,11 +55,11 @@ def test_a_hole_is_filled(tmp_path: Path) -> None:
 def test_segments_may_begin_elsewhere(tmp_path: Path) -> None:
     batches = log()
     result = filled(hole(batches, 3, 6), tmp_path, {0: batches[:4], 20: batches[4:5], 25: batches[5:]})
-    # The segment in the middle has no batch in common with the log: nothing shows that it is of the same history.
+    # The segment in the middle has no batch in common with the log, those around it have.
     assert result.spans == [
         ("kept", 0, 14),
         ("replica", 15, 19),
-        ("held", 20, 24),
+        ("replica", 20, 24),
         ("replica", 25, 29),
         ("kept", 30, 49),
     ]
