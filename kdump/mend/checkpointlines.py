@@ -48,7 +48,7 @@ def set_line(directory: str, name: str, offset: int) -> None:
     if changed == data:
         return
     status = os.stat(path)
-    # Its time tells whether a broker ran: it moves on as little as can be seen.
-    disk.write_file(part, changed, status, keep_owner=True, modified=status.st_mtime_ns + 1)
+    # Its time tells whether a broker ran (``kdump.mend.undo``), so it stays.
+    disk.write_file(part, changed, status, keep_owner=True, modified=status.st_mtime_ns)
     disk.replace(part, path)
     disk.sync_directory(log_directory)
