@@ -84,7 +84,8 @@ def read_checkpoint(directory: str, name: str) -> int | None:
         found = os.stat(path)
     except OSError:
         return None
-    return None if wanted is None else _offsets(path, (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)).get(wanted)
+    state = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+    return None if wanted is None else _offsets(path, state).get(wanted)
 
 
 @lru_cache(maxsize=8)
