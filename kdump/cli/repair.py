@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -17,9 +17,11 @@ from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
 from kdump.mend.account import account, losses
+from kdump.mend.manifest import Manifest
 from kdump.mend.pieces import TxnPolicy
 from kdump.mend.plan import Settings, Way
 from kdump.mend.salvageoptions import SalvageOptions
+from kdump.mend.undo import Marker, Undone
 from kdump.writers.blocks import escaped
 from kdump.writers.repairs import plan_text
 from kdump.writers.startups import starts_members, starts_text
@@ -58,12 +60,36 @@ def repair_text(repaired: Repaired, *, color: bool) -> str:
     )
     text += plan_text(repaired.plan, is_done=repaired.is_done, color=color)
     if repaired.starts is not None:
-        text += starts_text(repaired.plan.target, repaired.starts)
+        is_in_place = repaired.manifest is not None
+        text += starts_text(repaired.plan.target, repaired.starts, is_done=is_in_place)
     if repaired.written is not None:
         text += f"{target}: repaired copy in {escaped(repaired.written)}\n"
     if repaired.manifest is not None:
         text += f"{target}: to undo: kdump repair --undo {escaped(repaired.manifest)}\n"
     return text
+
+
+def undone_text(manifest: Manifest, undone: Undone) -> str:
+    """What undoing a repair came to: whether everything is as it was, and what is not."""
+    directory = escaped(manifest.directory)
+    if undone.differences:
+        text = f"{directory}: the files of the repair are as they were before it; other files are not\n"
+    else:
+        text = f"{directory}: is as it was before the repair\n"
+    text += "".join(f"{directory}/{escaped(name)}: {deviation.value}\n" for name, deviation in undone.differences)
+    kept_in = escaped(undone.kept_in or "")
+    text += "".join(
+        f"{directory}/{escaped(name)}: was written to since the repair; what it held is in {kept_in}\n"
+        for name in undone.kept
+    )
+    return text + ("" if undone.marker is None else _MARKERS[undone.marker])
+
+
+_MARKERS: Final = {
+    Marker.BACK: "",
+    Marker.STALE: f"{CLEAN_SHUTDOWN} is not put back: a broker ran since\n",
+    Marker.NEW: f"{CLEAN_SHUTDOWN} stays as it is: a broker ran since, and was stopped cleanly\n",
+}
 
 
 @click.command(
@@ -127,6 +153,16 @@ Examples:
     metavar="DIR",
     help="Where --in-place keeps the originals.  [default: PARTITION/.kdump]",
 )
+@click.option(
+    "--allow-worse-start",
+    is_flag=True,
+    help="With --in-place: also where the next start of the broker ends worse after the repair.",
+)
+@click.option(
+    "--replace-changed",
+    is_flag=True,
+    help="With --undo: put back logs that were written to since, too; what they hold now is kept in the backup.",
+)
 @click.option("--force", is_flag=True, help="Go on where nobody can tell whether a broker runs.")
 @common_options
 def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
@@ -148,11 +184,8 @@ def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
 
     if manifest is not None:
         try:
-            undone, is_all_back = undo_repair(manifest, force=given["force"])
-            text = f"{escaped(undone.directory)}: is as it was before the repair\n"
-            if not is_all_back:
-                text += f"{CLEAN_SHUTDOWN} is not put back: a broker ran since\n"
-            console.out.write(text.encode())
+            undone = undo_repair(manifest, replaces_changed=given["replace_changed"], force=given["force"])
+            console.out.write(undone_text(*undone).encode())
         except KdumpError as error:
             fail(error.located(manifest))
     with Repair(
@@ -186,11 +219,15 @@ def _options(paths: tuple[str, ...], output: str | None, given: dict[str, Any]) 
     if "" in (output, manifest, given["backup_dir"], *given["replicas"], *paths):
         raise click.UsageError("a path is empty")
     if manifest is not None and (paths or way or output or in_place or salvages or _other_options(given)):
-        raise click.UsageError("--undo goes with nothing else but --force")
+        raise click.UsageError("--undo goes with nothing else but --replace-changed and --force")
     if output is not None and in_place:
         raise click.UsageError("-o and --in-place exclude each other")
     if not in_place and (given["backup_dir"] or (given["force"] and manifest is None)):
         raise click.UsageError("--backup-dir and --force go with --in-place")
+    if not in_place and given["allow_worse_start"]:
+        raise click.UsageError("--allow-worse-start goes with --in-place")
+    if manifest is None and given["replace_changed"]:
+        raise click.UsageError("--replace-changed goes with --undo")
     if way not in (None, Way.SALVAGE) and salvages:
         raise click.UsageError(f"{salvages[0]} goes with --salvage")
     if not paths and manifest is None:
@@ -212,6 +249,7 @@ def _options(paths: tuple[str, ...], output: str | None, given: dict[str, Any]) 
             replicas=given["replicas"],
         ),
         decides_transactions=given["txn"] is not None,
+        allow_worse_start=given["allow_worse_start"],
     )
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Final, Self
 
+from kdump.checks.startup import StartCheck
 from kdump.codes import Codes, KdumpError
-from kdump.engine.startup import StartOptions, task_of
+from kdump.engine.startup import StartOptions, Task, task_of, tasks_below
 from kdump.log.lock import DirectoryLock, LockState
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.partition import segment_files, segments_behind
@@ -21,15 +22,18 @@ from kdump.mend.account import account, json_account
 from kdump.mend.copies import CopyWriter
 from kdump.mend.indexes import INDEX_KINDS
 from kdump.mend.inplace import prepare
-from kdump.mend.journal import clear_unprepared, finish, read_journal, resume, undo, unfinished
+from kdump.mend.journal import clear_unprepared, finish, read_journal, unfinished
 from kdump.mend.manifest import MANIFEST_NAME, Manifest
 from kdump.mend.place import Place, is_metadata, log_directory_above, place_of
-from kdump.mend.plan import PartitionPlan, Settings, Way
+from kdump.mend.plan import Completion, PartitionPlan, Settings, Way
+from kdump.mend.planned import cut_lines
 from kdump.mend.planner import Planner
 from kdump.mend.preparation import Preparation, check_room
 from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.staging import Staging
-from kdump.mend.startways import StartWay, is_worse, start_behind
+from kdump.mend.startways import Starts, StartWay, WorseStart, is_worse, start_after
+from kdump.mend.undo import Undone, resume, undo
+from kdump.writers.startups import worse_start
 
 _PENDING: Final = (".swap", ".cleaned")
 
@@ -52,6 +56,8 @@ class RepairOptions:
     salvaging: SalvageOptions = field(default_factory=SalvageOptions)
     decides_transactions: bool = False
     """``salvaging`` says what is done about transactions whose end is lost."""
+    allow_worse_start: bool = False
+    """Repair in place also where the next start of the broker ends worse after that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +75,7 @@ class Repaired:
     """Manifests of repairs that were begun before, and are finished now."""
     unfinished: tuple[str, ...] = ()
     """Manifests of repairs that were begun before: the plan, or the copy, is of the state in between."""
-    starts: tuple[StartWay, StartWay] | None = None
+    starts: Starts | None = None
     """The next start without and with what changes a partition directory in its place."""
 
     @property
@@ -192,14 +198,21 @@ class Repair:
         plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
         return Repaired(plan, starts=self._starts(plan))
 
-    def _starts(self, plan: PartitionPlan) -> tuple[StartWay, StartWay] | None:
-        """What a broker would make of the directory as it is, and as the plan leaves it."""
-        if not plan.is_whole or not plan.has_changes or plan.is_refused or plan.is_metadata:
+    def _starts(self, plan: PartitionPlan) -> Starts | None:
+        """What a broker would make of the log directory as it is, and as the plan leaves it."""
+        is_in_partition = plan.is_whole or plan.place.log_directory is not None
+        if not is_in_partition or not plan.has_changes or plan.is_refused or plan.is_metadata:
             return None
-        before = task_of(plan.target, StartOptions()).run()
-        if isinstance(before, KdumpError):
-            raise before
-        return StartWay(None, before), start_behind(plan, self._options.settings, before.settings)
+        directory = plan.place.directory
+        before = _started(task_of(plan.target if plan.is_whole else directory, StartOptions()))
+        repaired = start_after(plan, self._options.settings, before)
+        worse = []
+        if is_worse(repaired.way.check, before):
+            worse.append(WorseStart(before, repaired.way.check))
+        starts = Starts(StartWay(None, before), repaired, plan.place.clean_shutdown, ())
+        if starts.removes_marker:
+            worse += _worse_beside(directory)
+        return replace(starts, worse=tuple(worse))
 
     def _leave_metadata(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
         """Nothing is done about them; KdumpError REPAIR_REFUSED where something would have to be."""
@@ -278,13 +291,16 @@ class Repair:
             return Repaired(plan, finished=tuple(finished))
         # Nothing to compare, at the price of two more passes over the log.
         starts = None if _is_what_a_start_does(plan) else self._starts(plan)
-        if starts is not None and is_worse(starts[1].check, starts[0].check):
+        if starts is not None and starts.worse and not self._options.allow_worse_start:
+            named = "; ".join(map(worse_start, starts.worse))
             raise _refused(
-                "the next start of the broker would end worse behind this repair than without it "
-                "(kdump verify --startup tells)",
+                f"the next start of the broker would end worse after this repair than without it: {named}; "
+                "--allow-worse-start goes on",
                 target,
             )
-        return Repaired(plan, manifest=self._repair(plan), finished=tuple(finished), starts=starts)
+        completion = Completion(lines=cut_lines(plan)) if starts is None else starts.repaired.completion
+        _refuse_links([os.path.join(os.path.dirname(place.directory), line.name) for line in completion.lines])
+        return Repaired(plan, manifest=self._repair(plan, completion), finished=tuple(finished), starts=starts)
 
     def _refuse(self, plan: PartitionPlan) -> None:
         """Raises KdumpError REPAIR_REFUSED for what nobody has decided."""
@@ -311,14 +327,15 @@ class Repair:
             damaged = next(segment for segment in plan.segments if segment.is_cut or segment.fails)
             raise _refused("the log is damaged; --indexes rebuilds those of good logs only", damaged.path)
 
-    def _repair(self, plan: PartitionPlan) -> str:
+    def _repair(self, plan: PartitionPlan, completion: Completion) -> str:
         _check_room_in_place(plan, self._options.backup)
         preparation = Preparation(plan.place.directory, self._options.backup)
         try:
-            prepare(plan, preparation, self._options.settings)
+            prepare(plan, preparation, self._options.settings, completion)
             for segment in plan.segments:
                 segment.stamp.check(segment.path)
-            manifest = preparation.begin(self._way.value, account(plan))
+            digests = {os.path.basename(segment.path): segment.recovered.read.sha256 for segment in plan.segments}
+            manifest = preparation.begin(self._way.value, account(plan), digests)
         except BaseException:
             preparation.discard()
             raise
@@ -326,22 +343,40 @@ class Repair:
         return os.path.join(manifest.backup, MANIFEST_NAME)
 
 
-def undo_repair(path: str, *, force: bool = False) -> tuple[Manifest, bool]:
-    """Undo the repair whose manifest is ``path``; what it was, and whether everything is back (see journal.undo).
+def undo_repair(path: str, *, replaces_changed: bool = False, force: bool = False) -> tuple[Manifest, Undone]:
+    """Undo the repair whose manifest is ``path``; gives that, and what came of it.
 
     Args:
         path: of the manifest.
+        replaces_changed: see ``kdump.mend.undo.undo``.
         force: also where nobody can tell whether a broker runs.
 
     Raises:
-        KdumpError: see ``kdump.mend.journal.undo``; LOCK_HELD.
+        KdumpError: see ``kdump.mend.undo.undo``; LOCK_HELD.
     """
     manifest = read_journal(path)
     place = place_of(manifest.directory)
     _check_lock(place, is_forced=force)
     with DirectoryLock(place.log_directory) if place.log_directory is not None else nullcontext():
-        is_all_back = undo(path, manifest)
-    return manifest, is_all_back
+        return manifest, undo(path, manifest, replaces_changed=replaces_changed)
+
+
+def _started(task: Task) -> StartCheck:
+    """Raises KdumpError where a file cannot be read."""
+    check = task.run()
+    if isinstance(check, KdumpError):
+        raise check
+    return check
+
+
+def _worse_beside(directory: str) -> Iterator[WorseStart]:
+    """The other partitions of the log directory that lose by a start without the marker of a clean shutdown."""
+    for task in tasks_below(os.path.dirname(directory), StartOptions()):
+        if os.path.abspath(task.path) != directory:
+            before = _started(task)
+            after = _started(task._replace(settings=task.settings._replace(is_clean=False)))
+            if is_worse(after, before):
+                yield WorseStart(before, after)
 
 
 def _is_what_a_start_does(plan: PartitionPlan) -> bool:

@@ -157,6 +157,11 @@ def task_of(directory: str, options: StartOptions) -> Task:
     return _task(directory, read_log_directory(_above(directory)), options)
 
 
+def tasks_below(log_directory: str, options: StartOptions) -> list[Task]:
+    """The starts of all partitions of a log directory."""
+    return _place(log_directory, options).tasks
+
+
 def _above(directory: str) -> str:
     return os.path.dirname(files.absolute(directory))
 

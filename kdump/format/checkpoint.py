@@ -24,6 +24,13 @@ RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 LOG_START_CHECKPOINT: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
 CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
+OFFSET_CHECKPOINTS: Final = (
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    CLEANER_CHECKPOINT,
+)
+"""Files of a log directory with a line for each partition."""
 
 _VERSION: Final = 0
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
@@ -94,6 +101,28 @@ def offset_checkpoint_entries(data: bytes) -> Iterator[CheckpointEntry]:
         return CheckpointEntry(words[0], _int32(words[1]), _int64(words[2]))
 
     return _checkpoint_entries(data, entry)
+
+
+def with_offset(data: bytes, topic: str, partition: int, offset: int) -> bytes:
+    """An offset checkpoint with another offset of one partition; a line for it is added if there is none.
+
+    All other lines stay as they are, byte for byte.
+
+    Raises:
+        DamageError: see ``parse_offset_checkpoint``.
+    """
+    entries = parse_offset_checkpoint(data)
+    lines = data.splitlines(keepends=True)
+    own = f"{topic} {partition} {offset}\n".encode()
+    if len(lines) < 2:
+        return f"{_VERSION}\n1\n".encode() + own
+    numbers = [number for number, entry in enumerate(entries) if (entry.topic, entry.partition) == (topic, partition)]
+    if not numbers:
+        lines[-1] = lines[-1].rstrip(b"\r\n") + b"\n"
+        return b"".join([lines[0], f"{len(entries) + 1}\n".encode(), *lines[2:], own])
+    for number in numbers:
+        lines[2 + number] = own
+    return b"".join(lines)
 
 
 def parse_leader_epoch_checkpoint(data: bytes) -> list[EpochEntry]:

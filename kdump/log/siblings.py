@@ -94,14 +94,15 @@ def read_checkpoint(directory: str, name: str) -> int | None:
         found = os.stat(path)
     except OSError:
         return None
-    return None if wanted is None else _offsets(path, (found.st_ino, found.st_mtime_ns, found.st_size)).get(wanted)
+    state = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+    return None if wanted is None else _offsets(path, state).get(wanted)
 
 
 @lru_cache(maxsize=8)
-def _offsets(path: str, state: tuple[int, int, int]) -> Mapping[tuple[str, int], int]:
+def _offsets(path: str, state: tuple[int, int, int, int]) -> Mapping[tuple[str, int], int]:
     """What a checkpoint of a log directory says, by partition; kept, as each of thousands of partitions asks for it.
 
-    ``state``: inode, time and size, of which one is another when a broker has written it anew.
+    ``state``: inode, times and size, of which one is another when it was written anew.
     """
     try:
         entries = parse_offset_checkpoint(read_whole(path))

@@ -1,8 +1,8 @@
 """The steps of a repair in place, in an order in which every state is one that a broker starts on.
 
 Source: shared/spec/startup.md. A segment without an .index is recovered as soon as a broker starts, also after a clean
-shutdown, so an index goes before its log changes and comes back behind it. Segments behind a cut go first, from the
-last one on: until then recovery of the log comes to the same cut and removes them too.
+shutdown (rule 8), so the index of the last segment goes before its log changes and comes back afterwards. The marker of
+a clean shutdown stays where it can: it stands for all partitions of the log directory.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kdump.format.checkpoint import CLEAN_SHUTDOWN
+from kdump.format.checkpoint import CLEAN_SHUTDOWN, LOG_START_CHECKPOINT
 from kdump.log.names import Kind, sibling
 from kdump.log.partition import segments_behind
 from kdump.log.source import open_source, read_whole
@@ -21,37 +21,67 @@ from kdump.mend.likebroker import recover_log
 from kdump.mend.mendedsource import MendedSource
 from kdump.mend.others import changed_others
 from kdump.mend.partitionfiles import PartitionFiles
-from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
+from kdump.mend.plan import Completion, PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.preparation import Preparation
 
 _MARKER: Final = os.path.join("..", CLEAN_SHUTDOWN)
 
 
-def prepare(plan: PartitionPlan, preparation: Preparation, settings: Settings) -> None:
-    """Make what is needed and note the steps; the first are those that change no log."""
+def prepare(plan: PartitionPlan, preparation: Preparation, settings: Settings, completion: Completion) -> None:
+    """Make what is needed and note the steps; the first are those that change no log.
+
+    ``completion``: what is done beside the logs.
+    """
     for segment in plan.segments:
         if segment.rebuilt and not plan.changes_log(segment):
             _rebuild(segment, preparation, settings)
-    if plan.way is Way.LIKE_BROKER:
-        _prepare_like_broker(plan, preparation)
-    elif plan.way is Way.SALVAGE:
-        _prepare_salvage(plan, preparation, settings)
-
-
-def _prepare_like_broker(plan: PartitionPlan, preparation: Preparation) -> None:
-    """The first log that recovery cuts ends there, the segments behind go."""
-    cut = next((segment for segment in plan.segments if segment.is_cut), None)
-    if cut is None:
+    if not plan.changes_any_log:
         return
+    _complete(plan, preparation, completion)
+    if plan.way is Way.LIKE_BROKER:
+        _prepare_like_broker(plan, preparation, is_clean=plan.place.was_stopped_cleanly and completion.keeps_marker)
+    elif plan.way is Way.SALVAGE:
+        _prepare_salvage(plan, preparation, settings, completion)
+    _change_others(plan, preparation, completion)
+
+
+def _complete(plan: PartitionPlan, preparation: Preparation, completion: Completion) -> None:
+    """What has to be there before a log changes.
+
+    A log that ends before its log start offset loses everything at a start, and one without a producer snapshot at or
+    before its end is not read for producers when the start is clean. Both fit the log before, too.
+    """
+    for line in completion.lines:
+        if line.name == LOG_START_CHECKPOINT:
+            preparation.set_line(line)
+    if completion.snapshot is not None:
+        name, data = completion.snapshot
+        preparation.write(name, data, os.stat(plan.segments[-1].like))
+        preparation.place(name)
+        preparation.sync()
+
+
+def _prepare_like_broker(plan: PartitionPlan, preparation: Preparation, *, is_clean: bool) -> None:
+    """The first log that recovery cuts ends there, the segments after it go.
+
+    Until the log is cut, a start that recovers comes to the same cut, and removes the segments that are left. A clean
+    start recovers nothing: it looks at the last segment only, and takes the producers from the snapshot at its end. So
+    there the log is cut first, and the last segment goes last.
+    """
+    cut = next(segment for segment in plan.segments if segment.is_cut)
     removed = [segment for segment in plan.segments if segment.is_behind_cut]
-    _take_marker(plan, preparation)
-    for segment in reversed(removed):
+    if not is_clean:
+        _take_marker(plan, preparation)
+        removed.reverse()
+    if is_clean and segments_behind(cut.path):
+        _cut(cut, preparation, is_last=False)
+    for segment in removed:
         _remove_segment(segment, preparation)
-    _cut(cut, preparation)
-    _change_others(plan, preparation)
+    if not (is_clean and segments_behind(cut.path)):
+        _cut(cut, preparation)
 
 
-def _prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Settings) -> None:
+def _prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Settings, completion: Completion) -> None:
     """Logs with holes are written anew.
 
     They come in the way in which a broker replaces segments itself: complete with their index files under names that
@@ -59,15 +89,13 @@ def _prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Se
     lies between the first and the last of them, the segments there get a second name of this kind, too.
     """
     changed = [number for number, segment in enumerate(plan.segments) if segment.is_salvaged]
-    if not changed:
-        return
-    _, sound_up_to = plan.ends()
     if not is_plain_cut(plan):
-        _swap(plan.segments[changed[0] : changed[-1] + 1], plan, preparation, settings, sound_up_to)
-    else:
+        segments = plan.segments[changed[0] : changed[-1] + 1]
+        _swap(segments, plan, preparation, settings, keeps_marker=completion.keeps_marker)
+        return
+    if not completion.keeps_marker:
         _take_marker(plan, preparation)
-        _cut(plan.segments[-1], preparation)
-    _change_others(plan, preparation)
+    _cut(plan.segments[-1], preparation)
 
 
 def is_plain_cut(plan: PartitionPlan) -> bool:
@@ -84,16 +112,19 @@ def _swap(
     plan: PartitionPlan,
     preparation: Preparation,
     settings: Settings,
-    sound_up_to: int,
+    *,
+    keeps_marker: bool,
 ) -> None:
     """Let new logs take the place of old ones, those between them stay."""
+    _, sound_up_to = plan.ends()
     files = [_swapped_in(segment, preparation, settings) for segment in segments]
     snapshots = _kept_snapshots(plan, segments, preparation, sound_up_to)
     for names in (snapshots, *files):
         for name in names:
             preparation.swap_in(name)
         preparation.sync()
-    _take_marker(plan, preparation)
+    if not keeps_marker:
+        _take_marker(plan, preparation)
     for segment, names in zip(segments, files, strict=True):
         log = next(name for name in names if name.endswith(Kind.LOG.value))
         # The log first: of what is left without it a broker takes each for itself, and all of it fits.
@@ -198,7 +229,12 @@ def _remove_segment(segment: SegmentPlan, preparation: Preparation) -> None:
     preparation.sync()
 
 
-def _cut(segment: SegmentPlan, preparation: Preparation) -> None:
+def _cut(segment: SegmentPlan, preparation: Preparation, *, is_last: bool = True) -> None:
+    """Let a log end where its good part does.
+
+    Without its .index the last segment is recovered by any start, to the same end. Any other one is cut after its new
+    index files are there: they fit the longer log, too, and a clean start does not recover it.
+    """
     name = os.path.basename(segment.path)
     status = os.stat(segment.path)
     # Another name for the same file, a copy made of links, must not lose its end.
@@ -208,17 +244,22 @@ def _cut(segment: SegmentPlan, preparation: Preparation) -> None:
     else:
         preparation.save_tail(name, segment.recovered.read)
     contents = segment.recovered.index_files(has_txn_index=has_txn_index(segment.path))
-    indexes = [_name(segment, kind) for kind in contents]
-    for index, data in zip(indexes, contents.values(), strict=True):
-        preparation.write(index, data, status)
-        preparation.remove_old(index)
+    # The .index at last: with it a broker takes the other two for whole.
+    indexes = [kind for kind in reversed(INDEX_KINDS) if kind in contents]
+    for kind in indexes:
+        index = _name(segment, kind)
+        preparation.write(index, contents[kind], status)
+        if is_last:
+            preparation.remove_old(index)
+        else:
+            preparation.place(index)
     preparation.sync()
     if is_shared:
         preparation.place(name)
     else:
         preparation.cut(name)
-    for index in indexes:
-        preparation.place(index)
+    for kind in indexes if is_last else ():
+        preparation.place(_name(segment, kind))
     preparation.sync()
 
 
@@ -232,17 +273,23 @@ def _copy_start(segment: SegmentPlan, preparation: Preparation) -> None:
     preparation.made(name, read.kept_sha256)
 
 
-def _change_others(plan: PartitionPlan, preparation: Preparation) -> None:
-    """Snapshots and leader epochs that do not fit the new logs go, or are written anew."""
+def _change_others(plan: PartitionPlan, preparation: Preparation, completion: Completion) -> None:
+    """Snapshots, leader epochs and lines of checkpoints that do not fit the new logs go, or are written anew."""
     others = changed_others(plan)
+    made = completion.snapshot[0] if completion.snapshot is not None else None
     for name in others.dropped:
-        preparation.save(name)
-        preparation.remove(name)
+        if name != made:
+            preparation.save(name)
+            preparation.remove(name)
     for name, data in others.written.items():
-        path = os.path.join(plan.place.directory, name)
-        preparation.write(name, data, os.stat(path if os.path.lexists(path) else plan.segments[0].like))
-        preparation.place(name)
+        if name != made:
+            path = os.path.join(plan.place.directory, name)
+            preparation.write(name, data, os.stat(path if os.path.lexists(path) else plan.segments[0].like))
+            preparation.place(name)
     preparation.sync()
+    for line in completion.lines:
+        if line.name != LOG_START_CHECKPOINT:
+            preparation.set_line(line)
 
 
 def _existing(path: str) -> Iterable[str]:

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any, Final, Self
 
 from kdump.codes import Codes, KdumpError
+from kdump.format.checkpoint import OFFSET_CHECKPOINTS
 from kdump.log.source import read_whole
 
 FORMAT: Final = 1
@@ -42,11 +43,13 @@ class Action(Enum):
     """``target`` ends at ``position``; the time of its last change is ``modified`` (ns), as it was."""
     SYNC = "sync"
     """The names in the directory ``target`` are durable before the next step."""
+    LINE = "line"
+    """In the checkpoint ``target`` of the log directory the partition's own line gets the offset ``position``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step; paths are relative to the partition directory."""
+    """One step; paths are relative to the partition directory, but ``target`` of LINE is a name in the one above."""
 
     action: Action
     target: str
@@ -88,11 +91,38 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True)
+class LineChange:
+    """The partition's own line in a checkpoint of the log directory: its offset before and after.
+
+    ``name`` is one of OFFSET_CHECKPOINTS.
+    """
+
+    name: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bystander:
+    """A file of the partition directory that the repair does not change.
+
+    ``sha256`` is None where the file was not read; then ``size`` (bytes) and ``modified`` (ns) tell whether it changed.
+    """
+
+    name: str
+    size: int
+    modified: int
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """A repair in place.
 
     ``directory`` of the partition and ``backup`` with the originals are absolute; ``created`` is ISO 8601, UTC;
-    ``logs`` says of each log what was kept, dropped, restored and made (see ``kdump.mend.account``).
+    ``logs`` says of each log what was kept, dropped, restored and made (see ``kdump.mend.account``); ``lines`` are the
+    partition's own in the checkpoints of its log directory; ``bystanders`` is None in manifests that do not tell.
+    ``replaced``: while it is undone, the name of the directory in the backup that keeps the files written since.
     """
 
     directory: str
@@ -104,6 +134,9 @@ class Manifest:
     files: tuple[FileChange, ...]
     steps: tuple[Step, ...]
     logs: tuple[Mapping[str, Any], ...] = field(default=())
+    lines: tuple[LineChange, ...] = ()
+    bystanders: tuple[Bystander, ...] | None = None
+    replaced: str | None = None
 
     def with_state(self, state: State) -> Manifest:
         """The same repair, further on."""
@@ -128,6 +161,9 @@ def read_manifest(path: str) -> Manifest:
             raise ValueError("its format is another")
         for name, make in _MEMBERS.items():
             members[name] = make(members[name])
+        for name, make in _LATER_MEMBERS.items():
+            if members.get(name) is not None:
+                members[name] = make(members[name])
         return Manifest(**members)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise KdumpError(Codes.MANIFEST, f"no manifest of a repair: {error}", path=path) from error
@@ -149,7 +185,31 @@ def _file_change(members: dict[str, Any]) -> FileChange:
 
 
 def _step(members: dict[str, Any]) -> Step:
-    return Step(Action(members.pop("action")), **members)
+    step = Step(Action(members.pop("action")), **members)
+    if step.action is Action.LINE:
+        _check_checkpoint(step.target)
+    return step
+
+
+def _line_change(members: dict[str, Any]) -> LineChange:
+    line = LineChange(**members)
+    _check_checkpoint(line.name)
+    return line
+
+
+def _bystander(members: dict[str, Any]) -> Bystander:
+    return Bystander(**members)
+
+
+def _directory_name(name: str) -> str:
+    if name != os.path.basename(name) or name in ("", os.curdir, os.pardir):
+        raise ValueError(f"{name!r} is no name of a directory")
+    return name
+
+
+def _check_checkpoint(name: str) -> None:
+    if name not in OFFSET_CHECKPOINTS:
+        raise ValueError(f"{name!r} is no offset checkpoint")
 
 
 def _each(make: Callable[[Any], Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
@@ -162,3 +222,9 @@ _MEMBERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "steps": _each(_step),
     "logs": tuple,
 }
+_LATER_MEMBERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "lines": _each(_line_change),
+    "bystanders": _each(_bystander),
+    "replaced": _directory_name,
+}
+"""Manifests of earlier versions do not have them."""

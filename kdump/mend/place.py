@@ -62,7 +62,8 @@ def is_metadata(path: str) -> bool:
 
 def is_log_directory(directory: str) -> bool:
     """A broker keeps, or kept, its partitions there."""
-    return any(os.path.lexists(os.path.join(directory, name)) for name in (META_PROPERTIES, LOCK_FILE))
+    names = (META_PROPERTIES, LOCK_FILE, CLEAN_SHUTDOWN)
+    return any(os.path.lexists(os.path.join(directory, name)) for name in names)
 
 
 def log_directory_above(path: str) -> str | None:

@@ -14,6 +14,7 @@ from kdump.log.names import Kind, parse_file_name
 from kdump.log.partition import segments_around
 from kdump.log.stamp import Stamp
 from kdump.mend.likebroker import Recovered
+from kdump.mend.manifest import LineChange
 from kdump.mend.pieces import MendedLog, Origin, TouchedTransaction
 from kdump.mend.place import Place, is_metadata
 from kdump.mend.producersat import ProducersAt
@@ -141,6 +142,22 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
+class Completion:
+    """What a repair in place does beside the logs, so that the next start loads them as they are planned.
+
+    Attributes:
+        keeps_marker: the marker of a clean shutdown stays, where there is one.
+        snapshot: name and content of a producer snapshot at the end of the log, without which a clean start would not
+            know the producers; None where none is needed, or none can be made.
+        lines: of the partition in the checkpoints of its log directory, which the log does not reach any more.
+    """
+
+    keeps_marker: bool = False
+    snapshot: tuple[str, bytes] | None = None
+    lines: tuple[LineChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionPlan:
     """A partition, or one segment of it.
 
@@ -219,6 +236,11 @@ class PartitionPlan:
             return []
         recovered = (segment.mended or segment.recovered for segment in self.segments)
         return [found for one in recovered for found in one.recovery.leader_epochs]
+
+    @property
+    def changes_any_log(self) -> bool:
+        """A log changes, or goes."""
+        return any(self.changes_log(segment) for segment in self.segments)
 
     @property
     def bytes_to_write(self) -> int:

@@ -3,21 +3,126 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
+from kdump.codes import DamageError
+from kdump.format.checkpoint import LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from kdump.format.snapshot import parse_snapshot
+from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup.content import Content, Piece
 from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.loading import Settings as StartSettings
+from kdump.kafka.startup.names import SNAPSHOT, file_name
+from kdump.kafka.startup.start import producers_at_end
 from kdump.log.names import Kind, sibling
+from kdump.log.partition import segments_behind
+from kdump.log.source import read_whole
+from kdump.mend.checkpointlines import lines_above
 from kdump.mend.indexes import INDEX_KINDS, has_txn_index
 from kdump.mend.inplace import is_plain_cut, rebuilt_indexes
 from kdump.mend.likebroker import Recovered
+from kdump.mend.manifest import LineChange
 from kdump.mend.others import changed_others
+from kdump.mend.partitionfiles import PartitionFiles
 from kdump.mend.pieces import MendedLog
 from kdump.mend.pieces import Piece as MendedPiece
-from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
+from kdump.mend.plan import Completion, PartitionPlan, SegmentPlan, Settings, Way
 
 
-def planned_directory(plan: PartitionPlan, settings: Settings) -> Directory:
-    """The files as they lie there once the plan is carried out.
+class Planned(NamedTuple):
+    """A repaired partition: its files, what a broker knows of it then, and what is done beside the logs."""
+
+    directory: Directory
+    known: StartSettings
+    completion: Completion
+
+
+def planned_start(
+    plan: PartitionPlan, contents: Mapping[str, Content], known: StartSettings, *, keeps_marker: bool
+) -> Planned:
+    """What the next start meets.
+
+    Args:
+        plan: of a partition, or of one segment in it.
+        contents: the files as the plan leaves them.
+        known: what the broker knows of the partition now.
+        keeps_marker: whether the marker of a clean shutdown stays, if there is one.
+
+    Raises:
+        KdumpError: a file cannot be read.
+    """
+    files = dict(contents)
+    directory = plan.place.directory
+    completion = Completion(keeps_marker, lines=cut_lines(plan))
+    known = _with_lines(known, completion.lines)._replace(is_clean=known.is_clean and keeps_marker)
+    if known.is_clean and plan.changes_any_log:
+        snapshot = _snapshot_at_end(plan, files, known)
+        if snapshot is not None:
+            completion = replace(completion, snapshot=snapshot)
+            files[snapshot[0]] = Content.of_bytes(snapshot[1])
+    return Planned(Directory(directory, files), known, completion)
+
+
+def cut_lines(plan: PartitionPlan) -> tuple[LineChange, ...]:
+    """The lines in the checkpoints of the log directory that are above the end of the log once it is repaired."""
+    is_end_known = plan.changes_any_log and not segments_behind(plan.segments[-1].path)
+    if plan.place.log_directory is None or not is_end_known:
+        return ()
+    return lines_above(plan.place.directory, plan.ends()[0])
+
+
+def _with_lines(known: StartSettings, lines: Iterable[LineChange]) -> StartSettings:
+    for line in lines:
+        if line.name == RECOVERY_POINT_CHECKPOINT:
+            known = known._replace(recovery_point=min(known.recovery_point, line.after))
+        elif line.name == LOG_START_CHECKPOINT:
+            known = known._replace(log_start_offset=min(known.log_start_offset, line.after))
+    return known
+
+
+def _snapshot_at_end(
+    plan: PartitionPlan, contents: Mapping[str, Content], known: StartSettings
+) -> tuple[str, bytes] | None:
+    """Name and content of the snapshot that a clean start needs; None where those that stay serve.
+
+    A producer of which the log holds nothing any more is taken from the newest snapshot that the repair drops. Where
+    the log cannot be read for producers, because of segments that are not repaired, that snapshot stays itself.
+    """
+    directory = Directory(plan.place.directory, contents)
+    states = producers_at_end(directory, known)
+    dropped = _newest_dropped(plan, None if states is None else states.end_offset)
+    if states is None:
+        return dropped and (file_name(dropped[0], SNAPSHOT), read_whole(dropped[1]))
+    name = file_name(states.end_offset, SNAPSHOT)
+    if name in contents and directory.get(name) == contents[name]:
+        return None
+    entries = states.entries()
+    known_ids = {entry.producer_id for entry in entries}
+    entries += [
+        entry._replace(current_txn_first_offset=-1)
+        for entry in (parse_snapshot(read_whole(dropped[1])) if dropped else ())
+        if entry.producer_id not in known_ids
+    ]
+    return name, ProducerStates.from_snapshot(entries, states.end_offset).snapshot()
+
+
+def _newest_dropped(plan: PartitionPlan, end_offset: int | None) -> tuple[int, str] | None:
+    """(offset, path) of the newest good snapshot of those that the repair drops, up to ``end_offset``."""
+    _, sound_up_to = plan.ends()
+    for offset, path in reversed(PartitionFiles.of(plan.place.directory).snapshots):
+        if offset > sound_up_to and (end_offset is None or offset <= end_offset):
+            try:
+                parse_snapshot(read_whole(path))
+            except DamageError:
+                continue
+            return offset, path
+    return None
+
+
+def planned_contents(plan: PartitionPlan, settings: Settings) -> dict[str, Content]:
+    """The files as they lie there once the plan is carried out, without what completes it.
 
     Raises:
         KdumpError: a file cannot be read.
@@ -29,17 +134,12 @@ def planned_directory(plan: PartitionPlan, settings: Settings) -> Directory:
         else:
             for kind, data in rebuilt_indexes(segment, settings).items() if segment.rebuilt else ():
                 contents[sibling(os.path.basename(segment.path), kind)] = Content.of_bytes(data)
-    if changes_any_log(plan):
+    if plan.changes_any_log:
         others = changed_others(plan)
         for name in others.dropped:
             contents.pop(name, None)
         contents.update((name, Content.of_bytes(data)) for name, data in others.written.items())
-    return Directory(plan.place.directory, contents)
-
-
-def changes_any_log(plan: PartitionPlan) -> bool:
-    """A log changes, or goes; then the marker of a clean shutdown goes too."""
-    return any(plan.changes_log(segment) for segment in plan.segments)
+    return contents
 
 
 def _change(segment: SegmentPlan, plan: PartitionPlan, contents: dict[str, Content]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -16,7 +16,7 @@ from kdump.log.source import open_source
 from kdump.mend import disk, journal
 from kdump.mend.disk import NewFile
 from kdump.mend.journal import HOME, NEW, OLD, SWAP
-from kdump.mend.manifest import Action, FileChange, FileState, Manifest, State, Step
+from kdump.mend.manifest import Action, Bystander, FileChange, FileState, LineChange, Manifest, State, Step
 from kdump.mend.readthrough import ReadThrough, start_sha256
 
 _ROOM: Final = 1 << 17
@@ -55,6 +55,7 @@ class Preparation:
         disk.make_directory(os.path.join(self.journal, NEW), self._like)
         disk.make_directory(os.path.join(self.backup, OLD), self._like)
         self._files: dict[str, FileChange] = {}
+        self._lines: list[LineChange] = []
         self.steps: list[Step] = []
 
     def discard(self) -> None:
@@ -65,8 +66,11 @@ class Preparation:
         if not os.listdir(home):
             disk.remove_directory(home)
 
-    def begin(self, way: str, logs: Iterable[Mapping[str, Any]]) -> Manifest:
-        """Everything is there: write the manifest."""
+    def begin(self, way: str, logs: Iterable[Mapping[str, Any]], digests: Mapping[str, str]) -> Manifest:
+        """Everything is there: write the manifest.
+
+        ``digests``: SHA-256 of logs by name, as far as they were read.
+        """
         manifest = Manifest(
             self.directory,
             self.backup,
@@ -77,6 +81,8 @@ class Preparation:
             tuple(self._files.values()),
             tuple(self.steps),
             tuple(logs),
+            tuple(self._lines),
+            tuple(self._bystanders(digests)),
         )
         journal.begin(self.journal, manifest)
         return manifest
@@ -116,6 +122,18 @@ class Preparation:
         before = FileState.of(status, status.st_size, read.sha256)
         after = FileState.of(status, end, read.kept_sha256)
         self._files[name] = FileChange(name, before, after, saved, kept=end)
+
+    def _bystanders(self, digests: Mapping[str, str]) -> Iterator[Bystander]:
+        """What does not change; logs that nobody has read are not read for that."""
+        for entry in sorted(os.scandir(self.directory), key=lambda entry: entry.name):
+            if entry.name in self._files or not entry.is_file(follow_symlinks=False):
+                continue
+            status = entry.stat(follow_symlinks=False)
+            digest = digests.get(entry.name)
+            if digest is None and not entry.name.endswith(Kind.LOG.value):
+                with open_source(entry.path) as source:
+                    digest = start_sha256(source, status.st_size)
+            yield Bystander(entry.name, status.st_size, status.st_mtime_ns, digest)
 
     # The new files.
 
@@ -179,6 +197,11 @@ class Preparation:
         change = self._files[name]
         assert change.before is not None
         self.steps.append(Step(Action.CUT, name, position=change.kept, modified=change.before.modified))
+
+    def set_line(self, line: LineChange) -> None:
+        """Step: a line of the partition in a checkpoint of the log directory changes."""
+        self._lines.append(line)
+        self.steps.append(Step(Action.LINE, line.name, position=line.after))
 
     def sync(self, directory: str = ".") -> None:
         """Step: what was done is durable."""

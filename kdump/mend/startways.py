@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from kdump.checks.startup import StartCheck, check_start
-from kdump.kafka.startup.loading import Settings as StartSettings
 from kdump.kafka.startup.names import CLEANED, SWAP
 from kdump.kafka.startup.outcome import Outcome
 from kdump.log.names import is_uri
 from kdump.log.partition import segment_files
 from kdump.mend.pieces import TxnPolicy
 from kdump.mend.place import is_metadata, place_of
-from kdump.mend.plan import PartitionPlan, Settings, Way
-from kdump.mend.planned import changes_any_log, planned_directory
+from kdump.mend.plan import Completion, PartitionPlan, Settings, Way
+from kdump.mend.planned import planned_contents, planned_start
 from kdump.mend.planner import Planner
 from kdump.mend.salvageoptions import SalvageOptions
 
@@ -43,26 +42,84 @@ _RANKS: Final = {Outcome.STARTS: 0, Outcome.DIR_OFFLINE: 1, Outcome.BROKER_STOPS
 
 
 def is_worse(check: StartCheck, other: StartCheck) -> bool:
-    """The start ends worse than the other one, or loses more records, or forgets more transactions."""
-    return StartWay(None, check).cost > StartWay(None, other).cost
+    """The start ends worse than the other one, or loses more records, or forgets more transactions or all producers."""
+    return StartWay(None, check).cost > StartWay(None, other).cost or _forgets_producers(check, other)
 
 
-def start_behind(plan: PartitionPlan, settings: Settings, known: StartSettings, command: str | None = None) -> StartWay:
+def _forgets_producers(check: StartCheck, other: StartCheck) -> bool:
+    """The start knows no producer, and the other one does."""
+    served, of_other = check.start.served, other.start.served
+    return served is not None and served.is_forgotten and of_other is not None and not of_other.is_forgotten
+
+
+class RepairedStart(NamedTuple):
+    """The start after a repair in place, and what that repair does beside the logs."""
+
+    way: StartWay
+    completion: Completion
+
+
+class WorseStart(NamedTuple):
+    """A partition whose next start would end worse after a repair than without it."""
+
+    before: StartCheck
+    after: StartCheck
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """The next start without and with a repair in place.
+
+    Attributes:
+        without: of the partition as it is.
+        repaired: of the partition as the repair leaves it.
+        marker: the path of the marker of a clean shutdown, None where there is none.
+        worse: the partitions of the log directory whose start ends worse.
+    """
+
+    without: StartWay
+    repaired: RepairedStart
+    marker: str | None
+    worse: tuple[WorseStart, ...]
+
+    @property
+    def removes_marker(self) -> bool:
+        """The marker goes: the next start recovers every partition of the log directory."""
+        return self.marker is not None and not self.repaired.completion.keeps_marker
+
+
+def start_after(
+    plan: PartitionPlan, settings: Settings, before: StartCheck, command: str | None = None
+) -> RepairedStart:
     """The start of a directory as the plan would leave it.
+
+    The marker of a clean shutdown stays where the start then loads what is planned. Where it does not, and a start
+    that recovers the log does better, the marker goes.
 
     Args:
         plan: of a partition, or of one segment in it.
         settings: of the plan.
-        known: what the broker knows of the partition now.
+        before: the start without the repair.
         command: that carries the plan out.
 
     Raises:
         KdumpError: a file cannot be read.
     """
-    is_clean = known.is_clean and not changes_any_log(plan)
-    check = check_start(planned_directory(plan, settings), known._replace(is_clean=is_clean))
+    contents = planned_contents(plan, settings)
     loss = plan.own_loss()
-    return StartWay(command, check, 0 if loss is None else loss.records)
+
+    def repaired(*, keeps_marker: bool) -> RepairedStart:
+        planned = planned_start(plan, contents, before.settings, keeps_marker=keeps_marker)
+        check = check_start(planned.directory, planned.known)
+        return RepairedStart(StartWay(command, check, 0 if loss is None else loss.records), planned.completion)
+
+    kept = repaired(keeps_marker=True)
+    if not (before.settings.is_clean and plan.changes_any_log):
+        return kept
+    if kept.way.check.start.outcome is Outcome.STARTS and not is_worse(kept.way.check, before):
+        return kept
+    removed = repaired(keeps_marker=False)
+    return removed if is_worse(kept.way.check, removed.way.check) else kept
 
 
 def start_ways(check: StartCheck) -> list[StartWay]:
@@ -75,7 +132,7 @@ def start_ways(check: StartCheck) -> list[StartWay]:
     if is_uri(check.path):
         return [as_it_is]
     settings = Settings()
-    ways = [start_behind(plan, settings, check.settings, command) for command, plan in _plans(check, settings)]
+    ways = [start_after(plan, settings, check, command).way for command, plan in _plans(check, settings)]
     return [as_it_is, *(way for way in ways if way.cost < as_it_is.cost)]
 
 

@@ -165,11 +165,6 @@ class _Text:
             yield f"{above}: a broker holds the lock; stop it before repairing in place"
         elif place.lock is LockState.UNKNOWN:
             yield f"{above}: nobody can tell whether a broker runs on this file system; in place needs --force"
-        if place.clean_shutdown is not None and not plan.is_metadata:
-            yield (
-                f"{escaped(place.clean_shutdown)}: goes first when logs are repaired in place; the price: at its next "
-                f"start the broker recovers every partition of {above} from its recovery point on"
-            )
 
     def _would(self, verb: str, done: str) -> str:
         return done if self._is_done else f"would {verb}"

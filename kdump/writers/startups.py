@@ -13,7 +13,7 @@ from kdump.kafka.startup.directory import Action
 from kdump.kafka.startup.outcome import OpenTransaction, Outcome
 from kdump.log import files
 from kdump.log.names import parse_partition_directory
-from kdump.mend.startways import StartWay
+from kdump.mend.startways import Starts, StartWay, WorseStart
 from kdump.writers.blocks import escaped
 from kdump.writers.context import FileContext, as_text
 from kdump.writers.repairs import aligned
@@ -150,20 +150,74 @@ def ways_text(ways: Sequence[StartWay]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def starts_text(target: str, starts: tuple[StartWay, StartWay]) -> str:
-    """The next start without a repair of the partition directory ``target``, and behind it."""
-    without, repaired = starts
+def starts_text(target: str, starts: Starts, *, is_done: bool) -> str:
+    """The next start without a repair of the partition directory ``target``, and after it.
+
+    ``is_done``: it was repaired in place.
+    """
+    without, repaired = starts.without, starts.repaired.way
+    target = escaped(target)
+    lines = []
     if without.check.is_harmless and without.cost == repaired.cost and _end_offset(without) == _end_offset(repaired):
         end = _end_offset(repaired)
-        return f"{escaped(target)}: the next start loses nothing, with or without the repair; log end offset {end}\n"
-    lines = [f"{escaped(target)}: the next start of the broker"]
-    lines += _side_by_side(["without the repair", "with it"], starts)
+        lines.append(f"{target}: the next start loses nothing, with or without the repair; log end offset {end}")
+    else:
+        lines.append(f"{target}: the next start of the broker")
+        lines += _side_by_side(["without the repair", "with it"], (without, repaired))
+    lines += _marker_lines(starts, is_done=is_done)
+    for worse in starts.worse:
+        line = f"{target}: a start would end worse after the repair: {worse_start(worse)}"
+        lines.append(line if is_done else f"{line}; in place this is refused without --allow-worse-start")
     return "".join(f"{line}\n" for line in lines)
 
 
-def starts_members(starts: tuple[StartWay, StartWay]) -> dict[str, Any]:
+def _marker_lines(starts: Starts, *, is_done: bool) -> Iterator[str]:
+    if starts.marker is None:
+        return
+    marker = escaped(starts.marker)
+    if starts.removes_marker:
+        goes = "is removed" if is_done else "goes when the logs are repaired in place"
+        above = escaped(os.path.dirname(starts.marker))
+        yield (
+            f"{marker}: {goes}, because a clean start would not load what is left; the price: at its next start the "
+            f"broker recovers every partition of {above} from its recovery point on"
+        )
+    else:
+        yield f"{marker}: stays; the next start loads the repaired log as it is, and other partitions as before"
+
+
+def worse_start(worse: WorseStart) -> str:
+    """A partition, what its next start costs after a repair, and what without it."""
+    before, after = StartWay(None, worse.before), StartWay(None, worse.after)
+    return f"{escaped(worse.after.path)} {_cost(after)} (without the repair: {_cost(before)})"
+
+
+def _cost(way: StartWay) -> str:
+    failure, served = way.check.start.failure, way.check.start.served
+    if failure is not None:
+        return f"{_SHORT[way.check.start.outcome]}: {escaped(failure.message)}"
+    parts = [f"loses {_lost(way)} good records"]
+    if way.check.forgotten:
+        parts.append(f"forgets {_forgotten(way)} transactions")
+    elif served is not None and served.is_forgotten:
+        parts.append("forgets all producers")
+    return ", ".join(parts)
+
+
+def starts_members(starts: Starts) -> dict[str, Any]:
     """The same as members of a JSON object."""
-    return {name: _summary(way.check) for name, way in zip(("without", "with"), starts, strict=True)}
+    marker = None
+    if starts.marker is not None:
+        marker = "removed" if starts.removes_marker else "kept"
+    return {
+        "without": _summary(starts.without.check),
+        "with": _summary(starts.repaired.way.check),
+        "marker": marker,
+        "worse": [
+            {"path": one.after.path, "without": _summary(one.before), "with": _summary(one.after)}
+            for one in starts.worse
+        ],
+    }
 
 
 def _summary(check: StartCheck) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from kdump.engine.repair import undo_repair
 from kdump.mend.plan import Way
 from tests.harness.captures import FIXTURES
-from tests.harness.killedrepairs import DAMAGED, repair
+from tests.harness.killedrepairs import DAMAGED, MARKER, manifests, repair
 from tests.oracle.kraft import Cluster
 from tests.oracle.toolchain import ToolchainMissingError
 
@@ -76,8 +77,9 @@ def test_repaired_partitions(tmp_path: Path) -> None:
         sound = serve(cluster)
     for way, lost, end in ((Way.SALVAGE, LOST, sound.ends["read_uncommitted"]), (Way.LIKE_BROKER, set(), min(LOST))):
         put(partition, damaged=True)
-        assert (cluster.logs / ".kafka_cleanshutdown").exists()
+        assert (cluster.logs / MARKER).exists()
         repair(partition, way)
+        assert (cluster.logs / MARKER).exists()
         with cluster.broker():
             served, expected = serve(cluster), sound.without(lost, end)
             assert served.records["read_uncommitted"] == expected.records["read_uncommitted"]
@@ -90,3 +92,42 @@ def test_repaired_partitions(tmp_path: Path) -> None:
                 assert served.records["read_committed"] == expected.without(set(), stable).records["read_committed"]
             assert cluster.client("produce", TOPIC, str(NEW)) == [str(end + number) for number in range(NEW)]
         print(f"{way.value}: {len(served.records['read_uncommitted'])} records served, new ones from offset {end} on")
+
+
+def test_other_partitions_and_undo(tmp_path: Path) -> None:
+    """Three partitions after a clean stop, two of them damaged: one is repaired, the others are served as before.
+
+    Recovery would cut one of them, and stop the broker at the other. Afterwards the repair is undone.
+    """
+    try:
+        cluster = Cluster(tmp_path)
+    except ToolchainMissingError as error:
+        pytest.skip(str(error))
+    topics = ("v2-txn", "cut", "stops")
+    with cluster.broker():
+        for topic in topics:
+            cluster.client("create", topic)
+    partition, cut, stops = (cluster.logs / f"{topic}-0" for topic in topics)
+    for one in (partition, cut, stops):
+        put(one, damaged=one is not stops)
+    log = max(stops.glob("*.log"))
+    data = log.read_bytes()
+    # The base offset of the first batch, which no checksum covers: it does not fit the segment any more.
+    log.write_bytes((3).to_bytes(8, "big") + data[8:])
+    logs = {path: path.read_bytes() for one in (cut, stops) for path in one.glob("*.log")}
+    before = {path.name: path.read_bytes() for path in partition.iterdir() if path.is_file()}
+    repair(partition, Way.SALVAGE)
+    with cluster.broker():
+        assert not set(serve(cluster).records["read_uncommitted"]) & LOST
+    # Not even the damage is gone: neither was recovered.
+    assert {path: path.read_bytes() for path in logs} == logs
+    assert (cluster.logs / MARKER).exists()
+    (manifest,) = manifests(partition)
+    _, undone = undo_repair(str(manifest))
+    assert undone.marker is None
+    named = {difference.name for difference in undone.differences} | set(undone.kept)
+    after = {path.name: path.read_bytes() for path in partition.iterdir() if path.is_file()}
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert changed <= named
+    assert not [name for name in changed if name.endswith((".log", "index"))]
+    assert (cluster.logs / MARKER).exists()

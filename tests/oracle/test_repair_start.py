@@ -37,6 +37,7 @@ class Started:
 
     failure: str | None
     end_offset: int
+    producers: str
     batches: frozenset[str]
 
     @property
@@ -68,8 +69,8 @@ class Broker:
 
 def _started(fields: list[str]) -> Started:
     if fields[0] != "-":
-        return Started(fields[0], -1, frozenset())
-    return Started(None, int(fields[1]), frozenset(fields[2:]))
+        return Started(fields[0], -1, "", frozenset())
+    return Started(None, int(fields[1]), fields[2], frozenset(fields[3:]))
 
 
 @pytest.fixture
@@ -80,21 +81,27 @@ def broker(tmp_path: Path) -> Broker:
         pytest.skip(str(error))
 
 
+@pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "crash"])
 @pytest.mark.parametrize("way", [Way.LIKE_BROKER, Way.SALVAGE])
-def test_killed_at_every_call(broker: Broker, tmp_path: Path, way: Way) -> None:
-    sound = build(tmp_path / "sound")
+def test_killed_at_every_call(broker: Broker, tmp_path: Path, way: Way, is_clean: bool) -> None:
+    """After a clean stop the marker stays: each state is loaded without recovery, and no producer is forgotten."""
+    built = partial(build, is_clean=is_clean)
+    sound = built(tmp_path / "sound")
     before, started_before = contents(tree(sound)), broker.start([sound])[0]
     repair(sound, way)
     after, started_after = contents(tree(sound)), broker.start([sound])[0]
-    left = killed_states(tmp_path, partial(repair, way=way))
+    left = killed_states(tmp_path, partial(repair, way=way), built=built)
     for partition, started in zip(left, broker.start(left), strict=True):
         found = contents(tree(partition))
         check_pairs(before, after, found)
+        assert (MARKER in found) == is_clean
         assert started.failure is None
-        assert started.batches >= started_after.surviving
-        assert started.end_offset in (started_before.end_offset, started_after.end_offset)
-        if MARKER not in found:
-            assert started == started_after
+        if is_clean:
+            assert started.batches >= started_after.surviving
+            assert started.end_offset in (started_before.end_offset, started_after.end_offset)
+            assert started.producers in (started_before.producers, started_after.producers)
+        else:
+            assert started.batches >= started_before.surviving
     for number, partition in enumerate(left):
         if number % 2 or not manifests(partition):
             repair(partition, way)
@@ -103,7 +110,21 @@ def test_killed_at_every_call(broker: Broker, tmp_path: Path, way: Way) -> None:
             undo_repair(str(manifests(partition)[0]))
             assert contents(tree(partition)) == before
     print(f"{way.value}: {len(left)} kill points, a broker starts on each")
-    assert len(left) > 150
+    assert len(left) > 100
+
+
+@pytest.mark.parametrize("way", [Way.LIKE_BROKER, Way.SALVAGE])
+def test_a_clean_start_loads_what_a_recovery_would(broker: Broker, tmp_path: Path, way: Way) -> None:
+    """The same batches, the same end and the same producers."""
+    partition = build(tmp_path)
+    started_before = broker.start([partition])[0]
+    repair(partition, way)
+    clean = broker.start([partition])[0]
+    (partition.parent / MARKER).unlink()
+    assert broker.start([partition])[0] == clean
+    assert clean.producers != "[]"
+    if way is Way.SALVAGE:
+        assert clean.producers == started_before.producers
 
 
 @pytest.mark.parametrize("is_clean", [False, True])

@@ -2,43 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import batches
 import pytest
 
+from kdump.checks.startup import StartCheck
 from kdump.engine.repair import undo_repair
+from kdump.engine.startup import StartOptions, task_of
 from kdump.mend.plan import Way
-from tests.harness.killedrepairs import MARKER, build, check_pairs, contents, killed_states, manifests, repair, tree
+from kdump.mend.startways import is_worse
+from tests.harness.killedrepairs import (
+    DAMAGED,
+    MARKER,
+    SOURCE,
+    build,
+    check_pairs,
+    contents,
+    killed_states,
+    manifests,
+    repair,
+    tree,
+)
 from tests.harness.killing import killed_at
 
 STEP = 11
 """tests/oracle/test_repair_start.py kills at every call."""
 
 
+def started(partition: Path) -> StartCheck:
+    check = task_of(str(partition), StartOptions()).run()
+    assert isinstance(check, StartCheck)
+    return check
+
+
+def build_tail(root: Path) -> Path:
+    """After a clean shutdown, and only the last segment is damaged."""
+    partition = build(root)
+    for base_offset in DAMAGED:
+        (partition / f"{base_offset:020}.log").write_bytes((SOURCE / f"{base_offset:020}.log").read_bytes())
+    log = max(partition.glob("*.log"))
+    log.write_bytes(log.read_bytes()[:-9])
+    return partition
+
+
 @pytest.mark.parametrize("recover", ["again", "undo"])
+@pytest.mark.parametrize("built", [build, partial(build, is_clean=False), build_tail], ids=["clean", "crash", "tail"])
 @pytest.mark.parametrize("way", [Way.LIKE_BROKER, Way.SALVAGE])
-def test_killed_anywhere(tmp_path: Path, way: Way, recover: str) -> None:
-    sound = build(tmp_path / "sound")
-    before = contents(tree(sound))
+def test_killed_anywhere(tmp_path: Path, way: Way, built: Callable[[Path], Path], recover: str) -> None:
+    sound = built(tmp_path / "sound")
+    before, started_before = contents(tree(sound)), started(sound)
     repair(sound, way)
-    after = contents(tree(sound))
-    assert MARKER not in after
-    left = killed_states(tmp_path, partial(repair, way=way), STEP)
+    after, started_after = contents(tree(sound)), started(sound)
+    assert (MARKER in after) == (MARKER in before)
+    left = killed_states(tmp_path, partial(repair, way=way), STEP, built)
     for partition in left:
         found = contents(tree(partition))
         check_pairs(before, after, found)
-        if MARKER in found:
-            # What is there stays as it is; at most there is something beside it.
-            assert found.items() >= before.items()
+        if MARKER in before:
+            assert MARKER in found
+            check_start(started(partition), started_before, started_after)
         if recover == "again" or not manifests(partition):
             repair(partition, way)
             assert contents(tree(partition)) == after
         else:
             undo_repair(str(manifests(partition)[0]))
             assert contents(tree(partition)) == before
-    assert len(left) > 10
+    assert len(left) > 3
+
+
+def check_start(check: StartCheck, before: StartCheck, after: StartCheck) -> None:
+    """A clean start on a state in between: it loads the log as it was, or as it becomes, and knows the producers."""
+    assert not is_worse(check, before)
+    served = [one.start.served for one in (check, before, after)]
+    assert served[0] is not None
+    assert not served[0].is_forgotten
+    assert served[0].end_offset in {one.end_offset for one in served[1:] if one is not None}
+    assert served[0].log_start_offset == 0
 
 
 @pytest.mark.parametrize("way", [Way.LIKE_BROKER, Way.SALVAGE])

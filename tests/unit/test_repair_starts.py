@@ -5,24 +5,35 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
-from batches import plain_rows, v2_batch
+from batches import Row, plain_rows, v2_batch
 from cli_runs import CLEAN, DAMAGE, kdump
 
-from kdump.engine.repair import Repair, RepairOptions
+from kdump.checks.startup import StartCheck
+from kdump.codes import Codes, KdumpError
+from kdump.engine.repair import Repair, Repaired, RepairOptions, undo_repair
+from kdump.engine.startup import StartOptions, task_of
+from kdump.format.checkpoint import CLEAN_SHUTDOWN
+from kdump.format.snapshot import ProducerEntry
+from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup.content import sha256
 from kdump.kafka.startup.names import CLEANED, LOG, SWAP
 from kdump.log.partition import segment_files
+from kdump.mend import planned
 from kdump.mend.pieces import TxnPolicy
 from kdump.mend.place import place_of
 from kdump.mend.plan import Loss, PartitionPlan, Settings, Way
-from kdump.mend.planned import planned_directory
+from kdump.mend.planned import planned_contents, planned_start
 from kdump.mend.planner import Planner
 from kdump.mend.salvageoptions import SalvageOptions
+from kdump.mend.startways import is_worse
+from kdump.writers.startups import starts_text
 from tests.harness.archives import cases, unpack_cases
 
+TRANSACTIONAL, CONTROL = 0x10, 0x20
 STEP = 9
 """Of the cases every so many is repaired."""
 
@@ -102,13 +113,17 @@ def test_both_ways_count_the_offsets_that_other_files_tell_of(tmp_path: Path) ->
     assert "would remove the segment, which lies behind the cut: 0 good records, no offsets\n" in run.stdout.decode()
 
 
+@pytest.mark.parametrize("is_clean", [False, True])
 @pytest.mark.parametrize("way", Way)
-def test_the_planned_directory_is_the_repaired_one(root: Path, tmp_path: Path, way: Way) -> None:
+def test_the_planned_directory_is_the_repaired_one(root: Path, tmp_path: Path, way: Way, is_clean: bool) -> None:
     salvaging = SalvageOptions(deep=False, transactions=TxnPolicy.ABORT)
     compared = 0
     for case in list(cases(root))[::STEP]:
-        directory = tmp_path / case["id"] / Path(case["dir"]).name
+        logs = tmp_path / case["id"]
+        directory = logs / Path(case["dir"]).name
         shutil.copytree(root / case["dir"], directory)
+        if is_clean:
+            (logs / CLEAN_SHUTDOWN).write_bytes(b"")
         if any(
             name.endswith((SWAP, CLEANED)) or (name.endswith(LOG) and not name[0].isdigit())
             for name in state(directory)
@@ -117,14 +132,22 @@ def test_the_planned_directory_is_the_repaired_one(root: Path, tmp_path: Path, w
         plan = plan_of(directory, way, salvaging)
         if not plan.has_changes or plan.is_refused or (way is Way.SALVAGE and plan.overlapping):
             continue
-        planned = planned_directory(plan, Settings())
-        expected = {name: (planned[name].size, sha256(planned[name])) for name in planned.names()}
+        before = task_of(str(directory), StartOptions()).run()
+        assert isinstance(before, StartCheck)
+        contents = planned_contents(plan, Settings())
+        expected = {}
+        for keeps in (False, True):
+            files = planned_start(plan, contents, before.settings, keeps_marker=keeps).directory
+            expected[keeps] = {name: (files[name].size, sha256(files[name])) for name in files.names()}
         options = RepairOptions(way, in_place=True, salvaging=salvaging, decides_transactions=True)
         errors: list[Exception] = []
         for repaired in Repair(options, on_error=errors.append).path(str(directory)):
             assert repaired.is_done
         if not errors:
-            assert state(directory) == expected, case["id"]
+            assert state(directory) == expected[(logs / CLEAN_SHUTDOWN).exists()], case["id"]
+            after = task_of(str(directory), StartOptions()).run()
+            assert isinstance(after, StartCheck)
+            assert not is_worse(after, before)
             compared += 1
     assert compared > 5
 
@@ -145,27 +168,181 @@ def test_the_plan_shows_both_starts(root: Path, tmp_path: Path) -> None:
         {"firstOffset": 239, "lastOffset": 350, "records": 103, "reason": "behind-cut"}
     ]
     assert starts["with"] == {"outcome": "starts", "exception": None, "logEndOffset": 351, "lost": []}
+    assert (starts["marker"], starts["worse"]) == (None, [])
 
 
-def test_a_repair_behind_which_the_start_is_worse_is_refused(tmp_path: Path) -> None:
-    """The log starts behind the damage: a log that is cut there ends before its start, and all of it would go."""
-    directory = tmp_path / "logs" / "orders-0"
-    directory.mkdir(parents=True)
-    for base in (0, 3, 6):
-        (directory / f"{base:020}.log").write_bytes(v2_batch(plain_rows(3), base_offset=base))
-    (directory / f"{3:020}.log").write_bytes(v2_batch(plain_rows(3), base_offset=3, crc=1))
-    (tmp_path / "logs" / "meta.properties").write_bytes(b"version=1\nnode.id=1\ncluster.id=x\n")
-    (tmp_path / "logs" / "recovery-point-offset-checkpoint").write_bytes(b"0\n1\norders 0 9\n")
-    checkpoint = tmp_path / "logs" / "log-start-offset-checkpoint"
-    checkpoint.write_bytes(b"0\n1\norders 0 6\n")
-    for base in (0, 3, 6):
+def broker_directory(root: Path, **checkpoints: str) -> Path:
+    """A log directory; ``checkpoints``: content of each after the version, by the first word of its name."""
+    names = {"recovery": "recovery-point-offset-checkpoint", "log": "log-start-offset-checkpoint"}
+    names |= {"replication": "replication-offset-checkpoint", "cleaner": "cleaner-offset-checkpoint"}
+    logs = root / "logs"
+    logs.mkdir()
+    (logs / "meta.properties").write_bytes(b"version=1\nnode.id=1\ncluster.id=x\n")
+    for word, lines in checkpoints.items():
+        (logs / names[word]).write_text(f"0\n{len(lines.splitlines())}\n{lines}")
+    return logs
+
+
+def outside_of_its_transaction(directory: Path, *, snapshots: bool) -> Path:
+    """Two segments; after the damage in the first lies the marker of a transaction, later its producer writes plainly.
+
+    Without the marker no broker recovers the second one.
+    """
+    directory.mkdir()
+    producer = {"producer_id": 7, "producer_epoch": 0}
+    begun = v2_batch(plain_rows(2), base_offset=0, base_sequence=0, attributes=TRANSACTIONAL, **producer)
+    damaged = v2_batch(plain_rows(2), base_offset=2, crc=1)
+    commit = Row(0, 0, struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 0))
+    marker = v2_batch([commit], base_offset=4, attributes=TRANSACTIONAL | CONTROL, **producer)
+    (directory / f"{0:020}.log").write_bytes(begun + damaged + marker)
+    plain = v2_batch(plain_rows(2), base_offset=5, base_sequence=2, **producer)
+    (directory / f"{5:020}.log").write_bytes(plain)
+    for base in (0, 5):
         (directory / f"{base:020}.index").write_bytes(b"")
+        (directory / f"{base:020}.timeindex").write_bytes(b"")
+    if snapshots:
+        entry = ProducerEntry(7, 0, 1, 1, 1, 0, 0, -1)
+        for base in (5, 7):
+            states = ProducerStates.from_snapshot([entry], base)
+            (directory / f"{base:020}.snapshot").write_bytes(states.snapshot())
+    return directory
+
+
+def test_a_repair_after_which_the_start_is_worse_is_refused(tmp_path: Path) -> None:
+    logs = broker_directory(tmp_path, recovery="orders 0 6\n")
+    directory = outside_of_its_transaction(logs / "orders-0", snapshots=True)
     before = state(directory)
-    run = kdump("repair", "--in-place", "--like-broker", "logs/orders-0", cwd=tmp_path)
+    words = ["repair", "--in-place", "--like-broker", f"logs/orders-0/{0:020}.log"]
+    plan = kdump("repair", words[-1], cwd=tmp_path)
+    assert b"logs/orders-0 broker stops: " in plan.stdout
+    assert b"in place this is refused without --allow-worse-start" in plan.stdout
+    run = kdump(*words, cwd=tmp_path)
     assert run.returncode == DAMAGE
-    assert b"the next start of the broker would end worse behind this repair" in run.stderr
+    assert b"the next start of the broker would end worse after this repair than without it: " in run.stderr
+    assert b"logs/orders-0 broker stops: " in run.stderr
+    assert b"--allow-worse-start goes on" in run.stderr
     assert state(directory) == before
     assert not (directory / ".kdump").exists()
-    # Nothing is wrong with the same repair where the log starts before the cut.
-    checkpoint.write_bytes(b"0\n0\n")
-    assert kdump("repair", "--in-place", "--like-broker", "logs/orders-0", cwd=tmp_path).returncode == CLEAN
+    assert kdump(*words, "--allow-worse-start", cwd=tmp_path).returncode == CLEAN
+    assert state(directory) != before
+
+
+def test_a_clean_start_does_not_read_what_a_recovery_would_stop_at(tmp_path: Path) -> None:
+    """The same as above; the marker stays, and the snapshot at the end of the log, too."""
+    logs = broker_directory(tmp_path)
+    (logs / CLEAN_SHUTDOWN).write_bytes(b"")
+    directory = outside_of_its_transaction(logs / "orders-0", snapshots=True)
+    run = kdump("repair", "--in-place", "--like-broker", f"logs/orders-0/{0:020}.log", cwd=tmp_path)
+    assert run.returncode == CLEAN, run.stderr
+    assert b".kafka_cleanshutdown: stays" in run.stdout
+    assert (logs / CLEAN_SHUTDOWN).exists()
+    check = task_of(str(directory), StartOptions()).run()
+    assert isinstance(check, StartCheck)
+    assert check.is_harmless
+    assert check.start.served is not None
+    assert not check.start.served.is_forgotten
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_the_own_lines_of_the_checkpoints_fit_the_repaired_log(tmp_path: Path, is_clean: bool) -> None:
+    """A log that ends before its log start offset would lose everything at a start."""
+    lines = "other 0 9\norders 0 9\norders 1 9\n"
+    logs = broker_directory(tmp_path, recovery=lines, log=lines.replace("9", "6"), replication=lines, cleaner=lines)
+    if is_clean:
+        (logs / CLEAN_SHUTDOWN).write_bytes(b"")
+    directory = logs / "orders-0"
+    directory.mkdir()
+    for base in (0, 3, 6):
+        crc = {"crc": 1} if base == 3 else {}
+        (directory / f"{base:020}.log").write_bytes(v2_batch(plain_rows(3), base_offset=base, **crc))
+        (directory / f"{base:020}.index").write_bytes(b"")
+    before = {path.name: path.read_text() for path in logs.glob("*checkpoint")}
+    run = kdump("repair", "--in-place", "--like-broker", "logs/orders-0", cwd=tmp_path)
+    assert run.returncode == CLEAN, run.stderr
+    after = {path.name: path.read_text() for path in logs.glob("*checkpoint")}
+    assert {text.replace("orders 0 3", "orders 0 9") for text in after.values()} == {
+        text.replace("orders 0 6", "orders 0 9") for text in before.values()
+    }
+    assert all("orders 0 3\n" in text for text in after.values())
+    assert (logs / CLEAN_SHUTDOWN).exists() == is_clean
+    check = task_of(str(directory), StartOptions()).run()
+    assert isinstance(check, StartCheck)
+    assert check.is_harmless
+    # A broker writes the others' lines; undoing the repair leaves those alone.
+    points = logs / "recovery-point-offset-checkpoint"
+    points.write_text("0\n2\norders 0 4\nother 0 12\n")
+    (manifest,) = directory.glob(".kdump/*/manifest.json")
+    assert kdump("repair", "--undo", str(manifest), cwd=tmp_path).returncode == CLEAN
+    assert points.read_text() == "0\n2\norders 0 9\nother 0 12\n"
+    del before[points.name]
+    assert {name: (logs / name).read_text() for name in before} == before
+
+
+def damaged_beside(logs: Path) -> None:
+    """A partition that a clean start serves whole, and of which one that recovers cuts a good batch."""
+    directory = logs / "beside-0"
+    directory.mkdir()
+    log = batches_of(0) + v2_batch(plain_rows(5), base_offset=5, crc=1) + batches_of(10)
+    (directory / f"{0:020}.log").write_bytes(log)
+    entry = (10).to_bytes(4, "big") + len(batches_of(0) * 2).to_bytes(4, "big")
+    (directory / f"{0:020}.index").write_bytes(entry)
+
+
+@pytest.mark.parametrize("way", ["--like-broker", "--salvage"])
+@pytest.mark.parametrize("path", ["logs/orders-0", f"logs/orders-0/{0:020}.log"])
+def test_other_partitions_start_as_before(tmp_path: Path, way: str, path: str) -> None:
+    logs = broker_directory(tmp_path)
+    (logs / CLEAN_SHUTDOWN).write_bytes(b"")
+    damaged_beside(logs)
+    shutil.copytree(logs / "beside-0", logs / "orders-0")
+    before = task_of(str(logs / "beside-0"), StartOptions()).run()
+    plan = json.loads(kdump("repair", way, "--output", "jsonl", path, cwd=tmp_path).stdout)
+    assert (plan["starts"]["marker"], plan["starts"]["worse"]) == ("kept", [])
+    assert kdump("repair", way, "--in-place", path, cwd=tmp_path).returncode == CLEAN
+    assert (logs / CLEAN_SHUTDOWN).exists()
+    assert task_of(str(logs / "beside-0"), StartOptions()).run() == before
+    check = task_of(str(logs / "orders-0"), StartOptions()).run()
+    assert isinstance(check, StartCheck)
+    assert check.is_harmless
+    assert check.start.served is not None
+    assert check.start.served.end_offset == (5 if way == "--like-broker" else 15)
+
+
+def test_where_the_marker_has_to_go_the_others_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = broker_directory(tmp_path)
+    marker = logs / CLEAN_SHUTDOWN
+    marker.write_bytes(b"")
+    damaged_beside(logs)
+    orders = outside_of_its_transaction(logs / "orders-0", snapshots=True)
+    (orders / f"{5:020}.log").write_bytes(batches_of(5))
+    before = state(orders)
+    # As if no snapshot could be made.
+    monkeypatch.setattr(planned, "_snapshot_at_end", lambda *words: None)
+
+    def repaired(**options: bool) -> tuple[list[Repaired], list[KdumpError]]:
+        errors: list[KdumpError] = []
+        job = Repair(RepairOptions(Way.SALVAGE, decides_transactions=True, **options), on_error=errors.append)
+        try:
+            with job:
+                return list(job.path(str(orders))), errors
+        except KdumpError as error:
+            return [], [error]
+
+    (plan,), _ = repaired()
+    assert plan.starts is not None
+    assert plan.starts.removes_marker
+    assert [Path(worse.after.path).name for worse in plan.starts.worse] == ["beside-0"]
+    text = starts_text("orders-0", plan.starts, is_done=False)
+    assert "goes when the logs are repaired in place, because a clean start would not load what is left" in text
+    assert "beside-0 loses 5 good records (without the repair: loses 0 good records" in text
+    assert "in place this is refused without --allow-worse-start" in text
+    _, (refusal,) = repaired(in_place=True)
+    assert refusal.code is Codes.REPAIR_REFUSED
+    assert "beside-0 loses 5 good records" in str(refusal)
+    assert (state(orders), marker.exists()) == (before, True)
+    (done,), _ = repaired(in_place=True, allow_worse_start=True)
+    assert done.is_done
+    assert not marker.exists()
+    assert done.manifest is not None
+    undo_repair(done.manifest)
+    assert (state(orders), marker.exists()) == (before, True)

@@ -6,6 +6,7 @@ Source: shared/spec/startup.md rules 22 to 28 (LogLoader.load, the constructor o
 from __future__ import annotations
 
 from kdump.codes import KdumpError
+from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup.clock import Clock
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import KAFKA, StartFailureError
@@ -68,15 +69,47 @@ def open_transactions(
     """
     try:
         producers = ProducerManager(directory, Clock(directory, settings.now))
-        segments = {}
-        for name in directory.names():
-            if name.endswith(LOG):
-                base_offset = offset_of(name)
-                segments[base_offset] = Segment(directory, base_offset, settings.max_index_size)
-        producers.rebuild(segments, log_start_offset, end_offset, is_clean=False)
+        producers.rebuild(_segments(directory, settings), log_start_offset, end_offset, is_clean=False)
     except StartFailureError:
         return ()
     return _open(producers)
+
+
+def producers_at_end(directory: Directory, settings: Settings) -> ProducerStates | None:
+    """What a broker finds out about the producers at the end of a log, from its snapshots and batches.
+
+    ``end_offset`` of the states is that of the log. None where the log cannot be read up to its end, or has none after
+    its start.
+
+    Args:
+        directory: as it lies there; its snapshots are changed as a start changes them.
+        settings: what the broker knows of it.
+
+    Raises:
+        KdumpError: a file cannot be opened.
+    """
+    try:
+        segments = _segments(directory, settings)
+        if not segments:
+            return None
+        end = segments[max(segments)].next_offset()
+        start_offset = max(settings.log_start_offset, min(segments))
+        if end <= start_offset:
+            return None
+        producers = ProducerManager(directory, Clock(directory, settings.now))
+        producers.rebuild(segments, start_offset, end, is_clean=False)
+    except StartFailureError:
+        return None
+    except KdumpError as error:
+        if error.position is None:
+            raise
+        return None
+    return producers.states
+
+
+def _segments(directory: Directory, settings: Settings) -> dict[int, Segment]:
+    bases = [offset_of(name) for name in directory.names() if name.endswith(LOG)]
+    return {base: Segment(directory, base, settings.max_index_size) for base in bases}
 
 
 def _open(producers: ProducerManager) -> tuple[OpenTransaction, ...]:

@@ -2,7 +2,8 @@
 // usage: PartitionStart WORK, requests on standard input, a line each:
 //   DIR<TAB>clean (true, false)<TAB>recovery point<TAB>log start offset
 // DIR is a <topic>-<n> directory; its regular files are copied to WORK. An answer is a line of fields separated by tabs:
-// the exception ("-" without one), the log end offset, then every batch as baseOffset:lastOffset:count:crc.
+// the exception ("-" without one), the log end offset, the ids of the producers, then every batch as
+// baseOffset:lastOffset:count:crc.
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -13,10 +14,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.TreeSet;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.Time;
@@ -37,6 +40,13 @@ public class PartitionStart {
         @Override public ScheduledFuture<?> schedule(String name, Runnable task, long delay, long period) {
             return LATER.schedule(() -> { }, 1, TimeUnit.DAYS);
         }
+    };
+    /** A clock at which no producer has expired. */
+    private static final Time BEGINNING = new Time() {
+        @Override public long nanoseconds() { return 0; }
+        @Override public long milliseconds() { return 0; }
+        @Override public void sleep(long time) { }
+        @Override public void waitObject(Object object, Supplier<Boolean> condition, long deadline) { }
     };
     private static final ScheduledExecutorService LATER = Executors.newScheduledThreadPool(1);
 
@@ -60,11 +70,12 @@ public class PartitionStart {
         try {
             UnifiedLog log = UnifiedLog.create(
                 directory.toFile(), new LogConfig(Map.of("segment.index.bytes", "16384")), Long.parseLong(fields[3]),
-                Long.parseLong(fields[2]), IDLE, new BrokerTopicStats(), Time.SYSTEM, 300_000,
+                Long.parseLong(fields[2]), IDLE, new BrokerTopicStats(), BEGINNING, 300_000,
                 new ProducerStateManagerConfig(86_400_000, false), 600_000, new LogDirFailureChannel(10),
                 Boolean.parseBoolean(fields[1]), Optional.empty());
             answer.add("-");
             answer.add(String.valueOf(log.logEndOffset()));
+            answer.add(new TreeSet<>(log.producerStateManager().activeProducers().keySet()).toString());
             for (LogSegment segment : log.logSegments()) {
                 for (RecordBatch batch : segment.log().batches()) {
                     answer.add(batch.baseOffset() + ":" + batch.lastOffset() + ":" + batch.countOrNull() + ":"
