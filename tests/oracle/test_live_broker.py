@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -158,7 +159,7 @@ def test_damage_is_found_beside_a_broker(tmp_path: Path) -> None:
         partition = cluster.logs / "plain-0"
         for which in (-1, -2):
             while len(logs := sorted(partition.glob("*.log"))) < 3 or logs[which].stat().st_size < LEAST_BYTES:
-                pass
+                time.sleep(0.05)
             log, at = logs[which], damage(logs[which])
             for paths in ([str(cluster.logs)], [str(partition)], [str(log)]):
                 found = runs.run("damaged", words, paths)
