@@ -219,8 +219,6 @@ class SegmentFiles:
 
 def _contents(path: str) -> bytes | KdumpError | None:
     """Of a file; None where there is none."""
-    if not files.exists(path):
-        return None
     try:
         return read_whole(path)
     except KdumpError as error:

@@ -142,7 +142,7 @@ class PartitionCheck:
                 producers = ProducerStates.from_snapshot(read_snapshot(path))
                 recovery = recover(source, base_offset, producers, want_indexes=False)
             seen.add(rows, base_offset, is_compacted=ordered.is_compacted, is_foreign=is_foreign)
-            # An empty log is clean, whatever lies beside it; with a file of another type nothing can be compared.
+            # With a file of another type nothing can be compared.
             if size and base_offset is not None and reading.beside is not None and not is_foreign:
                 log = rows.log_view(base_offset, size, holes)
                 for finding in _check_beside(reading, log, ordered, is_closed=bool(behind)):
@@ -181,7 +181,8 @@ class PartitionCheck:
                 if is_last or error.code is not Codes.MISSING or not files.exists(path + SWAP_STATE):
                     raise
             else:
-                beside = SegmentFiles(path) if has_siblings else None
+                # An empty log is clean, whatever lies beside it: preallocated files of some megabytes.
+                beside = SegmentFiles(path) if has_siblings and source.size else None
                 if is_last or beside is None or not (source.is_replaced or beside.are_being_swapped):
                     return source, beside
                 source.close()
