@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from kdump.checks.grouping import grouped
-from kdump.checks.indexes import LogView, check_offset_index, check_time_index
+from kdump.checks.indexes import INDEX_KINDS, LogView, check_offset_index, check_time_index
 from kdump.codes import Codes, DamageError, Finding, KdumpError, Severity
 from kdump.format import checkpoint
 from kdump.format.index import TXN_ENTRY_SIZE, AbortedTxn, parse_txn_index
@@ -25,7 +25,6 @@ from kdump.log.names import SIBLING_TEXT_FILES, FileName, Kind, parse_file_name,
 from kdump.log.source import read_whole
 
 _OFFSET_DIGITS: Final = 20
-_INDEX_KINDS: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
 _STATES_READ_BY_NAME: Final = (".cleaned", ".swap")
 _LEFTOVERS: Final = (".deleted", *_STATES_READ_BY_NAME)
 _SNAPSHOT_HEAD: Final = 10
@@ -59,7 +58,8 @@ class EpochRange(NamedTuple):
 class LogSummary(NamedTuple):
     """What the files of a partition are compared with.
 
-    ``end_offset``: behind the last record, None without a log. ``epochs``: of the magic 2 batches whose epoch is not
+    ``end_offset``: behind the last record, None without a log. ``reached``: behind the last record that there ever was,
+    as far as ``reach.Evidence`` believes it; None: not asked. ``epochs``: of the magic 2 batches whose epoch is not
     -1, in file order.
     """
 
@@ -67,6 +67,7 @@ class LogSummary(NamedTuple):
     epochs: Sequence[EpochRange] = ()
     producers_at: ProducersAt | None = None
     is_compacted: bool = False
+    reached: int | None = None
 
 
 def check_txn_index(
@@ -280,11 +281,22 @@ def refused_text_files(directory: str) -> Iterator[Finding]:
             yield from (finding for finding in found if finding.code is Codes.TEXT_FILE)
 
 
+def beyond_end(code: Codes, message: str, offset: int, end_offset: int, reached: int | None) -> Finding:
+    """The finding of a file that names ``offset``, above the end of the log.
+
+    ``reached``: up to where (exclusive) the log is believed to have been, None: anywhere. Of a number beyond that
+    nothing is lost: it is to be put right itself.
+    """
+    if reached is not None and offset > reached:
+        return Finding(code, f"{message}; nothing else says that it was there", 0, graded=Severity.WARNING)
+    return Finding(code, message, 0, first_offset=end_offset, last_offset=offset - 1)
+
+
 def _snapshot_check(offset: int, log: LogSummary) -> Callable[[bytes], Iterator[Finding]]:
     def check(data: bytes) -> Iterator[Finding]:
         if log.end_offset is not None and offset > log.end_offset:
             message = f"the snapshot includes offsets up to {offset - 1}, the log ends before {log.end_offset}"
-            yield Finding(Codes.SNAPSHOT_BEYOND_LOG, message, 0, first_offset=log.end_offset, last_offset=offset - 1)
+            yield beyond_end(Codes.SNAPSHOT_BEYOND_LOG, message, offset, log.end_offset, log.reached)
             yield from check_snapshot(data, offset)
         else:
             producers = log.producers_at(offset) if log.producers_at else None
@@ -392,5 +404,5 @@ def _name_problems(name: str, parsed: FileName | None, logs: set[str]) -> Iterat
                 Codes.NAME_PADDING,
                 f"a broker opens {parsed.base_offset:0{_OFFSET_DIGITS}d}{parsed.kind.value} instead",
             )
-        if parsed.kind in _INDEX_KINDS and parsed.stem not in logs:
+        if parsed.kind in INDEX_KINDS and parsed.stem not in logs:
             yield Codes.LOG_MISSING, f"there is no {parsed.stem}{Kind.LOG.value}"

@@ -6,8 +6,11 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Final, NamedTuple
 
+from kdump.checks.batchtable import read_log
+from kdump.checks.reach import AlreadyLost, Evidence, Segment, Witness
 from kdump.checks.sound import SoundData, sound_data, torn_end
 from kdump.kafka.startup.batches import batches
 from kdump.kafka.startup.content import Content, ContentSource, sha256
@@ -77,6 +80,7 @@ class StartCheck:
         start: how it ends.
         files: every file there is or was.
         lost: what it loses, in offset order.
+        already_lost: what was lost before, as far as that was asked for; the start itself changes nothing about it.
         end_before: behind the last offset of the log before the start, as far as it was read.
         forgotten: open transactions that the broker does not know any more.
         bytes_read: of the files, by the broker.
@@ -87,13 +91,14 @@ class StartCheck:
     start: Start
     files: tuple[FileState, ...]
     lost: tuple[LostRange, ...]
+    already_lost: tuple[AlreadyLost, ...]
     end_before: int | None
     forgotten: tuple[OpenTransaction, ...]
     bytes_read: int
 
     @property
     def is_harmless(self) -> bool:
-        """The partition starts, and everything that was there is there afterwards."""
+        """The partition starts, and everything that was there is there afterwards, whatever was lost before."""
         return self.start.outcome is Outcome.STARTS and not (self.lost or self.forgotten)
 
 
@@ -126,13 +131,16 @@ class LogDirectoryCheck:
         return Outcome.DIR_OFFLINE if outcomes else Outcome.STARTS
 
 
-def check_start(directory: Directory, settings: Settings, *, checksums: bool = False) -> StartCheck:
+def check_start(
+    directory: Directory, settings: Settings, *, checksums: bool = False, evidence: Evidence | None = None
+) -> StartCheck:
     """What a broker would make of a partition directory.
 
     Args:
         directory: as it lies there; it is brought to what a start leaves of it.
         settings: what the broker knows of it.
         checksums: digest the files too: all of them are read.
+        evidence: what lies beside the logs before the start, to tell what was lost already; None: do not ask.
 
     Raises:
         KdumpError: a file cannot be opened.
@@ -158,7 +166,35 @@ def check_start(directory: Directory, settings: Settings, *, checksums: bool = F
         )
         for name, action, content in directory.changes()
     )
-    return StartCheck(directory.path, settings, result, files, lost, end_before, forgotten, bytes_read)
+    already_lost = () if evidence is None else tuple(_already_lost(directory, evidence, end_before))
+    return StartCheck(directory.path, settings, result, files, lost, already_lost, end_before, forgotten, bytes_read)
+
+
+def _already_lost(directory: Directory, evidence: Evidence, end_before: int | None) -> list[AlreadyLost]:
+    """What the logs did not have before the start.
+
+    Args:
+        directory: as it is after the start.
+        evidence: as it was before.
+        end_before: of the log; None where it does not start.
+    """
+    logs = {base_offset: (name, content) for base_offset, name, content in sorted(_logs(directory))}
+
+    def end_of(base_offset: int) -> int:
+        if end_before is not None and base_offset == max(logs):
+            return end_before
+        with ContentSource(*logs[base_offset]) as source:
+            last_offset = sound_data(source).last_offset
+        return base_offset if last_offset is None else last_offset + 1
+
+    def last_indexes() -> Iterator[Witness]:
+        base_offset = max(logs, default=0)
+        if logs and logs[base_offset][1].size and evidence.names_later(base_offset, end_of(base_offset)):
+            with ContentSource(*logs[base_offset]) as source:
+                yield from evidence.index_ends(read_log(source, base_offset))
+
+    segments = [Segment(base, not content.size, partial(end_of, base)) for base, (_, content) in logs.items()]
+    return evidence.already_lost(segments, last_indexes)
 
 
 def _losses(directory: Directory, result: Start) -> Iterator[LostRange]:

@@ -80,7 +80,7 @@ def _runner(paths: Sequence[str], given: Mapping[str, Any], console: Console) ->
 
 def _is_harmful(item: Item) -> bool:
     if isinstance(item, StartCheck):
-        return not item.is_harmless
+        return not item.is_harmless or bool(item.already_lost)
     return isinstance(item, Obstacle) or item.outcome is not Outcome.STARTS
 
 

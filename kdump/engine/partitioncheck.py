@@ -13,8 +13,10 @@ from typing import Final, TypeAlias
 
 from kdump.checks.batchtable import BatchTable
 from kdump.checks.holes import Behind
+from kdump.checks.indexes import LogView
 from kdump.checks.logdir import PartitionExtent
 from kdump.checks.ordered import OrderedChecks
+from kdump.checks.reach import AlreadyLost, Evidence, Segment, Witness
 from kdump.checks.segment import CheckOptions, Look, SegmentLook, check_segment
 from kdump.checks.siblings import EpochRange, LogSummary, check_partition_files, check_segment_files
 from kdump.checks.summary import SegmentSummary
@@ -74,24 +76,29 @@ class PartitionCheck:
             producers=read_snapshot(segments[0]),
             is_coordinator=topic in _COORDINATOR_TOPICS,
         )
+        # Read before the logs, which may grow.
+        evidence = None if folder is None else Evidence.of_directory(folder)
         seen = _Partition()
         for number, segment in enumerate(segments):
             behind = segments_following(segments, number)
             try:
                 yield from self._segment(segment, behind, ordered, seen)
             except KdumpError as error:
+                seen.is_known = False
                 yield error.located(segment)
         is_whole = folder is not None or not _behind(segments[-1])
         for finding in ordered.finish():
             # What is open at the end of one segment of several may be closed in the next.
             is_open = finding.code is Codes.TRANSACTION_OPEN and not is_whole
             yield replace(finding, graded=Severity.INFO) if is_open else finding
+        if evidence is not None and seen.is_known and not _behind(segments[-1]):
+            yield from seen.already_lost(evidence)
         if folder is not None:
             yield from check_partition_files(folder, seen.summary())
         first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
         if first_base is None or last_base is None:
             return None
-        return PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base)
+        return PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base, seen.reached)
 
     def _segment(self, path: str, behind: Sequence[str], ordered: OrderedChecks, seen: _Partition) -> Iterator[Item]:
         counts = dict.fromkeys(Severity, 0)
@@ -111,10 +118,10 @@ class PartitionCheck:
             if counts[Severity.ERROR] and size is not None and base_offset is not None:
                 producers = ProducerStates.from_snapshot(read_snapshot(path))
                 recovery = recover(source, base_offset, producers, want_indexes=False)
-        seen.add(rows, base_offset, is_compacted=ordered.is_compacted)
+        seen.add(path, rows, base_offset, is_compacted=ordered.is_compacted)
         # An empty log is clean, whatever lies beside it.
         if size and base_offset is not None and path.endswith(Kind.LOG.value):
-            log = rows.log_view(base_offset, size, holes)
+            log = seen.last_log = rows.log_view(base_offset, size, holes, base_offset_of(behind[0]) if behind else None)
             for finding in check_segment_files(
                 path,
                 log,
@@ -124,6 +131,8 @@ class PartitionCheck:
                 idle_aborts=ordered.idle_aborts,
                 is_compacted=ordered.is_compacted,
             ):
+                if finding.code is Codes.INDEX_BEYOND_LOG:
+                    seen.note_index(finding)
                 yield counted(finding, path, counts)
         yield SegmentSummary(path, size, rows.count, rows.first_offset, rows.last_offset, counts, recovery)
 
@@ -133,19 +142,62 @@ class _Partition:
 
     def __init__(self) -> None:
         self._epochs: list[EpochRange] = []
+        self._segments: list[tuple[str, Segment]] = []
         self._is_compacted = False
+        self.is_known = True
+        """Every segment could be read."""
         self.end_offset: int | None = None
+        self.reached: int | None = None
+        """The end offset that the log once had, as far as that was asked for."""
+        self.last_log: LogView | None = None
+        """The batches of the segment added last; None for an empty one."""
+        self._beyond: list[Witness] = []
 
-    def add(self, rows: BatchTable, base_offset: int | None, *, is_compacted: bool) -> None:
+    def add(self, path: str, rows: BatchTable, base_offset: int | None, *, is_compacted: bool) -> None:
         """The next segment; one without batches reaches up to its base offset."""
         self._is_compacted = is_compacted
         self._epochs += rows.epochs()
         last = (base_offset or 0) - 1 if rows.last_offset is None else rows.last_offset
-        self.end_offset = max(self.end_offset or 0, last + 1)
+        self.end_offset = end = max(self.end_offset or 0, last + 1)
+        if base_offset is not None:
+            self._segments.append((path, Segment(base_offset, rows.count == 0, lambda: end)))
+        self.last_log = None
+        self._beyond = []
+
+    def note_index(self, finding: Finding) -> None:
+        """An index of the segment added last names offsets after its end."""
+        if finding.last_offset is not None:
+            self._beyond.append(Witness(os.path.basename(finding.path or ""), finding.last_offset + 1))
+
+    def already_lost(self, evidence: Evidence) -> Iterator[Finding]:
+        """What the logs had once; found out once all segments are added."""
+        found = evidence.already_lost([segment for _, segment in self._segments], lambda: self._last_indexes(evidence))
+        self.reached = max([self.end_offset or 0, *(lost.last_offset + 1 for lost in found)])
+        for lost in found:
+            later = [path for path, segment in self._segments if segment.base_offset > lost.last_offset]
+            path = later[0] if later else self._segments[-1][0]
+            yield already_lost_finding(lost, path)
+
+    def _last_indexes(self, evidence: Evidence) -> Iterator[Witness]:
+        yield from self._beyond
+        if self.last_log is not None:
+            yield from evidence.index_ends(self.last_log, (Kind.TXN_INDEX,))
 
     def summary(self) -> LogSummary:
         """What the files of the directory are compared with."""
-        return LogSummary(self.end_offset, self._epochs, is_compacted=self._is_compacted)
+        return LogSummary(self.end_offset, self._epochs, is_compacted=self._is_compacted, reached=self.reached)
+
+
+def already_lost_finding(lost: AlreadyLost, path: str) -> Finding:
+    """What is lost, at the segment that follows it, or after which it was."""
+    return Finding(
+        Codes.ALREADY_LOST,
+        f"already lost: {lost}",
+        0,
+        first_offset=lost.first_offset,
+        last_offset=lost.last_offset,
+        path=path,
+    )
 
 
 def segments_following(segments: Sequence[str], number: int) -> Sequence[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 
 from kdump.checks.logdir import PartitionExtent, check_log_directory
+from kdump.checks.reach import Evidence
 from kdump.checks.segment import CheckOptions
 from kdump.checks.siblings import (
     LogSummary,
@@ -20,7 +21,7 @@ from kdump.checks.siblings import (
 )
 from kdump.checks.summary import SegmentSummary
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.engine.partitioncheck import Item, PartitionCheck, base_offset_of, counted
+from kdump.engine.partitioncheck import Item, PartitionCheck, already_lost_finding, base_offset_of, counted
 from kdump.log import files
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory, sibling
 from kdump.log.partition import segment_files
@@ -78,6 +79,8 @@ class Verification:
         if not partitions and any(segment_files(directory, lambda error: None, all_files=True)):
             # Its logs are gone, and what belongs to them is not.
             errors = [error for error in errors if error.code is not Codes.NO_SEGMENTS]
+            for lost in Evidence.of_directory(directory).already_lost([], lambda: ()):
+                yield already_lost_finding(lost, os.path.join(directory, lost.witnesses[0]))
             yield from check_partition_files(directory, LogSummary(None))
         extents: dict[tuple[str, int], PartitionExtent | None] = {}
         for folder, segments in partitions.items():

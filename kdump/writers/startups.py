@@ -49,6 +49,7 @@ def startup_json(check: StartCheck) -> str:
             ],
             "deletedLater": list(check.start.deleted_later),
             "lost": _lost_members(check),
+            **_already_lost_member(check),
         },
     )
 
@@ -63,6 +64,15 @@ def _lost_members(check: StartCheck) -> list[dict[str, Any]]:
         }
         for lost in check.lost
     ]
+
+
+def _already_lost_member(check: StartCheck) -> dict[str, Any]:
+    """Nothing where nothing was lost before."""
+    members = [
+        {"firstOffset": lost.first_offset, "lastOffset": lost.last_offset, "knownFrom": list(lost.witnesses)}
+        for lost in check.already_lost
+    ]
+    return {"alreadyLost": members} if members else {}
 
 
 def obstacle_json(obstacle: Obstacle) -> str:
@@ -102,8 +112,12 @@ def _lines(check: StartCheck) -> Iterator[str]:
         ends = f"the log ends before offset {served.end_offset}"
         if check.end_before != served.end_offset:
             ends += f", {check.end_before} until then"
-        harmless = "" if not check.is_harmless else ", nothing is lost"
+        harmless = ""
+        if check.is_harmless:
+            harmless = ", nothing more is lost" if check.already_lost else ", nothing is lost"
         yield f"starts after {_ARTICLES[kind]} stop; {ends}{harmless}; {check.bytes_read:,} bytes are read"
+    for gone in check.already_lost:
+        yield f"already lost: {gone}"
     for lost in check.lost:
         records = "1 record" if lost.records == 1 else f"{lost.records:,} records"
         yield f"lost: offsets {lost.first_offset}..{lost.last_offset}, {records}, {_REASONS[lost.reason]}"
