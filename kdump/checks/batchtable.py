@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kdump.checks.indexes import LogView
 from kdump.checks.segment import Rows
 from kdump.checks.siblings import EpochRange
+from kdump.checks.sieve import cleaned
 from kdump.checks.table import first_offset, read_columns, row_at, row_dtype
 from kdump.log.gaps import Gap
 from kdump.log.resync import ResyncWalk
@@ -46,6 +47,10 @@ class BatchTable:
         is_legacy = bool((table["magic"] < 2).all())
         return LogView(base_offset, size, _Columns(table), sorted(holes), is_legacy=is_legacy, next_base=next_base)
 
+    def was_cleaned(self, base_offset: int) -> bool:
+        """The log cleaner has been in the segment: in a batch, or before the first one."""
+        return (self.first_offset or 0) > base_offset or bool(cleaned(self._table()).any())
+
     def epochs(self) -> Iterator[EpochRange]:
         """Runs of batches of magic 2 with the same leader epoch."""
         table = self._table()
@@ -63,13 +68,13 @@ class BatchTable:
         return np.concatenate(parts) if parts else np.empty(0, row_dtype())
 
 
-def read_log(source: Source, base_offset: int) -> LogView:
-    """A whole log as its indexes see it. Raises KdumpError where it cannot be read."""
+def read_table(source: Source) -> BatchTable:
+    """The rows of a whole log. Raises KdumpError where it cannot be read."""
     rows = BatchTable()
     for item in ResyncWalk(source).items():
         if not isinstance(item, Gap):
             rows.add(read_columns(item, is_behind_hole=False))
-    return rows.log_view(base_offset, source.size or 0, [])
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,9 @@ _LEAST_SPARSE: Final = 16 << 20
 _SPARSE_FACTOR: Final = 16
 _DENSER: Final = 16
 """Times as many offsets a byte as in the log an index may claim."""
+_NEAR: Final = 1 << 20
+_FAR: Final = 16
+"""A number that nothing else bears out is believed this many offsets after a log, or this many times those in it."""
 _USUAL_RECORD: Final = 16
 """Bytes: hardly any log has smaller records, compressed."""
 
@@ -234,6 +237,11 @@ def check_time_index(data: bytes, log: LogView, *, is_closed: bool = False) -> I
         )
 
 
+def is_near(offset: int, start: int, end: int) -> bool:
+    """``offset`` lies not so far after a log of ``start`` to ``end`` (exclusive) that it is garbage more likely."""
+    return offset - end <= max(_NEAR, _FAR * (end - start))
+
+
 def offset_index_end(offset: Column, position: Column, log: LogView) -> int | None:
     """After the last offset of an .index, when all its entries are such as a broker makes for this log; else None.
 
@@ -262,24 +270,29 @@ def offset_index_end(offset: Column, position: Column, log: LogView) -> int | No
 def time_index_end(timestamp: Column, offset: Column, log: LogView) -> int | None:
     """After the last offset of a .timeindex that rises and has the right timestamps of batches in the log; else None.
 
-    It says less than an .index: not where in the file an offset is. Of an empty log it need only rise.
+    It says less than an .index: not where in the file an offset is.
     """
     if not offset.size:
         return None
     is_rising = (timestamp > _before(timestamp, -1)) & (offset >= _before(offset, log.base_offset))
     number, held = log.batch_of(offset)
-    if not is_rising.all():
-        return None
-    if log.position.size and not (held.any() and (log.max_timestamp[number] == timestamp)[held].all()):
+    is_wrong = held & (log.max_timestamp[number] != timestamp) if log.position.size else held
+    if not is_rising.all() or is_wrong.any() or not is_near(int(offset[-1]), log.base_offset, log.end_offset + 1):
         return None
     return int(offset[-1]) + 1
 
 
 def index_end(kind: Kind, data: bytes, log: LogView) -> int | None:
-    """After the last offset that an index file names, when it is to be believed; None when not, or without an entry."""
+    """After the last offset that an index file names, when it is to be believed; None when not, or without an entry.
+
+    One with zeros behind its entries is in use: where a follower truncates its log, the entries of what it took away
+    stay in the file until the segment is closed (AbstractIndex.truncateToEntries).
+    """
     if kind is Kind.TXN_INDEX:
         return _txn_index_end(data, log)
     offset, other = _entries(kind, data, log.base_offset)
+    if offset.size < len(data) // _ENTRY_SIZES[kind]:
+        return None
     if kind is Kind.INDEX:
         return offset_index_end(offset, other, log)
     return time_index_end(other, offset, log)
@@ -294,6 +307,9 @@ def indexed_end(kind: Kind, data: bytes, base_offset: int) -> int:
             return base_offset
     offset, _ = _entries(kind, data, base_offset)
     return int(offset.max(initial=base_offset - 1)) + 1
+
+
+_ENTRY_SIZES: Final = {Kind.INDEX: OFFSET_ENTRY_SIZE, Kind.TIME_INDEX: TIME_ENTRY_SIZE}
 
 
 def _txn_index_end(data: bytes, log: LogView) -> int | None:

@@ -24,7 +24,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kdump.checks.indexes import INDEX_KINDS, LogView, index_end, indexed_end
+from kdump.checks.indexes import INDEX_KINDS, LogView, index_end, indexed_end, is_near
 from kdump.codes import DamageError, KdumpError
 from kdump.format.checkpoint import (
     CLEAN_SHUTDOWN,
@@ -42,9 +42,6 @@ from kdump.log.source import read_whole
 _TIERED: Final = "__remote_log_metadata"
 """The topic that every broker with tiered storage holds partitions of: there a local log may begin later."""
 _ON_ITS_WAY_OUT: Final = "-delete"
-_NEAR: Final = 1 << 20
-_FAR: Final = 16
-"""One file alone is believed this many offsets after the log, or this many times those that are in it."""
 
 
 class Witness(NamedTuple):
@@ -85,6 +82,16 @@ class Segment(NamedTuple):
     end_offset: Callable[[], int]
 
 
+class LastSegment(NamedTuple):
+    """What may be asked about a last segment that is not empty.
+
+    ``was_cleaned``: the log cleaner has been in it. ``index_ends``: what ``Evidence.index_ends`` says of it.
+    """
+
+    was_cleaned: Callable[[], bool]
+    index_ends: Callable[[], Iterable[Witness]]
+
+
 class Evidence:
     """What lies beside the logs of one partition.
 
@@ -112,10 +119,17 @@ class Evidence:
         self.checkpoints = read_checkpoints(directory) if checkpoints is None else checkpoints
         self._names: dict[int, dict[str, FileName]] = {}
         self._is_swapped = is_there = False
+        self._snapshot_of_all = -1
         for name in sorted(names):
             is_there |= name == LEADER_EPOCH_CHECKPOINT
             parsed = parse_file_name(name)
-            if parsed is not None and parsed.base_offset is not None:
+            if (
+                parsed is not None
+                and parsed.kind is Kind.CHECKPOINT
+                and (end := parsed.stem.partition("-")[0]).isdecimal()
+            ):
+                self._snapshot_of_all = max(self._snapshot_of_all, int(end))
+            elif parsed is not None and parsed.base_offset is not None:
                 self._names.setdefault(parsed.base_offset, {})[name] = parsed
                 self._is_swapped |= parsed.state == ".swap"
         logs = (base for base, named in self._names.items() for one in named.values() if one.kind is Kind.LOG)
@@ -185,31 +199,28 @@ class Evidence:
         if clean_end:
             # A broker that stops properly flushes everything first.
             found = [one for one in found if one.end_offset <= clean_end]
-        most = end + max(_NEAR, _FAR * (end - self._first_base))
-        while found and found[0].end_offset > most:
+        while found and not is_near(found[0].end_offset, self._first_base, end):
             second = max((one.end_offset for one in found if one.file != found[0].file), default=end)
-            if (second - end) * _FAR >= found[0].end_offset - end:
+            if is_near(found[0].end_offset, end, second):
                 break
             del found[0]
         return found
 
-    def already_lost(
-        self, segments: Sequence[Segment], last_indexes: Callable[[], Iterable[Witness]]
-    ) -> list[AlreadyLost]:
+    def already_lost(self, segments: Sequence[Segment], last_segment: LastSegment | None) -> list[AlreadyLost]:
         """What the log had and its segments have not, rising.
 
         Args:
             segments: all that are there, in offset order.
-            last_indexes: gives what ``index_ends`` says of the last of them, if that is not empty.
+            last_segment: more about the last of them; None for an empty one, and where there is none.
         """
         gone = self._gone({segment.base_offset: segment.is_empty for segment in segments})
         start = self._start(segments[0].base_offset if segments else None, gone)
         if not segments:
-            return [] if start is None else list(self._after(start.end_offset, gone, last_indexes))
+            return [] if start is None else list(self._after(start.end_offset, gone, last_segment))
         first, last = segments[0].base_offset, segments[-1]
         lost = []
-        if self._is_swapped:
-            # Segments that stand in the place of others still have another name.
+        if self._is_swapped or self._snapshot_of_all >= first:
+            # The segments that are missing have another name still; a snapshot of the cluster's metadata holds them.
             start, gone = None, {}
         if start is not None and start.end_offset < first:
             names = {start.file, *_files(base_files for base, base_files in gone.items() if base < first)}
@@ -224,19 +235,22 @@ class Evidence:
                     lost.append(AlreadyLost(begin, segment.base_offset - 1, tuple(sorted(_files(inside.values())))))
         end = max(last.base_offset, last.end_offset(), least)
         gone = {base: names for base, names in gone.items() if base >= last.base_offset}
-        return [*lost, *self._after(end, gone, last_indexes)]
+        return [*lost, *self._after(end, gone, last_segment)]
 
     def _after(
-        self, end: int, gone: Mapping[int, Sequence[str]], last_indexes: Callable[[], Iterable[Witness]]
+        self, end: int, gone: Mapping[int, Sequence[str]], last_segment: LastSegment | None
     ) -> Iterator[AlreadyLost]:
         """What is lost after the last segment, which ends at ``end``."""
         witnesses = [*self.ends(end)]
         for base, names in gone.items():
             witnesses += [Witness(name, base) for name in names]
             witnesses += self.index_ends(LogView.empty(base))
-        witnesses += last_indexes()
+        if last_segment is not None:
+            witnesses += last_segment.index_ends()
         found = self.believed(witnesses, end)
-        if found:
+        # A follower that truncates a compacted log may have to end in a segment that the cleaner has been in: then
+        # there are no records up to the end.
+        if found and not (last_segment is not None and last_segment.was_cleaned()):
             yield AlreadyLost(end, found[0].end_offset - 1, tuple(dict.fromkeys(one.file for one in found)))
 
     def _start(self, first: int | None, gone: Mapping[int, Sequence[str]]) -> Witness | None:

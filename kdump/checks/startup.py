@@ -6,11 +6,11 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from typing import Final, NamedTuple
 
-from kdump.checks.batchtable import read_log
-from kdump.checks.reach import AlreadyLost, Evidence, Segment, Witness
+from kdump.checks.batchtable import BatchTable, read_table
+from kdump.checks.reach import AlreadyLost, Evidence, LastSegment, Segment, Witness
 from kdump.checks.sound import SoundData, sound_data, torn_end
 from kdump.kafka.startup.batches import batches
 from kdump.kafka.startup.content import Content, ContentSource, sha256
@@ -187,14 +187,20 @@ def _already_lost(directory: Directory, evidence: Evidence, end_before: int | No
             last_offset = sound_data(source).last_offset
         return base_offset if last_offset is None else last_offset + 1
 
-    def last_indexes() -> Iterator[Witness]:
-        base_offset = max(logs, default=0)
-        if logs and logs[base_offset][1].size and evidence.names_later(base_offset, end_of(base_offset)):
-            with ContentSource(*logs[base_offset]) as source:
-                yield from evidence.index_ends(read_log(source, base_offset))
+    last_base = max(logs, default=0)
+
+    @cache
+    def last_log() -> BatchTable:
+        with ContentSource(*logs[last_base]) as source:
+            return read_table(source)
+
+    def index_ends() -> Iterator[Witness]:
+        if evidence.names_later(last_base, end_of(last_base)):
+            yield from evidence.index_ends(last_log().log_view(last_base, logs[last_base][1].size, []))
 
     segments = [Segment(base, not content.size, partial(end_of, base)) for base, (_, content) in logs.items()]
-    return evidence.already_lost(segments, last_indexes)
+    last = LastSegment(lambda: last_log().was_cleaned(last_base), index_ends)
+    return evidence.already_lost(segments, last if segments and not segments[-1].is_empty else None)
 
 
 def _losses(directory: Directory, result: Start) -> Iterator[LostRange]:

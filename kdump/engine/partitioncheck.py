@@ -13,10 +13,10 @@ from typing import Final, TypeAlias
 
 from kdump.checks.batchtable import BatchTable
 from kdump.checks.holes import Behind
-from kdump.checks.indexes import LogView
+from kdump.checks.indexes import INDEX_KINDS, LogView
 from kdump.checks.logdir import PartitionExtent
 from kdump.checks.ordered import OrderedChecks
-from kdump.checks.reach import AlreadyLost, Evidence, Segment, Witness
+from kdump.checks.reach import AlreadyLost, Evidence, LastSegment, Segment
 from kdump.checks.segment import CheckOptions, Look, SegmentLook, check_segment
 from kdump.checks.siblings import EpochRange, LogSummary, check_partition_files, check_segment_files
 from kdump.checks.summary import SegmentSummary
@@ -131,8 +131,7 @@ class PartitionCheck:
                 idle_aborts=ordered.idle_aborts,
                 is_compacted=ordered.is_compacted,
             ):
-                if finding.code is Codes.INDEX_BEYOND_LOG:
-                    seen.note_index(finding)
+                seen.is_indexed_later |= finding.code is Codes.INDEX_BEYOND_LOG
                 yield counted(finding, path, counts)
         yield SegmentSummary(path, size, rows.count, rows.first_offset, rows.last_offset, counts, recovery)
 
@@ -151,7 +150,9 @@ class _Partition:
         """The end offset that the log once had, as far as that was asked for."""
         self.last_log: LogView | None = None
         """The batches of the segment added last; None for an empty one."""
-        self._beyond: list[Witness] = []
+        self.is_indexed_later = False
+        """An index of it names offsets after its end."""
+        self._last_rows: BatchTable | None = None
 
     def add(self, path: str, rows: BatchTable, base_offset: int | None, *, is_compacted: bool) -> None:
         """The next segment; one without batches reaches up to its base offset."""
@@ -162,26 +163,24 @@ class _Partition:
         if base_offset is not None:
             self._segments.append((path, Segment(base_offset, rows.count == 0, lambda: end)))
         self.last_log = None
-        self._beyond = []
-
-    def note_index(self, finding: Finding) -> None:
-        """An index of the segment added last names offsets after its end."""
-        if finding.last_offset is not None:
-            self._beyond.append(Witness(os.path.basename(finding.path or ""), finding.last_offset + 1))
+        self._last_rows = rows
+        self.is_indexed_later = False
 
     def already_lost(self, evidence: Evidence) -> Iterator[Finding]:
         """What the logs had once; found out once all segments are added."""
-        found = evidence.already_lost([segment for _, segment in self._segments], lambda: self._last_indexes(evidence))
+        last, rows = self.last_log, self._last_rows
+        last_segment = None
+        if last is not None and rows is not None:
+            kinds = INDEX_KINDS if self.is_indexed_later else (Kind.TXN_INDEX,)
+            last_segment = LastSegment(
+                lambda: rows.was_cleaned(last.base_offset), lambda: evidence.index_ends(last, kinds)
+            )
+        found = evidence.already_lost([segment for _, segment in self._segments], last_segment)
         self.reached = max([self.end_offset or 0, *(lost.last_offset + 1 for lost in found)])
         for lost in found:
             later = [path for path, segment in self._segments if segment.base_offset > lost.last_offset]
             path = later[0] if later else self._segments[-1][0]
             yield already_lost_finding(lost, path)
-
-    def _last_indexes(self, evidence: Evidence) -> Iterator[Witness]:
-        yield from self._beyond
-        if self.last_log is not None:
-            yield from evidence.index_ends(self.last_log, (Kind.TXN_INDEX,))
 
     def summary(self) -> LogSummary:
         """What the files of the directory are compared with."""

@@ -79,7 +79,7 @@ class Verification:
         if not partitions and any(segment_files(directory, lambda error: None, all_files=True)):
             # Its logs are gone, and what belongs to them is not.
             errors = [error for error in errors if error.code is not Codes.NO_SEGMENTS]
-            for lost in Evidence.of_directory(directory).already_lost([], lambda: ()):
+            for lost in Evidence.of_directory(directory).already_lost([], None):
                 yield already_lost_finding(lost, os.path.join(directory, lost.witnesses[0]))
             yield from check_partition_files(directory, LogSummary(None))
         extents: dict[tuple[str, int], PartitionExtent | None] = {}
