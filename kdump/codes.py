@@ -605,6 +605,15 @@ class Codes(Enum):
         "brings them back. A broker does not notice. Look for a replica that has them.",
     )
 
+    SEGMENTS_SWAPPED = Code(
+        "KD417",
+        "segments-swapped",
+        "the logs of two segments are exchanged",
+        "Each of two logs begins with the offsets of the other one's name. A broker that starts after a clean stop "
+        "serves wrong offsets from them, and one that recovers them stops. Give each log the other one's name; "
+        "nothing is lost then. Until then neither is checked any further.",
+    )
+
     OFFSETS_BACKWARDS = Code(
         "KD501",
         "offsets-backwards",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, TypeAlias
 
 from kdump.checks.batchtable import BatchTable
@@ -20,12 +21,14 @@ from kdump.checks.reach import AlreadyLost, Evidence, LastSegment, Segment
 from kdump.checks.segment import CheckOptions, Look, SegmentLook, check_segment
 from kdump.checks.siblings import EpochRange, LogSummary, check_partition_files, check_segment_files
 from kdump.checks.summary import SegmentSummary
+from kdump.checks.swapped import first_offsets, swapped, swapped_finding
 from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.engine.transactionalids import transactional_id
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.names import Kind, parse_file_name, parse_partition_directory
+from kdump.log.names import Kind, is_uri, parse_file_name, parse_partition_directory
 from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import segments_behind
 from kdump.log.siblings import read_snapshot, was_cleaned
@@ -75,11 +78,18 @@ class PartitionCheck:
             is_compacted=was_cleaned(directory) or None,
             producers=read_snapshot(segments[0]),
             is_coordinator=topic in _COORDINATOR_TOPICS,
+            transactional_id=partial(transactional_id, os.path.dirname(directory)),
         )
         # Read before the logs, which may grow.
         evidence = None if folder is None else Evidence.of_directory(folder)
         seen = _Partition()
+        exchanged = _exchanged(segments)
         for number, segment in enumerate(segments):
+            if segment in exchanged:
+                ordered.skip_segment()
+                seen.is_known = False
+                yield from _swapped_items(segment, exchanged[segment])
+                continue
             behind = segments_following(segments, number)
             try:
                 yield from self._segment(segment, behind, ordered, seen)
@@ -94,9 +104,9 @@ class PartitionCheck:
         if evidence is not None and seen.is_known and not _behind(segments[-1]):
             yield from seen.already_lost(evidence)
         if folder is not None:
-            yield from check_partition_files(folder, seen.summary())
+            yield from check_partition_files(folder, LogSummary(None) if exchanged else seen.summary())
         first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
-        if first_base is None or last_base is None:
+        if first_base is None or last_base is None or exchanged:
             return None
         return PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base, seen.reached)
 
@@ -197,6 +207,25 @@ def already_lost_finding(lost: AlreadyLost, path: str) -> Finding:
         last_offset=lost.last_offset,
         path=path,
     )
+
+
+def _exchanged(segments: Sequence[str]) -> dict[str, str]:
+    """Logs that were exchanged, by path each; of files only that can be asked for their first bytes."""
+    bases = [base_offset_of(segment) for segment in segments]
+    known = [base for base in bases if base is not None]
+    if len(known) < max(2, len(bases)) or any(is_uri(segment) for segment in segments):
+        return {}
+    pairs = swapped(known, first_offsets(segments))
+    return {segments[one]: segments[other] for pair in pairs for one, other in (pair, pair[::-1])}
+
+
+def _swapped_items(path: str, other: str) -> Iterator[Item]:
+    """Of two logs that were exchanged: the finding at the first of them, and the summary of each."""
+    counts = dict.fromkeys(Severity, 0)
+    counts[Severity.ERROR] = 1
+    if (base_offset_of(path) or 0) < (base_offset_of(other) or 0):
+        yield swapped_finding(path, other)
+    yield SegmentSummary(path, files.size(path), None, None, None, counts, None)
 
 
 def segments_following(segments: Sequence[str], number: int) -> Sequence[str]:

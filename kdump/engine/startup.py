@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from kdump.checks.reach import Checkpoints, Evidence
 from kdump.checks.startup import LogDirectoryCheck, Obstacle, StartCheck, check_start
 from kdump.codes import Codes, KdumpError
+from kdump.engine.transactionalids import transactional_id
 from kdump.format.checkpoint import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARK_CHECKPOINT,
@@ -67,7 +69,13 @@ class Task(NamedTuple):
         try:
             directory = Directory.on_disk(self.path)
             evidence = self._evidence(directory.before)
-            return check_start(directory, self.settings, checksums=self.checksums, evidence=evidence)
+            return check_start(
+                directory,
+                self.settings,
+                checksums=self.checksums,
+                evidence=evidence,
+                transactional_id=partial(transactional_id, _above(self.path)),
+            )
         except KdumpError as error:
             return error.located(self.path)
 

@@ -14,7 +14,7 @@ from cli_runs import CLEAN, DAMAGE, kdump
 
 from kdump.checks.reach import AlreadyLost, Checkpoints, Evidence, Segment, Witness
 from kdump.kafka.producers import ProducerStates
-from tests.harness.archives import unpack_cases
+from tests.harness.archives import unpack_archive, unpack_cases
 
 ROOT = Path(__file__).parents[2]
 SNAPSHOT = ProducerStates(9).snapshot()
@@ -283,3 +283,58 @@ class TestWitnesses:
         assert list(found.ends(10)) == []
         found = Evidence("t-0", [f"{91:020}.snapshot"], lambda name: data, Checkpoints())
         assert list(found.ends(10)) == [Witness(f"{91:020}.snapshot", 91)]
+
+
+class TestSwapped:
+    """Two logs whose contents were exchanged."""
+
+    @pytest.mark.parametrize("pair", [(0, 105), (105, 297), (201, 397)])
+    @pytest.mark.parametrize("with_siblings", [False, True])
+    def test_it_is_said_in_one_line(self, partition: Path, pair: tuple[int, int], with_siblings: bool) -> None:
+        suffixes = (".log", ".index", ".timeindex", ".txnindex") if with_siblings else (".log",)
+        for suffix in suffixes:
+            one, other = (partition / f"{base:020}{suffix}" for base in pair)
+            kept = one.read_bytes()
+            one.write_bytes(other.read_bytes())
+            other.write_bytes(kept)
+        run = kdump("verify", "--output", "jsonl", partition.name, cwd=partition.parent)
+        (row,) = [json.loads(line) for line in run.stdout.splitlines()]
+        assert (run.returncode, row["code"], row["severity"]) == (DAMAGE, "KD417", "error")
+        assert row["file"].endswith(f"{pair[0]:020}.log")
+        assert f"{pair[1]:020}.log are exchanged" in row["message"]
+        start = kdump("verify", "--startup", partition.name, cwd=partition.parent)
+        assert start.returncode == DAMAGE
+        assert b"already lost" not in start.stdout
+        line = f"swapped: the contents of {pair[0]:020}.log and {pair[1]:020}.log are exchanged"
+        assert start.stdout.decode().count(line) == 1
+
+    def test_one_wrong_log_is_not_swapped(self, partition: Path) -> None:
+        (partition / f"{0:020}.log").write_bytes((partition / f"{105:020}.log").read_bytes())
+        assert b"KD417" not in kdump("verify", partition.name, cwd=partition.parent).stdout
+
+
+def test_open_transactions_say_whose_they_are_and_when_they_began(tmp_path: Path) -> None:
+    unpack_archive(ROOT / "fixtures" / "captures" / "4.3.1.tar.zst", tmp_path)
+    directory = tmp_path / "4.3.1"
+    words = "offset 442 (2026-11-21 10:38:03.816 UTC)"
+    shown = kdump("verify", TXN, cwd=directory).stdout.decode()
+    assert f"the transaction of transactional id 't43-open' of producer 12 (epoch 0) is open since {words}" in shown
+    start = kdump("verify", "--startup", "-v", TXN, cwd=directory).stdout.decode()
+    began = "it began at 2026-11-21 10:38:03.816 UTC; transactional id 't43-open'"
+    assert f"left open: the transaction of producer 12, open since offset 442; {began}" in start
+    # Without the coordinator's topic nothing tells the id.
+    shutil.rmtree(directory / "__transaction_state-0")
+    shown = kdump("verify", TXN, cwd=directory).stdout.decode()
+    assert f"the transaction of producer 12 (epoch 0) is open since {words}" in shown
+
+
+def test_what_holds_for_a_log_directory_is_said_once(partition: Path) -> None:
+    logs = partition.parent
+    shutil.copytree(partition, logs / "v2-txn-1")
+    for directory in (partition, logs / "v2-txn-1"):
+        (directory / "partition.metadata").unlink()
+    shown = kdump("verify", "--startup", ".", cwd=logs).stdout.decode()
+    assert shown.count("there is no partition.metadata") == 1
+    assert ".: there is no partition.metadata in 2 partitions (v2-txn-0, v2-txn-1): Kafka 4 takes" in shown
+    shown = kdump("verify", "--startup", "v2-txn-0", "v2-txn-1", cwd=logs).stdout.decode()
+    assert shown.count("there is no partition.metadata: Kafka 4 takes the directory for a stray one") == 2
