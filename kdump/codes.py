@@ -503,7 +503,8 @@ class Codes(Enum):
         "snapshot-beyond-log",
         "a producer snapshot of offsets behind the end of the log",
         "The broker had written everything up to the offset in the name of the snapshot, and the log ends before "
-        "it: records are lost. Look for a replica that has them.",
+        "it: records are lost. Look for a replica that has them. A warning where the number is far from all others: "
+        "the name is wrong then.",
     )
 
     RECOVERY_POINT = Code(
@@ -620,6 +621,24 @@ class Codes(Enum):
         "takes the partition whose id the metadata does not know for a stray one. Find out which id is the current "
         "one.",
         Severity.WARNING,
+    )
+
+    ALREADY_LOST = Code(
+        "KD416",
+        "already-lost",
+        "offsets that the log once had are gone",
+        "Files beside the logs name offsets that were in the log: a producer snapshot, the recovery point, the high "
+        "watermark, a leader epoch, an index, or the log start offset. No segment has them, and no start of a broker "
+        "brings them back. A broker does not notice. Look for a replica that has them.",
+    )
+
+    SEGMENTS_SWAPPED = Code(
+        "KD417",
+        "segments-swapped",
+        "the logs of two segments are exchanged",
+        "Each of two logs begins with the offsets of the other one's name. A broker that starts after a clean stop "
+        "serves wrong offsets from them, and one that recovers them stops. Give each log the other one's name; "
+        "nothing is lost then. Until then neither is checked any further.",
     )
 
     OFFSETS_BACKWARDS = Code(
@@ -886,7 +905,8 @@ class Finding:
     def __str__(self) -> str:
         extent = "" if self.length is None else f" ({self.length:,} bytes)"
         lost = ""
-        if self.first_offset is not None:
+        # The message of what was lost before names the offsets itself.
+        if self.first_offset is not None and self.code is not Codes.ALREADY_LOST:
             end = " on" if self.last_offset is None else f"..{self.last_offset}"
             lost = f"; offsets {'from ' if self.last_offset is None else ''}{self.first_offset}{end} lost (at most)"
         goes_on = "" if self.continue_at is None else f"; continues at offset {self.continue_at}"

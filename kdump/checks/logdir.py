@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from kdump.checks.siblings import beyond_end
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format import checkpoint
 from kdump.log import files
@@ -28,11 +29,15 @@ Partition = tuple[str, int]
 
 
 class PartitionExtent(NamedTuple):
-    """A partition's segments together; ``end_offset`` is behind its last record, ``last_base`` of its last segment."""
+    """A partition's segments together; ``end_offset`` is behind its last record, ``last_base`` of its last segment.
+
+    ``reached``: see ``siblings.LogSummary``.
+    """
 
     start_offset: int
     end_offset: int
     last_base: int
+    reached: int | None = None
 
 
 class Checkpoints:
@@ -138,7 +143,7 @@ def _behind_end(code: Codes, what: str, offset: int, extent: PartitionExtent) ->
     if offset <= extent.end_offset:
         return None
     message = f"{what} is {offset}, the log ends before {extent.end_offset}"
-    return Finding(code, message, 0, first_offset=extent.end_offset, last_offset=offset - 1)
+    return beyond_end(code, message, offset, extent.end_offset, extent.reached)
 
 
 _CHECKPOINTS: Final[Mapping[str, _Judge]] = {

@@ -44,9 +44,9 @@ class PartitionFinder:
     def __init__(self, wanted: Coordinated, partitions: int | None) -> None:
         self._wanted = wanted
         self._partitions = partitions
+        self._here: set[int] = set()
         self._found: set[int] = set()
         self._found_elsewhere: list[str] = []
-        self._least = 1
 
     def wants(self, target: Target, named: Iterable[str]) -> bool:
         """A file may hold records of it; ``named``: files and partition directories that are read all the same."""
@@ -64,7 +64,7 @@ class PartitionFinder:
         has_records = has_rows and target.kind is Kind.LOG
         topic, partition = partition_of_file(target.path) or (None, -1)
         if topic == self._wanted.topic:
-            self._least = max(self._least, partition + 1)
+            self._here.add(partition)
             if has_records:
                 self._found.add(partition)
         elif has_records:
@@ -73,19 +73,23 @@ class PartitionFinder:
     def notes(self) -> Iterator[str]:
         """Which partition it is, for standard error."""
         wanted, partitions = self._wanted, self._partitions
+        least = max(self._here, default=0) + 1
+        # All partitions of a topic, from the first one on: the broker has no others, and the topic most likely neither.
+        count_here = least if len(self._here) == least > 1 else None
         what = f"{wanted.kind} '{wanted.name}'"
         if partitions is not None:
             yield f"{what} belongs to {wanted.topic}-{wanted.partition(partitions)} of {partitions} partitions"
         elif not self._found:
-            likely = max(DEFAULT_PARTITIONS, self._least)
+            likely = count_here or max(DEFAULT_PARTITIONS, least)
             home = f"{wanted.topic}-{wanted.partition(likely)}"
-            yield f"{what} belongs to {home} if the topic has {likely} partitions (--partitions says how many)"
+            as_here = ", as many as are here" if count_here else ""
+            yield f"{what} belongs to {home} if the topic has {likely} partitions{as_here} (--partitions says how many)"
         for path in self._found_elsewhere:
             yield f"{what} is in {path}, whose directory is no partition of {wanted.topic}"
         if not self._found and not self._found_elsewhere:
             yield f"{what}: no records found"
         for partition in sorted(self._found):
-            count = wanted.likely_partitions(partition, self._least)
+            count = wanted.likely_partitions(partition, least, count_here)
             if partitions is None:
                 fits = "not put it" if count is None else f"put it if the topic has {count} partitions"
                 yield f"{what} is in {wanted.topic}-{partition}, where its hash would {fits}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any, Final
 
 import click
@@ -19,6 +20,7 @@ from kdump.log.source import open_source
 from kdump.mend.account import account, losses
 from kdump.mend.manifest import Manifest
 from kdump.mend.pieces import TxnPolicy
+from kdump.mend.place import Place
 from kdump.mend.plan import Settings, Way
 from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.undo import Marker, Undone
@@ -175,6 +177,7 @@ def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
     console = Console(escapes=False, show_traceback=given["traceback"])
     reporter = console.reporter(verbose=given["verbose"])
     left = unreadable = False
+    told: set[str] = set()
 
     def fail(error: KdumpError) -> None:
         nonlocal left, unreadable
@@ -200,7 +203,9 @@ def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
                     for segment in repaired.plan.segments if reporter.verbose else ():
                         reporter.note(f"{segment.path}: {segment.stamp.size:,} bytes, {repaired.plan.way.value}")
                     is_text = given["output_format"] == "text"
-                    text = repair_text(repaired, color=console.color) if is_text else repair_json(repaired)
+                    text = repair_json(repaired)
+                    if is_text:
+                        text = _once(repair_text(repaired, color=console.color), repaired.plan.place, told)
                     console.out.write(text.encode())
             except KdumpError as error:
                 fail(error.located(path))
@@ -251,6 +256,20 @@ def _options(paths: tuple[str, ...], output: str | None, given: dict[str, Any]) 
         decides_transactions=given["txn"] is not None,
         allow_worse_start=given["allow_worse_start"],
     )
+
+
+def _once(text: str, place: Place, told: set[str]) -> str:
+    """``text`` without the lines about the log directory that were told with another partition of it.
+
+    ``told``: such lines; they are added to.
+    """
+    if place.log_directory is None:
+        return text
+    starts = f"{escaped(place.log_directory)}: ", f"{escaped(os.path.join(place.log_directory, CLEAN_SHUTDOWN))}: "
+    lines = text.splitlines(keepends=True)
+    kept = [line for line in lines if not (line.startswith(starts) and line in told)]
+    told.update(line for line in lines if line.startswith(starts))
+    return "".join(kept)
 
 
 def _other_options(given: dict[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kdump.checks.startup import Obstacle, StartCheck
+from kdump.checks.startup import LogDirectoryCheck, Obstacle, StartCheck
 from kdump.cli import engine_options, exit_status
 from kdump.cli.console import Console
 from kdump.codes import KdumpError
@@ -16,11 +16,13 @@ from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.outcome import Outcome
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.writers.startups import (
+    has_topic_id,
     log_directory_text,
     obstacle_json,
     obstacle_text,
     startup_json,
     startup_text,
+    stray_text,
     ways_text,
 )
 
@@ -57,9 +59,16 @@ def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> 
     except KdumpError as error:
         console.show_error(error)
         return exit_status.UNREADABLE
+    strays: list[str] = []
     for item in start_all(paths, options, fail, run):
         is_harmful |= _is_harmful(item)
         text = _json(item) if output == "jsonl" else _text(item, is_brief=not given["verbose"])
+        if isinstance(item, StartCheck) and not has_topic_id(item):
+            strays.append(item.path)
+        # Of those in a log directory it is told once, with what holds for all of it.
+        if output == "text" and (item.path in paths or isinstance(item, LogDirectoryCheck)):
+            text += stray_text(item.path, strays)
+            strays = []
         console.out.write(text.encode("utf-8", "surrogateescape"))
     console.close()
     return exit_status.combined(damaged=is_harmful, unreadable=unreadable)
@@ -80,7 +89,7 @@ def _runner(paths: Sequence[str], given: Mapping[str, Any], console: Console) ->
 
 def _is_harmful(item: Item) -> bool:
     if isinstance(item, StartCheck):
-        return not item.is_harmless
+        return not item.is_harmless or bool(item.already_lost or item.swapped)
     return isinstance(item, Obstacle) or item.outcome is not Outcome.STARTS
 
 

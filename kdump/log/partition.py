@@ -39,7 +39,7 @@ def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all
     if top is None:
         return
     found = False
-    for folder in [directory, *(path for _, path in sorted(_partitions(top)))]:
+    for folder in _folders(directory, top):
         entries = top if folder == directory else _entries_unless_gone(folder, on_error)
         found |= entries is None
         for name in _segment_names(entries or [], all_files):
@@ -47,6 +47,16 @@ def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all
             yield os.path.join(folder, name)
     if not found:
         on_error(no_segments(directory, top))
+
+
+def partition_folders(directory: str) -> list[str]:
+    """The directory itself, and the partition directories in it, in the order in which they are listed."""
+    top = _entries(directory, lambda error: None)
+    return [] if top is None else _folders(directory, top)
+
+
+def _folders(directory: str, entries: list[files.Entry]) -> list[str]:
+    return [directory, *(path for _, path in sorted(_partitions(entries)))]
 
 
 def no_segments(directory: str, entries: list[files.Entry]) -> KdumpError:

@@ -63,8 +63,16 @@ def read_snapshot(path: str) -> list[ProducerEntry]:
 def read_leader_epochs(path: str) -> list[EpochEntry]:
     """The entries of the leader-epoch-checkpoint ``path``; none where they do not rise."""
     try:
-        entries = parse_leader_epoch_checkpoint(read_whole(path))
+        return parse_leader_epochs(read_whole(path))
     except KdumpError:
+        return []
+
+
+def parse_leader_epochs(data: bytes) -> list[EpochEntry]:
+    """The entries of a leader-epoch-checkpoint; none where it is malformed or they do not rise."""
+    try:
+        entries = parse_leader_epoch_checkpoint(data)
+    except DamageError:
         return []
     is_rising = all(
         before.epoch < after.epoch and before.start_offset <= after.start_offset for before, after in pairwise(entries)

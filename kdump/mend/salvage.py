@@ -26,7 +26,7 @@ from kdump.mend.endings import Hole, decide
 from kdump.mend.entry import Entry, identity
 from kdump.mend.hold import held
 from kdump.mend.holes import HoleReader
-from kdump.mend.knownend import indexed_ends, known_end
+from kdump.mend.knownend import indexed_end, known_end
 from kdump.mend.misplaced import ENOUGH_PAIRS, misplaced
 from kdump.mend.order import fitting
 from kdump.mend.pieces import Lost, MendedLog, NotTaken, Origin, TouchedTransaction
@@ -225,7 +225,7 @@ class _Salvage:
     def _is_end_told(self) -> bool:
         """Snapshots and checkpoints tell where the log ended: behind its last batch, or that it did not go on."""
         end, high_watermark = self._unknown_tail[0], self._around.high_watermark
-        return max(self._around.reached, default=-1) > end or (high_watermark is not None and high_watermark >= end)
+        return bool(self._around.reached(end)) or (high_watermark is not None and high_watermark >= end)
 
     def _ask_about_missing_segments(self, next_base: int) -> None:
         """Segments of a compacted log may be missing, too, though offsets without batches are no loss there.
@@ -290,8 +290,9 @@ class _Salvage:
     def _is_indexed_behind(self) -> bool:
         """The .index has batches behind the last one of the log."""
         table = self._draft.table
-        ends = indexed_ends(self._around, table.part(table.is_ours))
-        return any(end > int(table.last[table.is_ours].max(initial=-1)) + 1 for end in ends)
+        ours = table.part(table.is_ours)
+        end = indexed_end(self._around, self._base_offset, ours) if len(ours) else None
+        return end is not None and end > int(ours.last.max()) + 1
 
     @property
     def _unknown_tail(self) -> Hole:

@@ -13,17 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from kdump.checks.reach import Evidence
 from kdump.checks.table import read_columns
 from kdump.codes import KdumpError
-from kdump.format.checkpoint import (
-    HIGH_WATERMARK_CHECKPOINT,
-    LEADER_EPOCH_CHECKPOINT,
-    RECOVERY_POINT_CHECKPOINT,
-    EpochEntry,
-)
+from kdump.format.checkpoint import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT, EpochEntry
 from kdump.format.index import AbortedTxn, OffsetEntry, TimeEntry
 from kdump.kafka.producers import ProducerStates
-from kdump.log.names import Kind, parse_file_name
+from kdump.log.names import parse_file_name
 from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
@@ -54,8 +50,8 @@ class Surroundings:
     """The logs of the segments behind, in offset order."""
     next_base: int | None = None
     """Base offset of the next segment, of one whose log is gone too."""
-    reached: Sequence[int] = ()
-    """Offsets up to which (exclusive) checkpoints and snapshots say the partition reached; for the last segment."""
+    evidence: Evidence | None = None
+    """Up to which offset the partition reached by its snapshots and checkpoints; for the last segment."""
     index: Sequence[OffsetEntry] = ()
     time_index: Sequence[TimeEntry] = ()
     """Of the last segment only."""
@@ -76,6 +72,12 @@ class Surroundings:
         """The leader epoch that wrote an offset; None where the checkpoint does not reach so low."""
         epochs = [entry.epoch for entry in self.epochs if entry.start_offset <= offset]
         return epochs[-1] if epochs else None
+
+    def reached(self, end: int) -> list[int]:
+        """Offsets above ``end`` up to which (exclusive) snapshots and checkpoints say that the partition reached."""
+        if self.evidence is None:
+            return []
+        return [witness.end_offset for witness in self.evidence.believed(self.evidence.ends(end), end)]
 
 
 def look_around(
@@ -112,7 +114,7 @@ def look_around(
         before,
         following,
         next_base,
-        sorted(_reached(directory, base_offset)) if next_base is None and base_offset is not None else (),
+        Evidence.of_directory(directory) if next_base is None and base_offset is not None else None,
         rising_entries(path, base_offset),
         read_time_index(path, base_offset) if next_base is None else (),
         read_txn_index(path),
@@ -135,19 +137,3 @@ def sound_rows(paths: Iterable[str]) -> Iterator[NDArray[np.void]]:
                         yield rows[rows["is_valid"]]
         except KdumpError:
             return
-
-
-def _reached(directory: str, base_offset: int) -> Iterable[int]:
-    """Offsets above ``base_offset`` that the partition's end has reached by other files of the broker."""
-    try:
-        names = os.listdir(directory)
-    except OSError:
-        return
-    for name in names:
-        parsed = parse_file_name(name)
-        if parsed and parsed.kind is Kind.SNAPSHOT and not parsed.state and (parsed.base_offset or 0) > base_offset:
-            yield parsed.base_offset or 0
-    for checkpoint in (RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT):
-        offset = read_checkpoint(directory, checkpoint)
-        if offset is not None and offset > base_offset:
-            yield offset

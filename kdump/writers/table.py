@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kdump.codes import Finding
@@ -13,6 +12,7 @@ from kdump.tables import BATCH, CHECKPOINT, FILE, PROPERTY, RECORD, RECORD_DECOD
 from kdump.writers.blocks import escaped
 from kdump.writers.context import FileContext
 from kdump.writers.rows import plain
+from kdump.writers.units import time_text
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -218,15 +218,6 @@ def _pair(item: Any) -> str:
             return f"({value_text(item)})"
         case _:
             return value_text(item)
-
-
-def time_text(milliseconds: int) -> str:
-    """UTC to the millisecond; the number itself where that is no time."""
-    try:
-        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return str(milliseconds)
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03}" if milliseconds >= 0 else str(milliseconds)
 
 
 def _style(row: Row) -> str:

@@ -1,0 +1,55 @@
+"""Logs of two segments that were exchanged: each holds the offsets that the other one's name says.
+
+A broker notices nothing at a clean start. After another stop its recovery fails (shared/spec/startup.md rule 12).
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+from kdump.codes import Codes, Finding
+
+OFFSET_BYTES = 8
+"""With which every entry begins: its first offset, of a compressed message of magic 0 or 1 the last one."""
+
+
+def first_offset_of(head: bytes) -> int | None:
+    """The offset at the start of a log, None for an empty one."""
+    return int.from_bytes(head[:OFFSET_BYTES], "big", signed=True) if len(head) >= OFFSET_BYTES else None
+
+
+def first_offsets(paths: Iterable[str]) -> list[int | None]:
+    """Those of logs on disk; None where one is empty or cannot be read."""
+    found = []
+    for path in paths:
+        try:
+            with open(path, "rb", buffering=0) as file:
+                found.append(first_offset_of(file.read(OFFSET_BYTES)))
+        except OSError:
+            found.append(None)
+    return found
+
+
+def swapped(bases: Sequence[int], firsts: Sequence[int | None]) -> list[tuple[int, int]]:
+    """Pairs of numbers of logs that were exchanged, the lower one first.
+
+    Args:
+        bases: the base offsets of the names, rising.
+        firsts: the offset with which each log begins.
+    """
+    home: dict[int, int] = {}
+    for number, first in enumerate(firsts):
+        if first is not None and (place := bisect_right(bases, first) - 1) not in (number, -1):
+            home[number] = place
+    return [(number, other) for number, other in home.items() if number < other and home.get(other) == number]
+
+
+def swapped_finding(path: str, other: str) -> Finding:
+    """What is wrong with the two logs, in one line."""
+    message = (
+        f"its contents and those of {os.path.basename(other)} are exchanged: give each the other's name, with its "
+        "index files if they were exchanged too, then verify again"
+    )
+    return Finding(Codes.SEGMENTS_SWAPPED, message, 0, path=path)
