@@ -49,6 +49,10 @@ class Surroundings:
     """Base offset of the first of them."""
     reached: Sequence[int] = ()
     """Offsets up to which (exclusive) checkpoints and snapshots say the partition reached; for the last segment."""
+    flushed: int = 0
+    """An offset below which the broker has made everything durable, the .txnindex too; 0 where that is not known."""
+    snapshots: Sequence[str] = ()
+    """The producer snapshots at higher offsets than the base offset, rising."""
     index: Sequence[OffsetEntry] = ()
     time_index: Sequence[TimeEntry] = ()
     """Of the last segment only."""
@@ -79,6 +83,13 @@ def look_around(path: str, producers: ProducerStates | None = None, end_before: 
     following = [] if number is None else segments[number + 1 :]
     bases = [behind.base_offset for segment in following if (behind := parse_file_name(segment))]
     next_base = next((base for base in bases if base is not None), None)
+    snapshots = {} if base_offset is None else dict(sorted(_snapshots(directory, base_offset)))
+    points = {
+        name: read_checkpoint(directory, name) or 0 for name in (RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT)
+    }
+    # A segment is flushed when the next one is made; snapshots are taken then, and when a broker stops.
+    flushed = next_base or max([*snapshots, points[RECOVERY_POINT_CHECKPOINT]])
+    reached = sorted(offset for offset in (*snapshots, *points.values()) if offset > (base_offset or 0))
     return Surroundings(
         base_offset,
         was_cleaned(directory),
@@ -86,7 +97,9 @@ def look_around(path: str, producers: ProducerStates | None = None, end_before: 
         before,
         following,
         next_base,
-        sorted(_reached(directory, base_offset)) if next_base is None and base_offset is not None else (),
+        reached if next_base is None and base_offset is not None else (),
+        flushed,
+        list(snapshots.values()),
         rising_entries(path, base_offset),
         read_time_index(path, base_offset) if next_base is None else (),
         read_txn_index(path),
@@ -108,8 +121,8 @@ def sound_rows(paths: Iterable[str]) -> Iterator[NDArray[np.void]]:
             return
 
 
-def _reached(directory: str, base_offset: int) -> Iterable[int]:
-    """Offsets above ``base_offset`` that the partition's end has reached by other files of the broker."""
+def _snapshots(directory: str, base_offset: int) -> Iterator[tuple[int, str]]:
+    """(offset, path) of the producer snapshots above ``base_offset``."""
     try:
         names = os.listdir(directory)
     except OSError:
@@ -117,8 +130,4 @@ def _reached(directory: str, base_offset: int) -> Iterable[int]:
     for name in names:
         parsed = parse_file_name(name)
         if parsed and parsed.kind is Kind.SNAPSHOT and not parsed.state and (parsed.base_offset or 0) > base_offset:
-            yield parsed.base_offset or 0
-    for checkpoint in (RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT):
-        offset = read_checkpoint(directory, checkpoint)
-        if offset is not None and offset > base_offset:
-            yield offset
+            yield parsed.base_offset or 0, os.path.join(directory, name)

@@ -1,12 +1,13 @@
-"""Transactions of a mended log: those that contradict themselves, and those whose end may lie in a hole.
+"""Transactions of a mended log: those that contradict themselves, and those whose end may lie in a gap.
 
-Source: shared/spec/recovery.md rules 7 to 9; KIP-98, KIP-360; KIP-890 (with it the epoch rises with each transaction,
-and the marker has the new one).
+What evidence says of the second kind is in ``kdump.scan.lostmarkers``.
+
+Source: shared/spec/recovery.md rules 7 to 9; KIP-98, KIP-360.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -17,9 +18,10 @@ from numpy.typing import NDArray
 from kdump.checks.table import BatchRow, row_at
 from kdump.format import control
 from kdump.format.batch import CONTROL, TRANSACTIONAL
-from kdump.format.index import AbortedTxn
 from kdump.kafka.producers import ProducerStates
 from kdump.mend.pieces import TouchedTransaction, TxnOutcome
+from kdump.scan.lostmarkers import Ending, Evidence, Gap, Marker, Stretch, endings
+from kdump.scan.outcomes import ABORTED
 
 _END_TXN: Final = (control.ABORT, control.COMMIT)
 
@@ -76,145 +78,162 @@ def _contradicting(rows: NDArray[np.void], numbers: list[int], *, is_open: bool)
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """A transaction that was open where a hole begins, and what its marker is made of where one is to be made.
+    """A transaction that was open where a gap begins, and what its marker is made of where one is to be made.
 
-    ``lost_marker``: the offset of its ABORT marker, which the .txnindex knows and the log has lost.
+    ``offset``: of a marker that is made, or the next one of its gap that is free. ``lost_marker``: whether the marker
+    that the gap held is an ABORT one; None: none is known to be lost. ``is_exact``: it was at just this offset.
     """
 
     transaction: TouchedTransaction
+    marker_epoch: int
     coordinator_epoch: int
     timestamp: int
-    lost_marker: int | None = None
+    offset: int
+    lost_marker: bool | None
+    is_exact: bool
 
 
 @dataclass(slots=True)
 class _Open:
-    """An open transaction. ``touched``: the first offset lost behind its first batch; ``hole``: behind its last."""
+    """An open transaction, and what its marker is made of."""
 
-    producer_id: int
-    epoch: int
-    first_offset: int
+    stretch: Stretch
     coordinator_epoch: int
-    timestamp: int
-    touched: int | None = None
-    hole: int | None = None
-
-    def ended(self, outcome: TxnOutcome, lost_marker: int | None = None) -> Touched:
-        hole = self.touched if self.hole is None else self.hole
-        assert hole is not None
-        transaction = TouchedTransaction(self.producer_id, self.epoch, self.first_offset, hole, outcome)
-        return Touched(transaction, self.coordinator_epoch, self.timestamp, lost_marker)
+    timestamps: list[tuple[int, int]]
+    """(offset, ms) of the last batch before each gap, and of the newest one; -1 for the offset of the first."""
 
 
 class TouchedTransactions:
-    """Follows the transactions of a log over its holes.
+    """Follows the transactions of a log over its gaps.
 
-    Call ``see`` for its rows, ``see_following`` for those of the segments behind, ``finish``.
+    Call ``see`` for its rows, ``see_gap`` for each gap in its place, both in offset order, and ``judged`` at last.
 
     Args:
         producers: before the first row.
-        aborted: the .txnindex, where it can be trusted.
     """
 
-    def __init__(self, producers: ProducerStates, aborted: Sequence[AbortedTxn]) -> None:
+    def __init__(self, producers: ProducerStates) -> None:
         self._open: dict[int, _Open] = {}
         self._coordinator_epochs: dict[int, int] = {}
-        self._aborted = {(entry.producer_id, entry.first_offset): entry.last_offset for entry in aborted}
-        self._found: list[Touched] = []
+        self._raises_epochs: set[int] = set()
+        self._touched: list[_Open] = []
+        self._is_over = False
+        self.aborted: set[tuple[int, int, int]] = set()
+        """(producer id, first offset, offset of the marker) of aborted transactions that no gap touches."""
         for producer_id, state in producers.by_id.items():
             self._coordinator_epochs[producer_id] = max(0, state.coordinator_epoch)
             if state.txn_first_offset is not None:
                 self._begin(producer_id, state.epoch, state.txn_first_offset, state.timestamp)
 
-    def see(self, rows: NDArray[np.void], holes: Sequence[tuple[int, int]]) -> None:
-        """The log: its batches in offset order, and the offsets lost, (first, last) rising."""
-        pending = list(reversed(holes))
-        for row in _transactional(rows):
-            while pending and pending[-1][0] <= row.base_offset:
-                self._see_hole(*pending.pop())
-            self._see_row(row)
-        while pending:
-            self._see_hole(*pending.pop())
-
-    def see_following(self, tables: Iterable[NDArray[np.void]]) -> None:
-        """The batches of the segments behind, as long as something is to be known of them."""
-        for rows in tables:
-            if not self._is_waiting:
-                return
-            for row in _transactional(rows):
-                if row.producer_id in self._open:
-                    self._see_row(row)
-
-    def finish(self) -> list[Touched]:
-        """All that touched a hole, those that are still open last."""
-        for one in self._open.values():
-            if one.hole is not None:
-                self._found.append(one.ended(TxnOutcome.UNKNOWN))
-            elif one.touched is not None:
-                self._found.append(one.ended(TxnOutcome.INFERRED_OPEN))
-        self._open.clear()
-        return self._found
+    def end_log(self) -> None:
+        """The log is over: transactions that begin behind it are not followed."""
+        self._is_over = True
 
     @property
-    def _is_waiting(self) -> bool:
-        return any(one.touched is not None for one in self._open.values())
+    def has_touched(self) -> bool:
+        """A transaction touches a gap."""
+        return bool(self._touched) or self.is_waiting
+
+    @property
+    def is_waiting(self) -> bool:
+        """A transaction that touches a gap is open."""
+        return any(one.stretch.gaps for one in self._open.values())
+
+    def see(self, rows: NDArray[np.void], gaps: Sequence[Gap]) -> None:
+        """Batches in offset order, and the gaps before, between and after them."""
+        pending = list(reversed(gaps))
+        for row in _transactional(rows):
+            while pending and pending[-1].first <= row.base_offset:
+                self.see_gap(pending.pop())
+            self._see_row(row)
+        while pending:
+            self.see_gap(pending.pop())
+
+    def see_gap(self, gap: Gap) -> None:
+        """Offsets lost."""
+        for one in self._open.values():
+            one.stretch.gaps.append(gap)
+
+    def judged(self, evidence: Evidence) -> Iterator[Touched]:
+        """All that touched a gap, those that are still open last."""
+        still_open = [one for one in self._open.values() if one.stretch.gaps]
+        for one in (*self._touched, *still_open):
+            for ending in endings(one.stretch, evidence):
+                if any(gap.last > ending.first_offset for gap in one.stretch.gaps):
+                    yield _touched(one, ending)
 
     def _begin(self, producer_id: int, epoch: int, first_offset: int, timestamp: int) -> None:
+        stretch = Stretch(producer_id, epoch, first_offset, raises_epochs=producer_id in self._raises_epochs)
         coordinator_epoch = self._coordinator_epochs.get(producer_id, 0)
-        self._open[producer_id] = _Open(producer_id, epoch, first_offset, coordinator_epoch, timestamp)
-
-    def _see_hole(self, first: int, last: int) -> None:
-        for one in list(self._open.values()):
-            one.touched = first if one.touched is None else one.touched
-            one.hole = first if one.hole is None else one.hole
-            marker = self._aborted.get((one.producer_id, one.first_offset))
-            if marker is not None and first <= marker <= last:
-                self._found.append(one.ended(TxnOutcome.ABORTED, marker))
-                del self._open[one.producer_id]
+        self._open[producer_id] = _Open(stretch, coordinator_epoch, [(-1, timestamp)])
 
     def _see_row(self, row: BatchRow) -> None:
         one = self._open.get(row.producer_id)
-        if row.is_control:
-            if row.marker_type in _END_TXN:
-                self._coordinator_epochs[row.producer_id] = row.coordinator_epoch
-                if one is not None:
-                    self._end(one, row)
-                    del self._open[row.producer_id]
-        elif one is None:
-            self._begin(row.producer_id, row.producer_epoch, row.base_offset, row.max_timestamp)
-        elif row.producer_epoch > one.epoch:
-            if one.touched is not None:
-                self._found.append(one.ended(TxnOutcome.INFERRED_ENDED))
-            self._begin(row.producer_id, row.producer_epoch, row.base_offset, row.max_timestamp)
-        else:
-            one.timestamp = row.max_timestamp
-            one.hole = None
+        if not row.is_control:
+            if one is None and self._is_over:
+                return
+            if one is None:
+                self._begin(row.producer_id, row.producer_epoch, row.base_offset, row.max_timestamp)
+                return
+            one.stretch.see_batch(row.base_offset, row.producer_epoch)
+            if not one.stretch.gaps or one.timestamps[-1][0] > one.stretch.gaps[-1].last:
+                one.timestamps.pop()
+            one.timestamps.append((row.base_offset, row.max_timestamp))
+        elif row.marker_type in _END_TXN:
+            self._coordinator_epochs[row.producer_id] = row.coordinator_epoch
+            if one is not None:
+                self._end(one, Marker(row.base_offset, row.producer_epoch, row.marker_type == control.ABORT))
+                del self._open[row.producer_id]
 
-    def _end(self, one: _Open, row: BatchRow) -> None:
-        """A marker of its producer came."""
-        if one.touched is None:
-            return
-        is_abort = row.marker_type == control.ABORT
-        known = self._aborted.get((one.producer_id, one.first_offset)) == row.base_offset
-        if row.producer_epoch == one.epoch + 1 or known:
-            outcome = TxnOutcome.ABORTED if is_abort else TxnOutcome.COMMITTED
-        elif row.producer_epoch == one.epoch:
-            # A marker in the hole and another transaction of the epoch behind it would look the same.
-            outcome = TxnOutcome.INFERRED_ABORTED if is_abort else TxnOutcome.INFERRED_COMMITTED
-        else:
-            outcome = TxnOutcome.INFERRED_ENDED
-        self._found.append(one.ended(outcome))
+    def _end(self, one: _Open, marker: Marker) -> None:
+        stretch = one.stretch
+        stretch.end = marker
+        if stretch.gaps:
+            self._touched.append(one)
+        elif marker.is_abort:
+            self.aborted.add((stretch.producer_id, stretch.first_offset, marker.offset))
+        if marker.epoch == stretch.newest_epoch:
+            self._raises_epochs.discard(stretch.producer_id)
+        elif not marker.is_abort:
+            self._raises_epochs.add(stretch.producer_id)
 
 
-def trusted(aborted: Sequence[AbortedTxn], rows: NDArray[np.void], holes: Sequence[tuple[int, int]]) -> bool:
-    """Whether each entry of a .txnindex has its ABORT marker among ``rows``, or where offsets are lost."""
-    is_abort = (rows["marker_type"] == control.ABORT) & (rows["producer_id"] >= 0)
-    markers = set(zip(rows["producer_id"][is_abort].tolist(), rows["base_offset"][is_abort].tolist(), strict=True))
-    return all(
-        (entry.producer_id, entry.last_offset) in markers
-        or any(first <= entry.last_offset <= last for first, last in holes)
-        for entry in aborted
+def _touched(one: _Open, ending: Ending) -> Touched:
+    stretch, gap = one.stretch, ending.gap
+    end = stretch.end
+    is_decided = ending.outcome is not None
+    is_lost = is_decided and ending.has_ended
+    if gap is None:
+        gap = next(gap for gap in stretch.gaps if gap.last > ending.first_offset)
+    transaction = TouchedTransaction(
+        stretch.producer_id,
+        ending.epoch,
+        ending.first_offset,
+        gap.first,
+        _outcome(ending, stretch),
+        ends_at=None if end is None or (is_decided and not is_lost) else end.offset,
     )
+    before = [timestamp for offset, timestamp in one.timestamps if offset < gap.first]
+    return Touched(
+        transaction,
+        ending.epoch + stretch.raises_epochs,
+        one.coordinator_epoch,
+        before[-1],
+        gap.first if ending.marker is None else ending.marker,
+        (ending.outcome == ABORTED) if is_lost else None,
+        ending.marker is not None,
+    )
+
+
+def _outcome(ending: Ending, stretch: Stretch) -> TxnOutcome:
+    if ending.outcome is not None:
+        return TxnOutcome(ending.outcome)
+    if ending.has_ended:
+        return TxnOutcome.INFERRED_ENDED
+    if stretch.end is not None:
+        return TxnOutcome.INFERRED_ABORTED if stretch.end.is_abort else TxnOutcome.INFERRED_COMMITTED
+    goes_on = any(offset > ending.first_offset for offset, _ in stretch.batches)
+    return TxnOutcome.INFERRED_OPEN if goes_on else TxnOutcome.UNKNOWN
 
 
 def _transactional(rows: NDArray[np.void]) -> Iterator[BatchRow]:
