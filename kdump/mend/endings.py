@@ -58,15 +58,16 @@ def decide(
         return endings
     judged = list(followed.judged(gather(followed, table, gaps, around)))
     free = _FreeOffsets(holes)
-    # Markers whose offsets are known come first: no other one may take these.
-    for touched in sorted(judged, key=lambda one: not one.is_exact):
+    # Markers whose offsets are known come first: no other one may take these. Then those that have to come earliest.
+    judged.sort(key=lambda one: (not one.is_exact, one.lost_marker is None, one.offsets[-1]))
+    for touched in judged:
         is_abort, transaction = touched.lost_marker, touched.transaction
         if transaction.outcome.is_undecided:
             if policy is TxnPolicy.DROP:
                 endings.dropped += _batches_of(transaction, table)
             is_abort = _MARKERS.get(policy)
             transaction = replace(transaction, done=policy)
-        offset = None if is_abort is None else free.take(touched.offset)
+        offset = None if is_abort is None else free.take(touched.offsets)
         if is_abort is not None and offset is not None:
             endings.markers.append(marker(touched, offset, table, around, is_abort=is_abort))
         elif is_abort is not None:
@@ -92,14 +93,12 @@ class _FreeOffsets:
         self._holes = holes
         self._taken: set[int] = set()
 
-    def take(self, offset: int) -> int | None:
-        """``offset``, or the next one of its hole that is free; None where none is left."""
-        for first, last in self._holes:
-            if first <= offset <= last:
-                while offset in self._taken:
-                    offset += 1
-                if offset > last:
-                    return None
-                self._taken.add(offset)
-                return offset
+    def take(self, offsets: Sequence[int]) -> int | None:
+        """The first one of ``offsets``, and of those after each in its gap, that is free; None where none is left."""
+        for wanted in offsets:
+            last = next((last for first, last in self._holes if first <= wanted <= last), -1)
+            found = next((offset for offset in range(wanted, last + 1) if offset not in self._taken), None)
+            if found is not None:
+                self._taken.add(found)
+                return found
         return None

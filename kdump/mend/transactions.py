@@ -7,6 +7,7 @@ Source: shared/spec/recovery.md rules 7 to 9; KIP-98, KIP-360.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -80,15 +81,16 @@ def _contradicting(rows: NDArray[np.void], numbers: list[int], *, is_open: bool)
 class Touched:
     """A transaction that was open where a gap begins, and what its marker is made of where one is to be made.
 
-    ``offset``: of a marker that is made, or the next one of its gap that is free. ``lost_marker``: whether the marker
-    that the gap held is an ABORT one; None: none is known to be lost. ``is_exact``: it was at just this offset.
+    ``offsets``: where a marker that is made may be, each standing for those after it in its gap too. ``lost_marker``:
+    whether the marker that a gap held is an ABORT one; None: none is known to be lost. ``is_exact``: it was at just
+    this offset.
     """
 
     transaction: TouchedTransaction
     marker_epoch: int
     coordinator_epoch: int
     timestamp: int
-    offset: int
+    offsets: Sequence[int]
     lost_marker: bool | None
     is_exact: bool
 
@@ -117,13 +119,16 @@ class TouchedTransactions:
         self._coordinator_epochs: dict[int, int] = {}
         self._raises_epochs: set[int] = set()
         self._touched: list[_Open] = []
+        self._gaps: list[Gap] = []
+        self._newest_marker: dict[int, int] = {}
         self._is_over = False
         self.aborted: set[tuple[int, int, int]] = set()
         """(producer id, first offset, offset of the marker) of aborted transactions that no gap touches."""
         for producer_id, state in producers.by_id.items():
             self._coordinator_epochs[producer_id] = max(0, state.coordinator_epoch)
             if state.txn_first_offset is not None:
-                self._begin(producer_id, state.epoch, state.txn_first_offset, state.timestamp)
+                # Of what lies before the log all may be lost.
+                self._begin(producer_id, state.epoch, state.txn_first_offset, state.timestamp, 0)
 
     def end_log(self) -> None:
         """The log is over: transactions that begin behind it are not followed."""
@@ -151,6 +156,7 @@ class TouchedTransactions:
 
     def see_gap(self, gap: Gap) -> None:
         """Offsets lost."""
+        self._gaps.append(gap)
         for one in self._open.values():
             one.stretch.gaps.append(gap)
 
@@ -162,10 +168,18 @@ class TouchedTransactions:
                 if any(gap.last > ending.first_offset for gap in one.stretch.gaps):
                     yield _touched(one, ending)
 
-    def _begin(self, producer_id: int, epoch: int, first_offset: int, timestamp: int) -> None:
-        stretch = Stretch(producer_id, epoch, first_offset, raises_epochs=producer_id in self._raises_epochs)
+    def _begin(self, producer_id: int, epoch: int, first_offset: int, timestamp: int, low: int) -> None:
+        stretch = Stretch(producer_id, epoch, first_offset, low, raises_epochs=producer_id in self._raises_epochs)
         coordinator_epoch = self._coordinator_epochs.get(producer_id, 0)
         self._open[producer_id] = _Open(stretch, coordinator_epoch, [(-1, timestamp)])
+
+    def _lost_since_marker(self, producer_id: int, offset: int) -> int:
+        """The first offset lost after the newest marker of a producer; ``offset`` where none is, 0 without a marker."""
+        newest = self._newest_marker.get(producer_id)
+        if newest is None:
+            return 0
+        place = bisect_right(self._gaps, newest, key=lambda gap: gap.last)
+        return self._gaps[place].first if place < len(self._gaps) else offset
 
     def _see_row(self, row: BatchRow) -> None:
         one = self._open.get(row.producer_id)
@@ -173,7 +187,8 @@ class TouchedTransactions:
             if one is None and self._is_over:
                 return
             if one is None:
-                self._begin(row.producer_id, row.producer_epoch, row.base_offset, row.max_timestamp)
+                low = self._lost_since_marker(row.producer_id, row.base_offset)
+                self._begin(row.producer_id, row.producer_epoch, row.base_offset, row.max_timestamp, low)
                 return
             one.stretch.see_batch(row.base_offset, row.producer_epoch)
             if not one.stretch.gaps or one.timestamps[-1][0] > one.stretch.gaps[-1].last:
@@ -181,6 +196,7 @@ class TouchedTransactions:
             one.timestamps.append((row.base_offset, row.max_timestamp))
         elif row.marker_type in _END_TXN:
             self._coordinator_epochs[row.producer_id] = row.coordinator_epoch
+            self._newest_marker[row.producer_id] = row.base_offset
             if one is not None:
                 self._end(one, Marker(row.base_offset, row.producer_epoch, row.marker_type == control.ABORT))
                 del self._open[row.producer_id]
@@ -199,27 +215,25 @@ class TouchedTransactions:
 
 
 def _touched(one: _Open, ending: Ending) -> Touched:
-    stretch, gap = one.stretch, ending.gap
-    end = stretch.end
+    stretch, end = one.stretch, one.stretch.end
     is_decided = ending.outcome is not None
     is_lost = is_decided and ending.has_ended
-    if gap is None:
-        gap = next(gap for gap in stretch.gaps if gap.last > ending.first_offset)
+    gaps = ending.gaps or [gap for gap in stretch.gaps if gap.last > ending.first_offset]
     transaction = TouchedTransaction(
         stretch.producer_id,
         ending.epoch,
         ending.first_offset,
-        gap.first,
+        gaps[0].first,
         _outcome(ending, stretch),
         ends_at=None if end is None or (is_decided and not is_lost) else end.offset,
     )
-    before = [timestamp for offset, timestamp in one.timestamps if offset < gap.first]
+    before = [timestamp for offset, timestamp in one.timestamps if offset < gaps[0].first]
     return Touched(
         transaction,
         ending.epoch + stretch.raises_epochs,
         one.coordinator_epoch,
         before[-1],
-        gap.first if ending.marker is None else ending.marker,
+        [gap.first for gap in gaps] if ending.marker is None else [ending.marker],
         (ending.outcome == ABORTED) if is_lost else None,
         ending.marker is not None,
     )

@@ -91,7 +91,7 @@ def gather(followed: TouchedTransactions, table: Table, gaps: Sequence[Gap], aro
     end = _ENDLESS if around.next_base is None else around.next_base
     index = _sound_index(around.aborted, table.rows, gaps, base_offset)
     indexes = []
-    if index and _agrees(index, followed, table, gaps, base_offset):
+    if index and _agrees(index, followed, table, gaps, around):
         indexes.append(SegmentIndex(index, base_offset, min(end, max(around.flushed, index[-1].last_offset + 1))))
     followed.end_log()
     expected = end
@@ -180,9 +180,11 @@ def _agrees(
     followed: TouchedTransactions,
     table: Table,
     gaps: Sequence[Gap],
-    base_offset: int,
+    around: Surroundings,
 ) -> bool:
     """The log says the same of each aborted transaction that it has whole, and has the first batch of the others."""
+    base_offset = around.base_offset or 0
+    open_before = set(around.producers.ongoing.values())
     begun = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index}
     for producer_id, first, last in followed.aborted:
         known = begun.get((producer_id, last))
@@ -193,12 +195,24 @@ def _agrees(
         return True
     rows = table.rows
     is_part = (rows["producer_id"] >= 0) & (rows["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL)
-    first_batches = set(zip(rows["producer_id"][is_part].tolist(), rows["base_offset"][is_part].tolist(), strict=True))
+    batches = dict(zip(rows["base_offset"][is_part].tolist(), rows["producer_id"][is_part].tolist(), strict=True))
+
+    def may_begin(offset: int) -> int | None:
+        """The producer of whom a transaction may begin here, -1 for any one, None for none."""
+        return -1 if offset < base_offset or _is_lost(offset, gaps) else batches.get(offset)
+
+    # Of an entry that the log confirms by nothing, neither by the marker nor by the first batch, nothing is believed.
+    if any(
+        entry.first_offset < base_offset and _is_lost(entry.last_offset, gaps) and entry.producer_id not in open_before
+        for entry in index
+    ):
+        return False
     return all(
-        entry.first_offset < base_offset
-        or entry.first_offset == entry.last_offset
-        or (entry.producer_id, entry.first_offset) in first_batches
-        or _is_lost(entry.first_offset, gaps)
+        (entry.first_offset == entry.last_offset or may_begin(entry.first_offset) in (-1, entry.producer_id))
+        and (
+            entry.last_stable_offset == entry.last_offset + 1
+            or may_begin(entry.last_stable_offset) not in (None, entry.producer_id)
+        )
         for entry in index
     )
 

@@ -60,6 +60,7 @@ class Stretch:
         producer_id: its id.
         epoch: of the first batch.
         first_offset: of the first batch.
+        low: the transaction began here or later: its first batch may be lost.
         batches: (first offset, epoch) of the first batch after each gap, and of each batch with a higher epoch.
         gaps: those after the first batch, rising.
         end: the marker; None where the log ends before.
@@ -69,6 +70,7 @@ class Stretch:
     producer_id: int
     epoch: int
     first_offset: int
+    low: int
     batches: list[tuple[int, int]] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     end: Marker | None = None
@@ -150,7 +152,7 @@ class Evidence:
                 stable = entry.last_stable_offset
                 if stable > start:
                     over = min(over, entry.last_offset)
-                elif stable >= low:
+                elif stable == start:
                     open_at = max(open_at, entry.last_offset)
         for snapshot in self._snapshots:
             known = snapshot.open_from.get(producer_id)
@@ -170,15 +172,15 @@ class Ending(NamedTuple):
         first_offset: the first one of it that is left.
         epoch: of its batches.
         outcome: COMMITTED, ABORTED or OPEN; None where the evidence does not decide.
-        gap: the one that holds its marker, or, undecided, may do so; None: no gap does.
-        marker: the exact offset of the marker in the gap; None where only the gap is known, or nothing.
+        gaps: those that may hold its marker, after its last batch; none: it is not lost.
+        marker: the exact offset of the marker in a gap; None where only the gaps are known, or nothing.
         has_ended: it ended before the next marker that is left, whatever its outcome.
     """
 
     first_offset: int
     epoch: int
     outcome: str | None
-    gap: Gap | None
+    gaps: Sequence[Gap]
     marker: int | None = None
     has_ended: bool = False
 
@@ -186,8 +188,7 @@ class Ending(NamedTuple):
 def endings(stretch: Stretch, evidence: Evidence) -> list[Ending]:
     """The transactions of a stretch; more than one where the evidence shows that another began after a gap."""
     found: list[Ending] = []
-    low = start = stretch.first_offset
-    epoch = stretch.epoch
+    low, start, epoch = stretch.low, stretch.first_offset, stretch.epoch
     while True:
         ending, ended = _Question(stretch, evidence, low, start, epoch).answer()
         found.append(ending)
@@ -227,19 +228,19 @@ class _Question:
                 # What lies between two gaps may belong to the transaction that goes on.
                 is_clear = not self._batches_between(gaps[0].last, gaps[-1].first)
             outcome = COMMITTED if is_clear and is_not_aborted else None
-            return self._ending(outcome, gaps[-1] if gaps else None, has_ended=True), closed
+            return self._ending(outcome, gaps, has_ended=True), closed
         if end is None:
-            return self._ending(None if gaps else OPEN, gaps[-1] if gaps else None), None
+            return self._ending(None if gaps else OPEN, gaps), None
         if not gaps or (is_not_aborted and not end.is_abort) or self._is_its_own(end):
-            return self._ending(end.outcome, None), None
-        return self._ending(None, gaps[-1]), None
+            return self._ending(end.outcome, ()), None
+        return self._ending(None, gaps), None
 
     def _aborted(self, entry: AbortedTxn) -> tuple[Ending, int | None]:
         """An entry names it: its marker is left, or lost in a gap."""
         for gap in self._gaps:
             if gap.first <= entry.last_offset <= gap.last:
-                return self._ending(ABORTED, gap, entry.last_offset, has_ended=True), entry.last_offset + 1
-        return self._ending(ABORTED, None), None
+                return self._ending(ABORTED, [gap], entry.last_offset, has_ended=True), entry.last_offset + 1
+        return self._ending(ABORTED, ()), None
 
     def _bounds(self) -> Bounds:
         """See Evidence.bounds; the batches and the next marker of the producer tell more."""
@@ -284,6 +285,8 @@ class _Question:
         return [offset for offset, _ in self._stretch.batches if after < offset < before]
 
     def _ending(
-        self, outcome: str | None, gap: Gap | None, marker: int | None = None, *, has_ended: bool = False
+        self, outcome: str | None, gaps: Sequence[Gap], marker: int | None = None, *, has_ended: bool = False
     ) -> Ending:
-        return Ending(self._start, self._epoch, outcome, gap, marker, has_ended)
+        newest = max(self._batches_between(self._start, gaps[-1].first), default=self._start) if gaps else self._start
+        after = [gap for gap in gaps if gap.last > newest]
+        return Ending(self._start, self._epoch, outcome, after, marker, has_ended)
