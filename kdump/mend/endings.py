@@ -16,13 +16,14 @@ from kdump.format.batch import CONTROL
 from kdump.mend.draft import DraftTable
 from kdump.mend.entry import Entry
 from kdump.mend.hold import marker
-from kdump.mend.pieces import TouchedTransaction, TxnPolicy
+from kdump.mend.pieces import TouchedTransaction, TxnOutcome, TxnPolicy
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.transactions import TouchedTransactions
 from kdump.mend.txnevidence import Hole, gather, with_room
 
 _MARKERS: Final = {TxnPolicy.ABORT: True, TxnPolicy.COMMIT: False}
 """Whether the marker that a policy has made is an ABORT one."""
+_SAME: Final = {TxnPolicy.ABORT: TxnOutcome.INFERRED_ABORTED, TxnPolicy.COMMIT: TxnOutcome.INFERRED_COMMITTED}
 
 
 @dataclass(slots=True)
@@ -52,7 +53,7 @@ def decide(
     if not holes:
         return endings
     gaps = with_room(holes, table, damaged, around)
-    followed = TouchedTransactions(around.producers)
+    followed = TouchedTransactions(around.producers, around.in_doubt, around.base_offset or 0)
     followed.see(table.rows, gaps)
     if not followed.has_touched:
         return endings
@@ -65,7 +66,8 @@ def decide(
         if transaction.outcome.is_undecided:
             if policy is TxnPolicy.DROP:
                 endings.dropped += _batches_of(transaction, table)
-            is_abort = _MARKERS.get(policy)
+            # Nothing is to be made where the next marker does what the policy asks for.
+            is_abort = None if transaction.outcome is _SAME.get(policy) else _MARKERS.get(policy)
             transaction = replace(transaction, done=policy)
         offset = None if is_abort is None else free.take(touched.offsets)
         if is_abort is not None and offset is not None:

@@ -56,9 +56,9 @@ class TxnPolicy(Enum):
     """What is done about transactions whose end is undecided."""
 
     ABORT = "abort"
-    """A made ABORT marker in the gap ends them."""
+    """An ABORT marker ends them: one made in the gap, or the next one of the producer."""
     COMMIT = "commit"
-    """A made COMMIT marker in the gap ends them."""
+    """A COMMIT marker ends them: one made in the gap, or the next one of the producer."""
     DROP = "drop"
     """Their batches are dropped."""
     LEAVE = "leave"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from kdump.checks.siblings import refused_text_files
 from kdump.checks.sound import SoundData, sound_data, torn_end
@@ -16,7 +16,7 @@ from kdump.mend.copies import CopyWriter
 from kdump.mend.indexes import differing, has_indexes, has_txn_index
 from kdump.mend.likebroker import Recovered, recover_log
 from kdump.mend.mendedsource import MendedSource
-from kdump.mend.pieces import MendedLog
+from kdump.mend.pieces import MendedLog, TxnPolicy
 from kdump.mend.place import Place, is_metadata
 from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.producersat import (
@@ -112,17 +112,27 @@ class Planner:
         plans: list[SegmentPlan] = []
         is_behind_cut = False
         end = 0
+        in_doubt: set[tuple[int, int]] = set()
         for number, path in enumerate(segments):
             is_closed = number + 1 < len(segments) or bool(segments_behind(path))
-            plan = self._segment(path, history, end, is_closed=is_closed, is_behind_cut=is_behind_cut)
+            plan = self._segment(path, history, end, in_doubt, is_closed=is_closed, is_behind_cut=is_behind_cut)
             plans.append(plan)
             end = max(end, plan.salvaged.good_end if plan.salvaged is not None else 0)
+            left = plan.salvaged.transactions if plan.salvaged is not None else ()
+            in_doubt |= {(one.producer_id, one.first_offset) for one in left if one.done is TxnPolicy.LEAVE}
             is_behind_cut |= is_whole and self._way is not Way.INDEXES and (plan.is_cut or plan.fails)
-        left = tuple(refused_text_files(target)) if is_whole else ()
-        return PartitionPlan(self._way, target, place, is_whole, tuple(plans), left)
+        refused = tuple(refused_text_files(target)) if is_whole else ()
+        return PartitionPlan(self._way, target, place, is_whole, tuple(plans), refused)
 
     def _segment(
-        self, path: str, history: ProducerHistory, end_before: int, *, is_closed: bool, is_behind_cut: bool
+        self,
+        path: str,
+        history: ProducerHistory,
+        end_before: int,
+        in_doubt: Set[tuple[int, int]],
+        *,
+        is_closed: bool,
+        is_behind_cut: bool,
     ) -> SegmentPlan:
         base_offset = base_offset_of(path)
         stamp = Stamp.of(path)
@@ -137,7 +147,7 @@ class Planner:
                 behind = sound_data(source, 0 if is_behind_cut else recovery.end)
             last = recovery.next_offset - 1 if behind.last_offset is None else behind.last_offset
             ends = (recovery.next_offset, torn_end(source, recovery.end, recovery.next_offset), last + 1)
-            salvaged = self._salvage(source, before, end_before)
+            salvaged = self._salvage(source, before, end_before, in_doubt)
             mended = self._mended(path, stamp, base_offset, salvaged, before)
             left = self._leaves(recovered, mended)
             history.hand_on(left, is_known=producers.is_known, is_changed=left is mended)
@@ -161,13 +171,16 @@ class Planner:
             return recovered
         return mended
 
-    def _salvage(self, source: Source, producers: ProducersAt, end_before: int) -> MendedLog | None:
+    def _salvage(
+        self, source: Source, producers: ProducersAt, end_before: int, in_doubt: Set[tuple[int, int]]
+    ) -> MendedLog | None:
         if self._salvaging is None or is_metadata(source.path):
             return None
         from kdump.mend.salvage import salvage
         from kdump.mend.surroundings import look_around
 
-        return salvage(source, look_around(source.path, producers.states.copy(), end_before), self._salvaging)
+        around = look_around(source.path, producers.states.copy(), end_before, in_doubt)
+        return salvage(source, around, self._salvaging)
 
     def _mended(
         self, path: str, stamp: Stamp, base_offset: int, salvaged: MendedLog | None, producers: ProducersAt

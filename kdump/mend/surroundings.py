@@ -7,7 +7,7 @@ that is asked where it is used.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -62,6 +62,8 @@ class Surroundings:
     """The leader-epoch-checkpoint, rising."""
     producers: ProducerStates = field(default_factory=ProducerStates)
     """At the base offset, from the segments before; empty where they are not known."""
+    in_doubt: Set[tuple[int, int]] = frozenset()
+    """(producer id, first offset) of transactions that were left, and may have ended in a gap of an earlier segment."""
 
     def epoch_of(self, offset: int) -> int | None:
         """The leader epoch that wrote an offset; None where the checkpoint does not reach so low."""
@@ -69,10 +71,15 @@ class Surroundings:
         return epochs[-1] if epochs else None
 
 
-def look_around(path: str, producers: ProducerStates | None = None, end_before: int = 0) -> Surroundings:
+def look_around(
+    path: str,
+    producers: ProducerStates | None = None,
+    end_before: int = 0,
+    in_doubt: Set[tuple[int, int]] = frozenset(),
+) -> Surroundings:
     """Read the siblings of the log ``path``; what is missing or malformed is left out.
 
-    ``producers``: the state at its base offset; ``end_before``: see Surroundings.
+    ``producers``: the state at its base offset; ``end_before``, ``in_doubt``: see Surroundings.
     """
     name = parse_file_name(path)
     base_offset = name.base_offset if name else None
@@ -105,6 +112,7 @@ def look_around(path: str, producers: ProducerStates | None = None, end_before: 
         read_txn_index(path),
         read_leader_epochs(os.path.join(directory, LEADER_EPOCH_CHECKPOINT)),
         producers or ProducerStates(),
+        in_doubt,
     )
 
 

@@ -8,7 +8,7 @@ Source: shared/spec/recovery.md rules 7 to 9; KIP-98, KIP-360.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -112,14 +112,19 @@ class TouchedTransactions:
 
     Args:
         producers: before the first row.
+        in_doubt: (producer id, first offset) of transactions that may have ended in a gap before the log.
+        base_offset: of the log.
     """
 
-    def __init__(self, producers: ProducerStates) -> None:
+    def __init__(
+        self, producers: ProducerStates, in_doubt: Set[tuple[int, int]] = frozenset(), base_offset: int = 0
+    ) -> None:
         self._open: dict[int, _Open] = {}
         self._coordinator_epochs: dict[int, int] = {}
         self._raises_epochs: set[int] = set()
         self._touched: list[_Open] = []
         self._gaps: list[Gap] = []
+        self._own_gaps: Set[Gap] = frozenset()
         self._newest_marker: dict[int, int] = {}
         self._is_over = False
         self.aborted: set[tuple[int, int, int]] = set()
@@ -129,15 +134,19 @@ class TouchedTransactions:
             if state.txn_first_offset is not None:
                 # Of what lies before the log all may be lost.
                 self._begin(producer_id, state.epoch, state.txn_first_offset, state.timestamp, 0)
+                if (producer_id, state.txn_first_offset) in in_doubt:
+                    gap = Gap(state.txn_first_offset, base_offset - 1, base_offset - state.txn_first_offset)
+                    self._open[producer_id].stretch.gaps.append(gap)
 
     def end_log(self) -> None:
-        """The log is over: transactions that begin behind it are not followed."""
+        """The log is over: what follows lies in other segments. Transactions that begin there are not followed."""
         self._is_over = True
+        self._own_gaps = frozenset(self._gaps)
 
     @property
     def has_touched(self) -> bool:
-        """A transaction touches a gap."""
-        return bool(self._touched) or self.is_waiting
+        """A transaction touches a gap of the log."""
+        return bool(self._gaps) and (bool(self._touched) or self.is_waiting)
 
     @property
     def is_waiting(self) -> bool:
@@ -161,12 +170,14 @@ class TouchedTransactions:
             one.stretch.gaps.append(gap)
 
     def judged(self, evidence: Evidence) -> Iterator[Touched]:
-        """All that touched a gap, those that are still open last."""
+        """All that touched a gap of the log and have not ended in one elsewhere, those that are still open last."""
         still_open = [one for one in self._open.values() if one.stretch.gaps]
         for one in (*self._touched, *still_open):
             for ending in endings(one.stretch, evidence):
-                if any(gap.last > ending.first_offset for gap in one.stretch.gaps):
-                    yield _touched(one, ending)
+                touched = [gap for gap in one.stretch.gaps if gap.last > ending.first_offset and gap in self._own_gaps]
+                gaps = [gap for gap in ending.gaps if gap in self._own_gaps]
+                if touched and (gaps or not ending.gaps):
+                    yield _touched(one, ending, gaps or touched)
 
     def _begin(self, producer_id: int, epoch: int, first_offset: int, timestamp: int, low: int) -> None:
         stretch = Stretch(producer_id, epoch, first_offset, low, raises_epochs=producer_id in self._raises_epochs)
@@ -214,11 +225,11 @@ class TouchedTransactions:
             self._raises_epochs.add(stretch.producer_id)
 
 
-def _touched(one: _Open, ending: Ending) -> Touched:
+def _touched(one: _Open, ending: Ending, gaps: Sequence[Gap]) -> Touched:
+    """``gaps``: those of the log that may hold the marker; where none does, those that the transaction touches."""
     stretch, end = one.stretch, one.stretch.end
     is_decided = ending.outcome is not None
     is_lost = is_decided and ending.has_ended
-    gaps = ending.gaps or [gap for gap in stretch.gaps if gap.last > ending.first_offset]
     transaction = TouchedTransaction(
         stretch.producer_id,
         ending.epoch,

@@ -16,7 +16,7 @@ from kdump.codes import KdumpError
 from kdump.format import control
 from kdump.format.batch import CONTROL, MAX_INT32, TRANSACTIONAL
 from kdump.format.index import AbortedTxn
-from kdump.kafka.producers import ProducerStates
+from kdump.kafka.producers import ProducerState
 from kdump.log import gaps as bytegaps
 from kdump.log.names import parse_file_name
 from kdump.log.resync import ResyncWalk
@@ -47,8 +47,8 @@ def with_room(holes: Sequence[Hole], table: Table, damaged: NDArray[np.void], ar
     """
     first, last = np.array(holes, np.int64).reshape(-1, 2).T
     room = last - first + 1
-    if not (around.was_cleaned or has_cleaned(table)):
-        records = _missing_records(first, table.rows, around.producers)
+    if not _is_compacted(table, around):
+        records = _missing_records(first, table.rows, around)
         room -= np.where(records <= room, records, 0)
     batches = damaged[(damaged["magic"] >= 2) & (damaged["last_offset"] > damaged["base_offset"])]
     for batch_first, batch_last in zip(batches["base_offset"].tolist(), batches["last_offset"].tolist(), strict=True):
@@ -56,9 +56,11 @@ def with_room(holes: Sequence[Hole], table: Table, damaged: NDArray[np.void], ar
     return [Gap(*one) for one in zip(first.tolist(), last.tolist(), room.tolist(), strict=True)]
 
 
-def _missing_records(
-    gap_first: NDArray[np.int64], rows: NDArray[np.void], producers: ProducerStates
-) -> NDArray[np.int64]:
+def _is_compacted(table: Table, around: Surroundings) -> bool:
+    return around.was_cleaned or has_cleaned(table)
+
+
+def _missing_records(gap_first: NDArray[np.int64], rows: NDArray[np.void], around: Surroundings) -> NDArray[np.int64]:
     """How many records are missing in each gap by sequence numbers; those missing over several gaps are left out."""
     missing = np.zeros(gap_first.size, np.int64)
     rows = rows[(rows["magic"] >= 2) & (rows["producer_id"] >= 0) & (rows["base_sequence"] >= 0)]
@@ -74,8 +76,8 @@ def _missing_records(
     jumps = np.flatnonzero(count).tolist()
     found = [(int(next_offset[number]), int(offset[number + 1]), int(count[number])) for number in jumps]
     for number in np.flatnonzero(np.concatenate(([True], ~is_next))[: producer.size]).tolist():
-        state = producers.by_id.get(int(producer[number]))
-        if state is not None and state.last_sequence >= 0:
+        state = around.producers.by_id.get(int(producer[number]), ProducerState())
+        if state.last_sequence >= 0 or around.base_offset == 0:
             known = (state.last_sequence + 1) & MAX_INT32 if state.epoch == epoch[number] else 0
             found.append((state.last_offset + 1, int(offset[number]), int(sequence[number]) - known & MAX_INT32))
     for after, before, records in found:
@@ -101,7 +103,7 @@ def gather(followed: TouchedTransactions, table: Table, gaps: Sequence[Gap], aro
         following = _base_of(around.following[number + 1]) if number + 1 < len(around.following) else None
         indexes += _follow(followed, path, expected, following)
         expected = _ENDLESS if following is None else following
-    return Evidence(indexes, map(_snapshot, around.snapshots))
+    return Evidence(indexes, map(_snapshot, around.snapshots), is_compacted=_is_compacted(table, around))
 
 
 def _follow(
@@ -191,7 +193,7 @@ def _agrees(
         # What was open before the log may not be known, and its first batch may be lost.
         if known is None or not (known == first or known < base_offset or _is_lost(known, gaps)):
             return False
-    if has_cleaned(table):
+    if _is_compacted(table, around):
         return True
     rows = table.rows
     is_part = (rows["producer_id"] >= 0) & (rows["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL)

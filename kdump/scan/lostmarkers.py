@@ -123,9 +123,13 @@ class Evidence:
     Args:
         indexes: of the segments, in offset order.
         snapshots: in offset order.
+        is_compacted: the log cleaner may have removed batches.
     """
 
-    def __init__(self, indexes: Iterable[SegmentIndex] = (), snapshots: Iterable[Snapshot] = ()) -> None:
+    def __init__(
+        self, indexes: Iterable[SegmentIndex] = (), snapshots: Iterable[Snapshot] = (), *, is_compacted: bool = False
+    ) -> None:
+        self.is_compacted = is_compacted
         indexes = list(indexes)
         self._complete = [(index.first, index.end) for index in indexes]
         self._entries = [entry for index in indexes for entry in index.entries]
@@ -231,7 +235,7 @@ class _Question:
             return self._ending(outcome, gaps, has_ended=True), closed
         if end is None:
             return self._ending(None if gaps else OPEN, gaps), None
-        if not gaps or (is_not_aborted and not end.is_abort) or self._is_its_own(end):
+        if not gaps or (is_not_aborted and not end.is_abort) or self._is_its_own(end, gaps):
             return self._ending(end.outcome, ()), None
         return self._ending(None, gaps), None
 
@@ -276,9 +280,16 @@ class _Question:
             return False
         return all(entry.last_offset != end.offset for entry in self._evidence.of(self._stretch.producer_id))
 
-    def _is_its_own(self, end: Marker) -> bool:
-        """By its epoch. A coordinator that fences a producer aborts with the next epoch too, and never commits so."""
-        return end.epoch == self._epoch + 1 and (self._stretch.raises_epochs or not end.is_abort)
+    def _is_its_own(self, end: Marker, gaps: Sequence[Gap]) -> bool:
+        """By its epoch, or because the gaps cannot hold a marker and a record of the next transaction.
+
+        A coordinator aborts what has no record in a partition, too, but commits nothing that has none. When it fences a
+        producer it aborts with the next epoch, too, and never commits so.
+        """
+        if end.epoch == self._epoch + 1 and (self._stretch.raises_epochs or not end.is_abort):
+            return True
+        has_room = sum(gap.room for gap in gaps) > 1 or bool(self._batches_between(gaps[0].last, end.offset))
+        return not (end.is_abort or has_room or self._evidence.is_compacted)
 
     def _batches_between(self, after: int, before: int) -> list[int]:
         """First offsets of batches of the producer that are left, as far as the stretch has them."""

@@ -264,8 +264,8 @@ _FROM_ELSEWHERE = {
     Origin.MOVED: "from where they were out of order,",
 }
 _DONE = {
-    TxnPolicy.ABORT: "a marker that aborts it is put there",
-    TxnPolicy.COMMIT: "a marker that commits it is put there",
+    TxnPolicy.ABORT: "it is aborted",
+    TxnPolicy.COMMIT: "it is committed",
     TxnPolicy.DROP: "its batches are dropped",
     TxnPolicy.LEAVE: "it is left as it is",
 }

@@ -114,8 +114,10 @@ def test_a_marker_of_the_same_epoch_behind_the_hole(kind: int, outcome: TxnOutco
     (left,) = log.mended().log.transactions
     assert (left.outcome, left.done, left.ends_at, left.is_guessed) == (outcome, TxnPolicy.LEAVE, 6, True)
     assert markers(log.mended()) == []
-    assert markers(log.mended(TxnPolicy.ABORT)) == [(2, 7, 3, ABORT, 0)]
-    assert markers(log.mended(TxnPolicy.COMMIT)) == [(2, 7, 3, COMMIT, 0)]
+    # The other kind of marker is made; for the same one the next marker will do.
+    made = {ABORT: [(2, 7, 3, ABORT, 0)], COMMIT: [(2, 7, 3, COMMIT, 0)], kind: []}
+    assert markers(log.mended(TxnPolicy.ABORT)) == made[ABORT]
+    assert markers(log.mended(TxnPolicy.COMMIT)) == made[COMMIT]
 
 
 @pytest.mark.parametrize(("kind", "outcome"), [(ABORT, TxnOutcome.ABORTED), (COMMIT, TxnOutcome.COMMITTED)])

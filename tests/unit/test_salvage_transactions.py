@@ -126,10 +126,15 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path / "t-0"
 
 
-def lose(partition: Partition, directory: Path, *offsets: int) -> View:
-    """Write the partition and destroy the batches that begin at ``offsets``; gives what readers saw before."""
+def lose(partition: Partition, directory: Path, *offsets: int, with_indexes: bool = True) -> View:
+    """Write the partition and destroy the batches that begin at ``offsets``; gives what readers saw before.
+
+    ``with_indexes``: the .txnindex files stay.
+    """
     partition.write(directory)
     before = reader_view(directory)
+    for index in [] if with_indexes else directory.glob("*.txnindex"):
+        index.unlink()
     for batch in partition.batches:
         if batch.offset in offsets:
             destroy(directory, batch.segment, batch.position, batch.size)
@@ -201,8 +206,7 @@ def test_without_a_sound_txnindex_nothing_is_inferred(
 
 def test_a_snapshot_tells_that_it_ended_not_how(directory: Path, tmp_path: Path) -> None:
     partition = interleaved(COMMIT, ABORT, roll=True)
-    partition.aborted = {}
-    lose(partition, directory, LOST)
+    lose(partition, directory, LOST, with_indexes=False)
     assert outcomes(salvaged(directory, tmp_path / "out"))[1, 2] == "inferred-ended"
 
 
@@ -212,8 +216,7 @@ def test_a_gap_full_of_records_has_no_room_for_a_marker(directory: Path, tmp_pat
     partition = interleaved(COMMIT, COMMIT)
     partition.data(2, 1)
     partition.data(9, 1, transactional=False)
-    partition.aborted = {}
-    before = lose(partition, directory, lost)
+    before = lose(partition, directory, lost, with_indexes=False)
     repaired, wrong = changed(directory, tmp_path / "out", before)
     assert not wrong
     assert not [one for one in transactions(repaired) if one.outcome.is_undecided and one.producer_id == 1]
@@ -222,8 +225,7 @@ def test_a_gap_full_of_records_has_no_room_for_a_marker(directory: Path, tmp_pat
 
 def test_the_header_of_a_damaged_batch_tells_that_it_is_no_marker(directory: Path, tmp_path: Path) -> None:
     partition = interleaved(COMMIT, COMMIT)
-    partition.aborted = {}
-    before = lose(partition, directory)
+    before = lose(partition, directory, with_indexes=False)
     log = directory / f"{0:020}.log"
     batch = next(one for one in partition.batches if one.offset == 17)
     destroy(directory, 0, batch.position + batch.size - 5, 5)
