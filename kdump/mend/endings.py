@@ -57,7 +57,7 @@ def decide(
     followed.see(table.rows, gaps)
     if not followed.has_touched:
         return endings
-    judged = list(followed.judged(gather(followed, table, gaps, around)))
+    judged = list(followed.judged(gather(followed, table, around)))
     free = _FreeOffsets(holes)
     # Markers whose offsets are known come first: no other one may take these. Then those that have to come earliest.
     judged.sort(key=lambda one: (not one.is_exact, one.lost_marker is None, one.offsets[-1]))

@@ -7,7 +7,6 @@ Source: shared/spec/recovery.md rules 7 to 9; KIP-98, KIP-360.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
@@ -21,7 +20,7 @@ from kdump.format import control
 from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.kafka.producers import ProducerStates
 from kdump.mend.pieces import TouchedTransaction, TxnOutcome
-from kdump.scan.lostmarkers import Ending, Evidence, Gap, Marker, Stretch, endings
+from kdump.scan.lostmarkers import Ending, Evidence, Follower, Gap, Marker, Stretch, endings
 from kdump.scan.outcomes import ABORTED
 
 _END_TXN: Final = (control.ABORT, control.COMMIT)
@@ -96,19 +95,17 @@ class Touched:
 
 
 @dataclass(slots=True)
-class _Open:
-    """An open transaction, and what its marker is made of."""
+class _Written:
+    """What the marker of a transaction is made of; ``timestamps``: (offset, ms) of the batches that a gap follows."""
 
-    stretch: Stretch
     coordinator_epoch: int
     timestamps: list[tuple[int, int]]
-    """(offset, ms) of the last batch before each gap, and of the newest one; -1 for the offset of the first."""
 
 
-class TouchedTransactions:
+class TouchedTransactions(Follower):
     """Follows the transactions of a log over its gaps.
 
-    Call ``see`` for its rows, ``see_gap`` for each gap in its place, both in offset order, and ``judged`` at last.
+    Call ``see`` for its rows and gaps, ``end_log``, ``see`` and ``gap`` for other segments, and ``judged`` at last.
 
     Args:
         producers: before the first row.
@@ -119,115 +116,80 @@ class TouchedTransactions:
     def __init__(
         self, producers: ProducerStates, in_doubt: Set[tuple[int, int]] = frozenset(), base_offset: int = 0
     ) -> None:
-        self._open: dict[int, _Open] = {}
+        super().__init__()
+        self._written: dict[tuple[int, int], _Written] = {}
         self._coordinator_epochs: dict[int, int] = {}
-        self._raises_epochs: set[int] = set()
-        self._touched: list[_Open] = []
-        self._gaps: list[Gap] = []
         self._own_gaps: Set[Gap] = frozenset()
-        self._newest_marker: dict[int, int] = {}
         self._is_over = False
-        self.aborted: set[tuple[int, int, int]] = set()
-        """(producer id, first offset, offset of the marker) of aborted transactions that no gap touches."""
         for producer_id, state in producers.by_id.items():
             self._coordinator_epochs[producer_id] = max(0, state.coordinator_epoch)
-            if state.txn_first_offset is not None:
-                # Of what lies before the log all may be lost.
-                self._begin(producer_id, state.epoch, state.txn_first_offset, state.timestamp, 0)
-                if (producer_id, state.txn_first_offset) in in_doubt:
-                    gap = Gap(state.txn_first_offset, base_offset - 1, base_offset - state.txn_first_offset)
-                    self._open[producer_id].stretch.gaps.append(gap)
-
-    def end_log(self) -> None:
-        """The log is over: what follows lies in other segments. Transactions that begin there are not followed."""
-        self._is_over = True
-        self._own_gaps = frozenset(self._gaps)
+            first = state.txn_first_offset
+            if first is not None:
+                self.begin_before(producer_id, state.epoch, first)
+                self._note(producer_id, -1, state.timestamp)
+                if (producer_id, first) in in_doubt:
+                    self.open[producer_id].gaps.append(Gap(first, base_offset - 1, base_offset - first))
 
     @property
     def has_touched(self) -> bool:
         """A transaction touches a gap of the log."""
-        return bool(self._gaps) and (bool(self._touched) or self.is_waiting)
+        return bool(self.gaps) and (bool(self.touched) or self.is_waiting)
 
     @property
     def is_waiting(self) -> bool:
         """A transaction that touches a gap is open."""
-        return any(one.stretch.gaps for one in self._open.values())
+        return any(stretch.gaps for stretch in self.open.values())
 
     def see(self, rows: NDArray[np.void], gaps: Sequence[Gap]) -> None:
         """Batches in offset order, and the gaps before, between and after them."""
         pending = list(reversed(gaps))
         for row in _transactional(rows):
             while pending and pending[-1].first <= row.base_offset:
-                self.see_gap(pending.pop())
+                self.gap(pending.pop())
             self._see_row(row)
         while pending:
-            self.see_gap(pending.pop())
+            self.gap(pending.pop())
 
-    def see_gap(self, gap: Gap) -> None:
-        """Offsets lost."""
-        self._gaps.append(gap)
-        for one in self._open.values():
-            one.stretch.gaps.append(gap)
+    def end_log(self) -> None:
+        """The log is over: what follows lies in other segments. Transactions that begin there are not followed."""
+        self._is_over = True
+        self._own_gaps = frozenset(self.gaps)
 
     def judged(self, evidence: Evidence) -> Iterator[Touched]:
         """All that touched a gap of the log and have not ended in one elsewhere, those that are still open last."""
-        still_open = [one for one in self._open.values() if one.stretch.gaps]
-        for one in (*self._touched, *still_open):
-            for ending in endings(one.stretch, evidence):
-                touched = [gap for gap in one.stretch.gaps if gap.last > ending.first_offset and gap in self._own_gaps]
+        for stretch in (*self.touched, *(stretch for stretch in self.open.values() if stretch.gaps)):
+            for ending in endings(stretch, evidence):
+                touched = [gap for gap in stretch.gaps if gap.last > ending.first_offset and gap in self._own_gaps]
                 gaps = [gap for gap in ending.gaps if gap in self._own_gaps]
                 if touched and (gaps or not ending.gaps):
-                    yield _touched(one, ending, gaps or touched)
-
-    def _begin(self, producer_id: int, epoch: int, first_offset: int, timestamp: int, low: int) -> None:
-        stretch = Stretch(producer_id, epoch, first_offset, low, raises_epochs=producer_id in self._raises_epochs)
-        coordinator_epoch = self._coordinator_epochs.get(producer_id, 0)
-        self._open[producer_id] = _Open(stretch, coordinator_epoch, [(-1, timestamp)])
-
-    def _lost_since_marker(self, producer_id: int, offset: int) -> int:
-        """The first offset lost after the newest marker of a producer; ``offset`` where none is, 0 without a marker."""
-        newest = self._newest_marker.get(producer_id)
-        if newest is None:
-            return 0
-        place = bisect_right(self._gaps, newest, key=lambda gap: gap.last)
-        return self._gaps[place].first if place < len(self._gaps) else offset
+                    written = self._written[stretch.producer_id, stretch.first_offset]
+                    yield _touched(stretch, written, ending, gaps or touched)
 
     def _see_row(self, row: BatchRow) -> None:
-        one = self._open.get(row.producer_id)
         if not row.is_control:
-            if one is None and self._is_over:
-                return
-            if one is None:
-                low = self._lost_since_marker(row.producer_id, row.base_offset)
-                self._begin(row.producer_id, row.producer_epoch, row.base_offset, row.max_timestamp, low)
-                return
-            one.stretch.see_batch(row.base_offset, row.producer_epoch)
-            if not one.stretch.gaps or one.timestamps[-1][0] > one.stretch.gaps[-1].last:
-                one.timestamps.pop()
-            one.timestamps.append((row.base_offset, row.max_timestamp))
+            if row.producer_id in self.open or not self._is_over:
+                self.batch(row.producer_id, row.producer_epoch, row.base_offset)
+                self._note(row.producer_id, row.base_offset, row.max_timestamp)
         elif row.marker_type in _END_TXN:
             self._coordinator_epochs[row.producer_id] = row.coordinator_epoch
-            self._newest_marker[row.producer_id] = row.base_offset
-            if one is not None:
-                self._end(one, Marker(row.base_offset, row.producer_epoch, row.marker_type == control.ABORT))
-                del self._open[row.producer_id]
+            is_abort = row.marker_type == control.ABORT
+            self.marker(row.producer_id, Marker(row.base_offset, row.producer_epoch, is_abort))
 
-    def _end(self, one: _Open, marker: Marker) -> None:
-        stretch = one.stretch
-        stretch.end = marker
-        if stretch.gaps:
-            self._touched.append(one)
-        elif marker.is_abort:
-            self.aborted.add((stretch.producer_id, stretch.first_offset, marker.offset))
-        if marker.epoch == stretch.newest_epoch:
-            self._raises_epochs.discard(stretch.producer_id)
-        elif not marker.is_abort:
-            self._raises_epochs.add(stretch.producer_id)
+    def _note(self, producer_id: int, offset: int, timestamp: int) -> None:
+        """The newest batch of the open transaction of a producer."""
+        stretch = self.open[producer_id]
+        key = producer_id, stretch.first_offset
+        if key not in self._written:
+            self._written[key] = _Written(self._coordinator_epochs.get(producer_id, 0), [])
+        timestamps = self._written[key].timestamps
+        if timestamps and (not stretch.gaps or timestamps[-1][0] > stretch.gaps[-1].last):
+            timestamps.pop()
+        timestamps.append((offset, timestamp))
 
 
-def _touched(one: _Open, ending: Ending, gaps: Sequence[Gap]) -> Touched:
+def _touched(stretch: Stretch, written: _Written, ending: Ending, gaps: Sequence[Gap]) -> Touched:
     """``gaps``: those of the log that may hold the marker; where none does, those that the transaction touches."""
-    stretch, end = one.stretch, one.stretch.end
+    end = stretch.end
     is_decided = ending.outcome is not None
     is_lost = is_decided and ending.has_ended
     transaction = TouchedTransaction(
@@ -238,11 +200,11 @@ def _touched(one: _Open, ending: Ending, gaps: Sequence[Gap]) -> Touched:
         _outcome(ending, stretch),
         ends_at=None if end is None or (is_decided and not is_lost) else end.offset,
     )
-    before = [timestamp for offset, timestamp in one.timestamps if offset < gaps[0].first]
+    before = [timestamp for offset, timestamp in written.timestamps if offset < gaps[0].first]
     return Touched(
         transaction,
         ending.epoch + stretch.raises_epochs,
-        one.coordinator_epoch,
+        written.coordinator_epoch,
         before[-1],
         [gap.first for gap in gaps] if ending.marker is None else [ending.marker],
         (ending.outcome == ABORTED) if is_lost else None,

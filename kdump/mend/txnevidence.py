@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kdump.checks.table import first_offset, read_columns, row_at
 from kdump.codes import KdumpError
 from kdump.format import control
-from kdump.format.batch import CONTROL, MAX_INT32, TRANSACTIONAL
+from kdump.format.batch import MAX_INT32
 from kdump.format.index import AbortedTxn
 from kdump.kafka.producers import ProducerState
 from kdump.log import gaps as bytegaps
@@ -25,7 +25,7 @@ from kdump.log.source import open_source
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.table import Table, has_cleaned
 from kdump.mend.transactions import TouchedTransactions
-from kdump.scan.lostmarkers import Evidence, Gap, SegmentIndex, Snapshot
+from kdump.scan.lostmarkers import Evidence, Gap, SegmentIndex, Snapshot, are_sound
 
 Hole = tuple[int, int]
 """The offsets lost, first and last."""
@@ -87,13 +87,15 @@ def _missing_records(gap_first: NDArray[np.int64], rows: NDArray[np.void], aroun
     return missing
 
 
-def gather(followed: TouchedTransactions, table: Table, gaps: Sequence[Gap], around: Surroundings) -> Evidence:
+def gather(followed: TouchedTransactions, table: Table, around: Surroundings) -> Evidence:
     """All evidence of the transactions that ``followed`` has seen up to the end of the log; it sees what is behind."""
     base_offset = around.base_offset or 0
     end = _ENDLESS if around.next_base is None else around.next_base
-    index = _sound_index(around.aborted, table.rows, gaps, base_offset)
+    index = _sound_index(around.aborted, table.rows, followed, base_offset)
     indexes = []
-    if index and _agrees(index, followed, table, gaps, around):
+    is_compacted = _is_compacted(table, around)
+    open_before = set(around.producers.ongoing.values())
+    if index and (is_compacted or followed.agrees(index, base_offset, base_offset, open_before)):
         indexes.append(SegmentIndex(index, base_offset, min(end, max(around.flushed, index[-1].last_offset + 1))))
     followed.end_log()
     expected = end
@@ -103,23 +105,21 @@ def gather(followed: TouchedTransactions, table: Table, gaps: Sequence[Gap], aro
         following = _base_of(around.following[number + 1]) if number + 1 < len(around.following) else None
         indexes += _follow(followed, path, expected, following)
         expected = _ENDLESS if following is None else following
-    return Evidence(indexes, map(_snapshot, around.snapshots), is_compacted=_is_compacted(table, around))
+    return Evidence(indexes, map(_snapshot, around.snapshots), is_compacted=is_compacted)
 
 
 def _follow(
     followed: TouchedTransactions, path: str, base_offset: int, next_base: int | None
 ) -> Iterator[SegmentIndex]:
     """Show the batches and gaps of a segment to ``followed``; gives its .txnindex where that agrees with them."""
-    gaps: list[Gap] = []
     parts: list[NDArray[np.void]] = []
     for item in _rows_and_gaps(path, base_offset, next_base):
         if isinstance(item, Gap):
-            gaps.append(item)
-            followed.see_gap(item)
+            followed.gap(item)
         else:
             parts.append(item[item["marker_type"] == control.ABORT])
             followed.see(item, ())
-    index = _sound_index(read_txn_index(path), np.concatenate(parts), gaps, base_offset) if parts else []
+    index = _sound_index(read_txn_index(path), np.concatenate(parts), followed, base_offset) if parts else []
     if index:
         end = index[-1].last_offset + 1 if next_base is None else next_base
         yield SegmentIndex(index, base_offset, end)
@@ -158,69 +158,16 @@ def _wide(first: int, last: int) -> Gap:
 
 
 def _sound_index(
-    entries: Sequence[AbortedTxn] | None, rows: NDArray[np.void], gaps: Sequence[Gap], base_offset: int
+    entries: Sequence[AbortedTxn] | None, rows: NDArray[np.void], followed: TouchedTransactions, base_offset: int
 ) -> Sequence[AbortedTxn]:
-    """The entries of a .txnindex; none where one of them has no ABORT marker among ``rows`` or where offsets are lost.
-
-    Kafka adds an entry with each marker, so their offsets rise.
-    """
+    """The entries of a .txnindex; none where one has no ABORT marker among ``rows`` or where offsets are lost."""
     is_abort = (rows["marker_type"] == control.ABORT) & (rows["producer_id"] >= 0)
     markers = set(zip(rows["producer_id"][is_abort].tolist(), rows["base_offset"][is_abort].tolist(), strict=True))
-    newest = base_offset - 1
-    for entry in entries or ():
-        is_in_order = newest < entry.last_offset >= entry.first_offset >= 0
-        is_in_order &= 0 <= entry.last_stable_offset <= entry.last_offset + 1
-        is_there = (entry.producer_id, entry.last_offset) in markers or _is_lost(entry.last_offset, gaps)
-        if not (is_in_order and is_there):
-            return ()
-        newest = entry.last_offset
-    return entries or ()
 
+    def is_there(producer_id: int, offset: int) -> bool:
+        return (producer_id, offset) in markers or followed.is_lost(offset)
 
-def _agrees(
-    index: Sequence[AbortedTxn],
-    followed: TouchedTransactions,
-    table: Table,
-    gaps: Sequence[Gap],
-    around: Surroundings,
-) -> bool:
-    """The log says the same of each aborted transaction that it has whole, and has the first batch of the others."""
-    base_offset = around.base_offset or 0
-    open_before = set(around.producers.ongoing.values())
-    begun = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index}
-    for producer_id, first, last in followed.aborted:
-        known = begun.get((producer_id, last))
-        # What was open before the log may not be known, and its first batch may be lost.
-        if known is None or not (known == first or known < base_offset or _is_lost(known, gaps)):
-            return False
-    if _is_compacted(table, around):
-        return True
-    rows = table.rows
-    is_part = (rows["producer_id"] >= 0) & (rows["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL)
-    batches = dict(zip(rows["base_offset"][is_part].tolist(), rows["producer_id"][is_part].tolist(), strict=True))
-
-    def may_begin(offset: int) -> int | None:
-        """The producer of whom a transaction may begin here, -1 for any one, None for none."""
-        return -1 if offset < base_offset or _is_lost(offset, gaps) else batches.get(offset)
-
-    # Of an entry that the log confirms by nothing, neither by the marker nor by the first batch, nothing is believed.
-    if any(
-        entry.first_offset < base_offset and _is_lost(entry.last_offset, gaps) and entry.producer_id not in open_before
-        for entry in index
-    ):
-        return False
-    return all(
-        (entry.first_offset == entry.last_offset or may_begin(entry.first_offset) in (-1, entry.producer_id))
-        and (
-            entry.last_stable_offset == entry.last_offset + 1
-            or may_begin(entry.last_stable_offset) not in (None, entry.producer_id)
-        )
-        for entry in index
-    )
-
-
-def _is_lost(offset: int, gaps: Sequence[Gap]) -> bool:
-    return any(gap.first <= offset <= gap.last for gap in gaps)
+    return entries if entries and are_sound(entries, base_offset, is_there) else ()
 
 
 def _snapshot(path: str) -> Snapshot:

@@ -20,7 +20,8 @@ takeSnapshot) of Kafka 4.3.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -81,11 +82,136 @@ class Stretch:
         """Of its last batch."""
         return self.batches[-1][1] if self.batches else self.epoch
 
-    def see_batch(self, offset: int, epoch: int) -> None:
-        """The next batch of the producer."""
+    def see_batch(self, offset: int, epoch: int) -> bool:
+        """The next batch of the producer; whether ``batches`` has it."""
         newest = self.batches[-1][0] if self.batches else self.first_offset
-        if epoch > self.newest_epoch or (self.gaps and newest < self.gaps[-1].first):
+        is_noted = epoch > self.newest_epoch or (bool(self.gaps) and newest < self.gaps[-1].first)
+        if is_noted:
             self.batches.append((offset, epoch))
+        return is_noted
+
+
+class Follower:
+    """Follows the transactions of a log, and notes those that a gap touches.
+
+    Call ``batch``, ``marker`` and ``gap`` in offset order.
+
+    Attributes:
+        open: the open transactions by producer id.
+        touched: those that have ended and that a gap touches.
+        gaps: all of them so far.
+        aborted: (producer id, first offset, offset of the marker) of aborted transactions that no gap touches.
+        begun: the producer by the first offset of each transaction, and of the first batch after each gap.
+    """
+
+    def __init__(self) -> None:
+        self.open: dict[int, Stretch] = {}
+        self.touched: list[Stretch] = []
+        self.gaps: list[Gap] = []
+        self.aborted: set[tuple[int, int, int]] = set()
+        self.begun: dict[int, int] = {}
+        self._raises_epochs: set[int] = set()
+        self._newest_marker: dict[int, int] = {}
+
+    def begin_before(self, producer_id: int, epoch: int, first_offset: int) -> None:
+        """A transaction was open where the log begins."""
+        # Of what lies before all may be lost.
+        self.open[producer_id] = Stretch(producer_id, epoch, first_offset, 0)
+
+    def batch(self, producer_id: int, epoch: int, offset: int) -> None:
+        """The next batch of a transaction."""
+        stretch = self.open.get(producer_id)
+        if stretch is None:
+            low = self._lost_since_marker(producer_id, offset)
+            self.open[producer_id] = Stretch(
+                producer_id, epoch, offset, low, raises_epochs=producer_id in self._raises_epochs
+            )
+            self.begun[offset] = producer_id
+        elif stretch.see_batch(offset, epoch):
+            self.begun[offset] = producer_id
+
+    def marker(self, producer_id: int, marker: Marker) -> None:
+        """The next marker."""
+        self._newest_marker[producer_id] = marker.offset
+        stretch = self.open.pop(producer_id, None)
+        if stretch is None:
+            return
+        stretch.end = marker
+        if stretch.gaps:
+            self.touched.append(stretch)
+        elif marker.is_abort:
+            self.aborted.add((producer_id, stretch.first_offset, marker.offset))
+        if marker.epoch == stretch.newest_epoch:
+            self._raises_epochs.discard(producer_id)
+        elif not marker.is_abort:
+            self._raises_epochs.add(producer_id)
+
+    def gap(self, gap: Gap) -> None:
+        """Offsets lost."""
+        self.gaps.append(gap)
+        for stretch in self.open.values():
+            stretch.gaps.append(gap)
+
+    def is_lost(self, offset: int) -> bool:
+        """It lies in a gap."""
+        place = bisect_right(self.gaps, offset, key=lambda gap: gap.first)
+        return place > 0 and offset <= self.gaps[place - 1].last
+
+    def agrees(self, index: Sequence[AbortedTxn], first: int, since: int, open_before: Set[int]) -> bool:
+        """Whether the log contradicts no entry of a .txnindex.
+
+        Args:
+            index: of a segment that was followed to its end.
+            first: base offset of the segment.
+            since: where the log begins that was followed.
+            open_before: producers with a transaction open there.
+        """
+        begun = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index}
+        for producer_id, begin, last in self.aborted:
+            known = begun.get((producer_id, last))
+            if last >= first and (known is None or not (known == begin or known < since or self.is_lost(known))):
+                return False
+        return all(self._may_be(entry, since, open_before) for entry in index)
+
+    def _may_be(self, entry: AbortedTxn, since: int, open_before: Set[int]) -> bool:
+        stable = entry.last_stable_offset
+        if entry.first_offset < since and self.is_lost(entry.last_offset) and entry.producer_id not in open_before:
+            # Nothing in the log confirms it.
+            return False
+        if entry.first_offset != entry.last_offset and not self._may_begin(
+            entry.first_offset, since, entry.producer_id
+        ):
+            return False
+        return stable == entry.last_offset + 1 or self._may_begin(stable, since)
+
+    def _may_begin(self, offset: int, since: int, producer_id: int | None = None) -> bool:
+        """A transaction of the producer, None: of any one, may begin here."""
+        if offset < since or self.is_lost(offset):
+            return True
+        return offset in self.begun and producer_id in (None, self.begun[offset])
+
+    def _lost_since_marker(self, producer_id: int, offset: int) -> int:
+        """The first offset lost after the newest marker of a producer; ``offset`` where none is, 0 without a marker."""
+        newest = self._newest_marker.get(producer_id)
+        if newest is None:
+            return 0
+        place = bisect_right(self.gaps, newest, key=lambda gap: gap.last)
+        return self.gaps[place].first if place < len(self.gaps) else offset
+
+
+def are_sound(entries: Sequence[AbortedTxn], base_offset: int, is_there: Callable[[int, int], bool]) -> bool:
+    """The entries of a .txnindex are as Kafka writes them: one with each marker, so that their offsets rise.
+
+    ``is_there``: whether the ABORT marker of a producer is at an offset, or may be.
+    """
+    newest = base_offset - 1
+    for entry in entries:
+        is_in_order = newest < entry.last_offset >= entry.first_offset >= 0
+        is_in_order &= 0 <= entry.last_stable_offset <= entry.last_offset + 1
+        if not (is_in_order and is_there(entry.producer_id, entry.last_offset)):
+            return False
+        newest = entry.last_offset
+    return True
 
 
 class SegmentIndex(NamedTuple):
