@@ -14,6 +14,7 @@ from kdump.codes import KdumpError
 from kdump.engine.repair import Repair, Repaired, RepairOptions
 from kdump.mend.pieces import TouchedTransaction, TxnOutcome
 from kdump.mend.plan import Way
+from kdump.scan.transactions import TransactionReader
 
 
 def salvaged(directory: Path, output: Path) -> Repaired:
@@ -54,6 +55,20 @@ def changed(directory: Path, output: Path, before: View) -> tuple[Repaired, set[
     return repaired, wrong
 
 
+def shown_wrong(directory: Path, before: View) -> list[int]:
+    """Offsets of records whose txnState is another outcome than readers saw before; open says that nobody knows."""
+    logs = sorted(directory.glob("*.log"))
+    reader = TransactionReader()
+    wrong = []
+    for number, log in enumerate(logs):
+        transactions = reader.of(str(log))
+        end = int(logs[number + 1].stem) if number + 1 < len(logs) else 1 << 60
+        for offset, (producer_id, state) in before.items():
+            if int(log.stem) <= offset < end and transactions.outcome(producer_id, offset) not in (state, "open"):
+                wrong.append(offset)
+    return wrong
+
+
 def flip(index: bytes, random: Random) -> bytes:
     at = random.randrange(len(index))
     return index[:at] + bytes([index[at] ^ 1 << random.randrange(8)]) + index[at + 1 :]
@@ -82,6 +97,7 @@ def test_one_marker_is_lost(tmp_path: Path, seed: int) -> None:
     before = reader_view(directory)
     lost = random.choice(markers)
     destroy(directory, lost.segment, lost.position, lost.size, random.choice((b"\0", b"\x55")))
+    assert not shown_wrong(directory, before)
     repaired, wrong = changed(directory, tmp_path / "out", before)
     assert not wrong
     index = partition.aborted.get(lost.segment, b"")
@@ -153,6 +169,9 @@ def test_the_txnindex_proves_the_lost_marker(
     """Producers, as transactions before KIP-890, go on in the same epoch."""
     partition = interleaved(*kinds, roll=roll)
     before = lose(partition, directory, LOST)
+    reader = TransactionReader()
+    states = {offset: reader.of(str(directory / f"{0:020}.log")).outcome(1, offset) for offset in (2, 13)}
+    assert states == {offset: before[offset][1] for offset in (2, 13)}
     repaired, wrong = changed(directory, tmp_path / "out", before)
     assert not wrong
     assert not repaired.leaves_damage
@@ -186,6 +205,8 @@ def test_without_a_sound_txnindex_nothing_is_inferred(
     index.unlink()
     if new is not None:
         index.write_bytes(new)
+    words = ("--resync", "--output", "csv", "--records", "--fields", "txnState", "t-0", "--producer-id", "1", "-n", "1")
+    assert kdump("dump", *words, cwd=tmp_path).stdout == b"txnState\nopen\n"
     run = kdump("repair", "--salvage", "t-0", cwd=tmp_path)
     assert run.returncode == DAMAGE
     inferred = "inferred aborted" if kinds[1] == ABORT else "inferred committed"
