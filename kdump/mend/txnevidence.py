@@ -95,7 +95,7 @@ def gather(followed: TouchedTransactions, table: Table, around: Surroundings) ->
     indexes = []
     is_compacted = _is_compacted(table, around)
     open_before = set(around.producers.ongoing.values())
-    if index and (is_compacted or followed.agrees(index, base_offset, base_offset, open_before)):
+    if index and (is_compacted or followed.agrees(index, base_offset, around.next_base, base_offset, open_before)):
         indexes.append(SegmentIndex(index, base_offset, min(end, max(around.flushed, index[-1].last_offset + 1))))
     followed.end_log()
     expected = end

@@ -157,19 +157,24 @@ class Follower:
         place = bisect_right(self.gaps, offset, key=lambda gap: gap.first)
         return place > 0 and offset <= self.gaps[place - 1].last
 
-    def agrees(self, index: Sequence[AbortedTxn], first: int, since: int, open_before: Set[int]) -> bool:
+    def agrees(
+        self, index: Sequence[AbortedTxn], first: int, end: int | None, since: int, open_before: Set[int]
+    ) -> bool:
         """Whether the log contradicts no entry of a .txnindex.
 
         Args:
             index: of a segment that was followed to its end.
             first: base offset of the segment.
+            end: that of the next one, None where there is none.
             since: where the log begins that was followed.
             open_before: producers with a transaction open there.
         """
         begun = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index}
         for producer_id, begin, last in self.aborted:
             known = begun.get((producer_id, last))
-            if last >= first and (known is None or not (known == begin or known < since or self.is_lost(known))):
+            if not (first <= last and (end is None or last < end)):
+                continue
+            if known is None or not (known == begin or known < since or self.is_lost(known)):
                 return False
         return all(self._may_be(entry, since, open_before) for entry in index)
 

@@ -239,10 +239,10 @@ class Transactions:
         marker_offset, outcome = markers[following] if following < len(markers) else (None, OPEN)
         for first, last in self._aborted.get(producer_id, ()):
             # A transaction index ends at the marker. It counts only where that marker is lost: the log says more.
-            if first <= offset <= last and (marker_offset is None or last < marker_offset):
-                # A marker in between ended the transaction that begins with the entry.
-                if bisect_right(markers, first, key=lambda marker: marker[0]) == following:
-                    return ABORTED
+            is_lost = first <= offset <= last and (marker_offset is None or last < marker_offset)
+            # A marker in between ended the transaction that begins with the entry.
+            if is_lost and bisect_right(markers, first, key=lambda marker: marker[0]) == following:
+                return ABORTED
         return outcome
 
     def _over_gaps(self) -> dict[int, list[tuple[int, int, str | None]]]:
@@ -268,7 +268,7 @@ class Transactions:
             index = read_txn_index(path) or []
             is_sound = are_sound(index, base_offset, self._may_be_aborted)
             since = self._segments[0].base_offset
-            if index and is_sound and self._followed.agrees(index, base_offset, since, self._open_before):
+            if index and is_sound and self._followed.agrees(index, base_offset, next_base, since, self._open_before):
                 end = index[-1].last_offset + 1 if next_base is None else next_base
                 indexes.append(SegmentIndex(index, base_offset, end))
         snapshots = [
