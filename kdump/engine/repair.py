@@ -24,6 +24,7 @@ from kdump.mend.indexes import INDEX_KINDS
 from kdump.mend.inplace import prepare
 from kdump.mend.journal import clear_unprepared, finish, read_journal, unfinished
 from kdump.mend.manifest import MANIFEST_NAME, Manifest
+from kdump.mend.pieces import TxnPolicy
 from kdump.mend.place import Place, is_metadata, log_directory_above, place_of
 from kdump.mend.plan import Completion, PartitionPlan, Settings, Way
 from kdump.mend.planned import cut_lines
@@ -75,6 +76,8 @@ class Repaired:
     """Manifests of repairs that were begun before, and are finished now."""
     unfinished: tuple[str, ...] = ()
     """Manifests of repairs that were begun before: the plan, or the copy, is of the state in between."""
+    has_guesses: bool = False
+    """A transaction was left that nobody has decided about, and readers take a later marker for its end."""
     starts: Starts | None = None
     """The next start without and with what changes a partition directory in its place."""
 
@@ -85,8 +88,8 @@ class Repaired:
 
     @property
     def leaves_damage(self) -> bool:
-        """Something is to be done that was not, or that no repair does."""
-        if self.plan.left or (self.plan.way is Way.INDEXES and self.plan.is_damaged):
+        """Something is to be done that was not, or that no repair does, or readers of the result see a guess."""
+        if self.has_guesses or self.plan.left or (self.plan.way is Way.INDEXES and self.plan.is_damaged):
             return True
         return self.plan.has_changes and not self.is_done
 
@@ -264,7 +267,9 @@ class Repair:
             else:
                 staging.commit_files()
         disk.write_file(os.path.join(output, account_name), json_account(plan))
-        return Repaired(plan, os.path.join(output, name if is_whole else ""))
+        is_asked_for = self._options.decides_transactions and self._options.salvaging.transactions is TxnPolicy.LEAVE
+        has_guesses = bool(plan.guessed) and not is_asked_for
+        return Repaired(plan, os.path.join(output, name if is_whole else ""), has_guesses=has_guesses)
 
     def _in_place(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
         _refuse_links([*segments, *(sibling(segment, kind) for segment in segments for kind in INDEX_KINDS)])
@@ -322,7 +327,7 @@ class Repair:
             named = "; ".join(
                 f"producer {touched.producer_id} from offset {touched.first_offset} on" for touched in plan.undecided
             )
-            raise _refused(f"transactions whose end is not known touch a hole ({named}): --txn decides", plan.target)
+            raise _refused(f"transactions whose end is not known touch a gap ({named}): --txn decides", plan.target)
         if self._way is Way.INDEXES and plan.is_damaged and not options.in_place:
             damaged = next(segment for segment in plan.segments if segment.is_cut or segment.fails)
             raise _refused("the log is damaged; --indexes rebuilds those of good logs only", damaged.path)

@@ -17,6 +17,7 @@ from kdump.format.checkpoint import (
     parse_partition_metadata,
 )
 from kdump.format.index import (
+    TXN_ENTRY_SIZE,
     AbortedTxn,
     TimeEntry,
     parse_time_index,
@@ -46,7 +47,7 @@ def read_txn_index(path: str) -> list[AbortedTxn] | None:
     """The .txnindex beside the log ``path``; None where there is none, or a malformed one."""
     data = _read_sibling(path, Kind.TXN_INDEX)
     try:
-        return None if data is None else parse_txn_index(data)
+        return None if data is None or len(data) % TXN_ENTRY_SIZE else parse_txn_index(data)
     except DamageError:
         return None
 

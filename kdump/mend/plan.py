@@ -15,7 +15,7 @@ from kdump.log.partition import segments_around
 from kdump.log.stamp import Stamp
 from kdump.mend.likebroker import Recovered
 from kdump.mend.manifest import LineChange
-from kdump.mend.pieces import MendedLog, Origin, TouchedTransaction
+from kdump.mend.pieces import MendedLog, Origin, TouchedTransaction, TxnPolicy
 from kdump.mend.place import Place, is_metadata
 from kdump.mend.producersat import ProducersAt
 
@@ -179,9 +179,19 @@ class PartitionPlan:
 
     @property
     def undecided(self) -> list[TouchedTransaction]:
-        """Transactions whose end may lie in a hole, and about which nothing is known."""
+        """Transactions whose end may lie in a gap and that nothing proves, or whose marker finds no place there."""
         logs = [segment.salvaged for segment in self.segments if segment.salvaged is not None]
-        return [touched for log in logs for touched in log.transactions if touched.outcome.is_undecided]
+        return [
+            touched
+            for log in logs
+            for touched in log.transactions
+            if touched.outcome.is_undecided or touched.done is TxnPolicy.LEAVE
+        ]
+
+    @property
+    def guessed(self) -> list[TouchedTransaction]:
+        """Those of ``undecided`` that are left as they are, and that readers take a later marker for the end of."""
+        return [touched for touched in self.undecided if touched.is_guessed]
 
     @property
     def overlapping(self) -> SegmentPlan | None:

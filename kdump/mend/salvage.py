@@ -22,7 +22,7 @@ from kdump.log.names import parse_file_name
 from kdump.log.source import Source
 from kdump.mend.chain import heaviest_chain
 from kdump.mend.draft import Draft
-from kdump.mend.endings import Hole, decide
+from kdump.mend.endings import decide
 from kdump.mend.entry import Entry, identity
 from kdump.mend.hold import held
 from kdump.mend.holes import HoleReader
@@ -38,6 +38,7 @@ from kdump.mend.surroundings import Surroundings, sound_rows
 from kdump.mend.survey import survey
 from kdump.mend.table import Column, Table
 from kdump.mend.transactions import contradictions
+from kdump.mend.txnevidence import Hole
 from kdump.mend.wrappers import look_into_wrappers
 
 _NEWEST_MAGIC: Final = 2
@@ -403,7 +404,9 @@ class _Salvage:
         if is_unknown and self._draft.bytes_behind():
             # Something was there, nothing says how much.
             holes.append(self._unknown_tail)
-        endings = decide(table, holes, self._around, self._options.transactions)
+        rows = self._survey.table.rows
+        damaged = rows[~rows["is_valid"]]
+        endings = decide(table, damaged, holes, self._around, self._options.transactions)
         self._drop(endings.dropped, _Reason.OPEN_TRANSACTION)
         self._draft.add(endings.markers)
         return endings.transactions

@@ -7,7 +7,7 @@ that is asked where it is used.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,10 +16,15 @@ from numpy.typing import NDArray
 from kdump.checks.reach import Evidence
 from kdump.checks.table import read_columns
 from kdump.codes import KdumpError
-from kdump.format.checkpoint import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT, EpochEntry
+from kdump.format.checkpoint import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    EpochEntry,
+)
 from kdump.format.index import AbortedTxn, OffsetEntry, TimeEntry
 from kdump.kafka.producers import ProducerStates
-from kdump.log.names import parse_file_name
+from kdump.log.names import Kind, parse_file_name
 from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
@@ -52,6 +57,10 @@ class Surroundings:
     """Base offset of the next segment, of one whose log is gone too."""
     evidence: Evidence | None = None
     """Up to which offset the partition reached by its snapshots and checkpoints; for the last segment."""
+    flushed: int = 0
+    """An offset below which the broker has made everything durable, the .txnindex too; 0 where that is not known."""
+    snapshots: Sequence[str] = ()
+    """The producer snapshots at higher offsets than the base offset, rising."""
     index: Sequence[OffsetEntry] = ()
     time_index: Sequence[TimeEntry] = ()
     """Of the last segment only."""
@@ -67,6 +76,8 @@ class Surroundings:
     """Of partition.metadata."""
     is_partition: bool = False
     """It is one of the segments of a partition: a replica may tell where the log ended, and where segments began."""
+    in_doubt: Set[tuple[int, int]] = frozenset()
+    """(producer id, first offset) of transactions that were left, and may have ended in a gap of an earlier segment."""
 
     def epoch_of(self, offset: int) -> int | None:
         """The leader epoch that wrote an offset; None where the checkpoint does not reach so low."""
@@ -84,6 +95,7 @@ def look_around(
     path: str,
     producers: ProducerStates | None = None,
     end_before: int = 0,
+    in_doubt: Set[tuple[int, int]] = frozenset(),
     *,
     missing: Sequence[str] = (),
     is_partition: bool = False,
@@ -94,6 +106,7 @@ def look_around(
         path: the log; it may be one of the ``missing``.
         producers: the state at its base offset.
         end_before: see Surroundings.
+        in_doubt: see Surroundings.
         missing: logs of the same partition that are not there.
         is_partition: see Surroundings.
     """
@@ -107,6 +120,9 @@ def look_around(
     following = [segment for segment in behind if segment not in missing]
     bases = [other.base_offset for segment in behind if (other := parse_file_name(segment))]
     next_base = next((base for base in bases if base is not None), None)
+    snapshots = {} if base_offset is None else dict(sorted(_snapshots(directory, base_offset)))
+    # A segment is flushed when the next one is made; snapshots are taken then, and when a broker stops.
+    flushed = next_base or max([*snapshots, read_checkpoint(directory, RECOVERY_POINT_CHECKPOINT) or 0])
     return Surroundings(
         base_offset,
         was_cleaned(directory),
@@ -115,6 +131,8 @@ def look_around(
         following,
         next_base,
         Evidence.of_directory(directory) if next_base is None and base_offset is not None else None,
+        flushed,
+        list(snapshots.values()),
         rising_entries(path, base_offset),
         read_time_index(path, base_offset) if next_base is None else (),
         read_txn_index(path),
@@ -123,6 +141,7 @@ def look_around(
         read_checkpoint(directory, HIGH_WATERMARK_CHECKPOINT) if is_partition else None,
         read_topic_id(directory) if is_partition else None,
         is_partition,
+        in_doubt,
     )
 
 
@@ -137,3 +156,15 @@ def sound_rows(paths: Iterable[str]) -> Iterator[NDArray[np.void]]:
                         yield rows[rows["is_valid"]]
         except KdumpError:
             return
+
+
+def _snapshots(directory: str, base_offset: int) -> Iterator[tuple[int, str]]:
+    """(offset, path) of the producer snapshots above ``base_offset``."""
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return
+    for name in names:
+        parsed = parse_file_name(name)
+        if parsed and parsed.kind is Kind.SNAPSHOT and not parsed.state and (parsed.base_offset or 0) > base_offset:
+            yield parsed.base_offset or 0, os.path.join(directory, name)

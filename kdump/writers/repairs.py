@@ -255,11 +255,13 @@ def _restored(restored: Restored) -> str:
 
 def _touched(touched: TouchedTransaction) -> str:
     text = (
-        f"the transaction of producer {touched.producer_id} from offset {touched.first_offset} on touches the hole at "
+        f"the transaction of producer {touched.producer_id} from offset {touched.first_offset} on touches the gap at "
         f"{touched.hole_offset}: {touched.outcome.value.replace('-', ' ')}"
     )
     if touched.done is not None:
         text += f", {_DONE[touched.done]}"
+    if touched.is_guessed:
+        text += f"; readers take the marker at {touched.ends_at} for its end, which nothing proves: --txn decides"
     return text
 
 
@@ -273,7 +275,8 @@ _FROM_ELSEWHERE = {
     Origin.MOVED: "from where they were out of order,",
 }
 _DONE = {
-    TxnPolicy.ABORT: "a marker that aborts it is put there",
+    TxnPolicy.ABORT: "it is aborted",
+    TxnPolicy.COMMIT: "it is committed",
     TxnPolicy.DROP: "its batches are dropped",
     TxnPolicy.LEAVE: "it is left as it is",
 }
