@@ -346,7 +346,10 @@ class Transactions:
         header = parse_header(data, start)
         producer_id = header.producer_id
         if not header.is_control:
-            self._followed.batch(producer_id, header.producer_epoch, header.base_offset)
+            stretch = self._followed.open.get(producer_id)
+            # Most batches go on as before.
+            if stretch is None or stretch.gaps or header.producer_epoch > stretch.epoch:
+                self._followed.batch(producer_id, header.producer_epoch, header.base_offset)
             return
         try:
             marker = next(iter(v2.read_records(header, data[start:end])), None)
