@@ -389,7 +389,10 @@ class Transactions:
         header = parse_header(data, start)
         producer_id = header.producer_id
         if not header.is_control:
-            self._followed.batch(producer_id, header.producer_epoch, header.base_offset)
+            stretch = self._followed.open.get(producer_id)
+            # Most batches go on as before.
+            if stretch is None or stretch.gaps or header.producer_epoch > stretch.epoch:
+                self._followed.batch(producer_id, header.producer_epoch, header.base_offset)
             return
         outcome = marked_outcome(header, data[start:end])
         if outcome is not None:
