@@ -101,7 +101,7 @@ class OrderedChecks:
     def skip_segment(self) -> None:
         """The next segment is gone, or not looked at: what is in it is not known."""
         self._is_behind_hole = True
-        self._producers.see_hole()
+        self._producers.forget()
 
     def see(self, rows: list[BatchRow] | NDArray[np.void]) -> Iterator[Finding]:
         """The next rows of the segment, in file order: tuples, or columns of ``table.row_dtype``."""

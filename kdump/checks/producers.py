@@ -101,6 +101,11 @@ class ProducerChecks:
         """Batches may be lost here: what producers did in it is not known."""
         self._holes += 1
 
+    def forget(self) -> None:
+        """A whole segment is not seen: nothing is known of any producer, as at the start of a log that begins late."""
+        self._producers, self._open = {}, []
+        self._begins_late = True
+
     def see(self, row: BatchRow) -> Iterator[Finding]:
         """The next sound batch."""
         self.latest = max(self.latest, row.max_timestamp)

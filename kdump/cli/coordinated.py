@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -31,6 +31,10 @@ def _named(wanted: Coordinated) -> Coordinated:
     if len(wanted.stored_name) > LONGEST_STRING:
         raise click.UsageError(f"a {wanted.kind} has {LONGEST_STRING} bytes at most")
     return wanted
+
+
+_TELLING: Final = 3
+"""Partitions in a row, from 0 on, that are taken for all of their topic."""
 
 
 class PartitionFinder:
@@ -74,8 +78,8 @@ class PartitionFinder:
         """Which partition it is, for standard error."""
         wanted, partitions = self._wanted, self._partitions
         least = max(self._here, default=0) + 1
-        # All partitions of a topic, from the first one on: the broker has no others, and the topic most likely neither.
-        count_here = least if len(self._here) == least > 1 else None
+        # From the first partition on all are here: hardly by chance, so the topic has no others.
+        count_here = least if len(self._here) == least >= _TELLING else None
         what = f"{wanted.kind} '{wanted.name}'"
         if partitions is not None:
             yield f"{what} belongs to {wanted.topic}-{wanted.partition(partitions)} of {partitions} partitions"
