@@ -108,19 +108,19 @@ class EntryReader:
         groups = RecordGroups.of_batches(block)
         entries = Entries(chunk.data, bounds, groups, block.arena, block.body_start, block.body_end)
         sound = are_right(block, block.records)
-        yield from self._sound(chunk, first, entries, sound, damaged[first : first + sound.size])
+        yield from self._sound(chunk, entries, sound, damaged[first : first + sound.size])
 
     def _stretch(self, chunk: CheckedChunk, stretch: Stretch, damaged: NDArray[np.bool_]) -> Iterator[Entries]:
-        part = slice(stretch.first, stretch.last)
         # Batches of unknown codecs or magics are errors of their headers.
         bounds = np.array([*chunk.starts, chunk.end][stretch.first : stretch.last + 1], np.int64)
-        accepted, groups = read_messages(chunk.data, bounds[:-1], bounds[1:], self._limit)
-        yield from self._sound(chunk, stretch.first, _legacy(chunk.data, bounds, groups), accepted, damaged[part])
+        for part in read_messages(chunk.data, bounds[:-1], bounds[1:], self._limit):
+            own = bounds[part.first : part.last + 1]
+            is_damaged = damaged[stretch.first + part.first : stretch.first + part.last]
+            yield from self._sound(chunk, _legacy(chunk.data, own, part.groups), part.accepted, is_damaged)
 
     def _sound(
         self,
         chunk: CheckedChunk,
-        first: int,
         entries: Entries,
         accepted: NDArray[np.bool_],
         damaged: NDArray[np.bool_],

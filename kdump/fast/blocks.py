@@ -32,6 +32,8 @@ _ARENA_SIZE = 8 << 20
 """Bytes of decompressed batches that are decoded together."""
 _LARGEST_COUNT = 500_000
 """Records of one batch up to which its columns and its text (some 300 bytes a record) are made at once."""
+_LARGEST_BODY = 8 << 20
+"""Bytes of the uncompressed records of one batch, likewise: the scalar decoders hold a record at a time."""
 _REFUSED = -1
 """A record count that no decoder accepts."""
 
@@ -177,6 +179,7 @@ class BlockReader:
         count[count > self._largest_count] = _REFUSED
         if self._only_valid:
             count[~is_valid] = _REFUSED
+        count[entries.ends - entries.starts > HEADER_SIZE + _LARGEST_BODY] = _REFUSED
         codec = native_column(entries.headers, "attributes") & CODEC_MASK
         body_starts = entries.starts + HEADER_SIZE
         if not codec.any():
@@ -190,7 +193,7 @@ class BlockReader:
             piece: Buffer = view[start:end]
             if kind and count[number] > 0:
                 try:
-                    piece = compression.decompress(kind, piece, magic=2, limit=self._limit)
+                    piece = compression.decompress(kind, piece, magic=2, limit=min(self._limit, _LARGEST_BODY))
                 except DamageError:
                     count[number] = _REFUSED
             pieces.append(piece)

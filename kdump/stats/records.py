@@ -17,7 +17,7 @@ from kdump.checks.columns import are_right
 from kdump.codes import DamageError
 from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
 from kdump.fast.headers import native_column
-from kdump.fast.legacymessages import read_messages
+from kdump.fast.legacymessages import MessagePart, read_messages
 from kdump.fast.recordtable import RecordGroups, RecordTable
 from kdump.format import legacy
 from kdump.format import record as v2
@@ -112,16 +112,23 @@ class RecordReader:
     def _stretch(
         self, chunk: CheckedChunk, stretch: Stretch, bounds: list[int], rows: NDArray[np.void]
     ) -> Iterator[int]:
-        numbers = list(range(stretch.first, stretch.last))
         own = np.array(bounds[stretch.first : stretch.last + 1], np.int64)
-        accepted, groups = read_messages(chunk.data, own[:-1], own[1:], self._limit)
-        is_valid = rows["is_valid"][stretch.first : stretch.last]
+        for part in read_messages(chunk.data, own[:-1], own[1:], self._limit):
+            first, last = stretch.first + part.first, stretch.first + part.last
+            yield from self._messages(chunk, part, range(first, last), bounds, rows)
+
+    def _messages(
+        self, chunk: CheckedChunk, part: MessagePart, numbers: range, bounds: list[int], rows: NDArray[np.void]
+    ) -> Iterator[int]:
+        own = np.array(bounds[numbers.start : numbers.stop + 1], np.int64)
+        accepted, groups = part.accepted, part.groups
+        is_valid = rows["is_valid"][numbers.start : numbers.stop]
         accepted &= is_valid
         groups = groups.select_rows(np.repeat(accepted, groups.rows))
         counts = groups.rows
         filled = np.flatnonzero(accepted & (counts > 0))
-        rows["record_count"][filled + stretch.first] = counts[filled]
-        rows["base_offset"][filled + stretch.first] = groups.table.offset[groups.bounds[:-1][filled]]
+        rows["record_count"][filled + numbers.start] = counts[filled]
+        rows["base_offset"][filled + numbers.start] = groups.table.offset[groups.bounds[:-1][filled]]
         entries = EntryRecords(
             groups, own[:-1] + chunk.position, np.where(accepted, np.diff(own), 0), _message_bytes(groups)
         )
@@ -129,7 +136,7 @@ class RecordReader:
             self._take(entries)
         else:
             self._in_order(chunk, entries, accepted, numbers, bounds)
-        yield from (np.flatnonzero(is_valid & ~accepted) + stretch.first).tolist()
+        yield from (np.flatnonzero(is_valid & ~accepted) + numbers.start).tolist()
 
     def _in_order(
         self,

@@ -138,9 +138,9 @@ class ArrowPrinter:
         """See Printer."""
         row()
 
-    def join(self, rows: list[rows.Row]) -> ArrowRows:
+    def joined(self, rows: list[rows.Row]) -> Iterator[ArrowRows]:
         """See Printer."""
-        return [row for row in rows if row]
+        yield [row for row in rows if row]
 
     def columns(self) -> BlockPrinter[ArrowRows]:
         """See Printer."""
