@@ -18,11 +18,16 @@ _LAST_CODEC = compression.LZ4
 
 
 class LegacyContents(NamedTuple):
-    """What came of an entry: its findings, and the offset of its first record and their number where that is known."""
+    """What came of an entry: its findings, and the offsets of its records and their number where that is known.
+
+    ``size``: bytes of the messages in a wrapper, decompressed.
+    """
 
     findings: list[Finding]
     first_offset: int | None
     record_count: int = 1
+    last_offset: int | None = None
+    size: int = 0
 
 
 def check_entry(data: memoryview, position: int, limit: int) -> LegacyContents:
@@ -35,26 +40,27 @@ def check_entry(data: memoryview, position: int, limit: int) -> LegacyContents:
         return LegacyContents([], None)  # the header check says so
     entry = legacy.parse_message(data)
     found: dict[Codes, str] = {}
-    first_offset = None
-    record_count = 1
+    first_offset = last_offset = None
+    record_count, inner_size = 1, 0
     try:
         _check_size(entry)
         if entry.codec == compression.NONE:
-            first_offset = entry.offset
+            first_offset = last_offset = entry.offset
         elif entry.codec <= _LAST_CODEC:
             content = legacy.wrapped_content(entry, limit)
             walker = _Wrapped(entry)
             for record in legacy.wrapped_records(entry, content):
                 walker.see(record)
-            walker.finish(len(content))
-            first_offset, record_count = walker.first_offset, walker.count
+            inner_size = len(content)
+            walker.finish(inner_size)
+            first_offset, last_offset, record_count = walker.first_offset, walker.last_offset, walker.count
             for code, message in walker.found.items():
                 found.setdefault(code, message)
     except DamageError as error:
         found.setdefault(error.code, error.message)
     size = entry.size
     findings = [Finding(code, message, position, size) for code, message in found.items()]
-    return LegacyContents(findings, first_offset, record_count)
+    return LegacyContents(findings, first_offset, record_count, last_offset, inner_size)
 
 
 class _Wrapped:
@@ -62,7 +68,7 @@ class _Wrapped:
 
     def __init__(self, entry: Message) -> None:
         self._entry = entry
-        self._previous: int | None = None
+        self.last_offset: int | None = None
         self._latest = legacy.NO_TIMESTAMP
         self._used = 0
         self.first_offset: int | None = None
@@ -86,12 +92,12 @@ class _Wrapped:
                 _check_size(message)
             except DamageError as error:
                 self._note(error.code, f"message {number} in the wrapper: {error.message}")
-        if self._previous is None:
+        if self.last_offset is None:
             self.first_offset = record.offset
-        elif record.offset <= self._previous:
-            what = f"message {number} in the wrapper has offset {record.offset} behind {self._previous}"
+        elif record.offset <= self.last_offset:
+            what = f"message {number} in the wrapper has offset {record.offset} behind {self.last_offset}"
             self._note(Codes.INNER_OFFSET, what)
-        self._previous = record.offset
+        self.last_offset = record.offset
         self._latest = max(self._latest, message.timestamp)
 
     def finish(self, size: int) -> None:
@@ -99,8 +105,8 @@ class _Wrapped:
         entry = self._entry
         if Codes.INNER_CRC in self.found:
             self.found[Codes.INNER_CRC] += f" of {self.count} in the wrapper has a wrong CRC"
-        if self._previous != entry.offset and not (entry.magic == 1 and entry.offset == 0):
-            what = f"the wrapper has offset {entry.offset}, its last message {self._previous}"
+        if self.last_offset != entry.offset and not (entry.magic == 1 and entry.offset == 0):
+            what = f"the wrapper has offset {entry.offset}, its last message {self.last_offset}"
             self._note(Codes.INNER_OFFSET, what)
         if entry.magic == 1 and not entry.is_log_append_time and self._latest != entry.timestamp:
             what = f"the wrapper has timestamp {entry.timestamp}, its newest message {self._latest}"

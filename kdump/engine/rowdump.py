@@ -111,7 +111,9 @@ class RowDump(FileRun):
             transactions = None
             if options.shows_txn_state and source.size is not None:
                 transactions = self.transactions.of(target.path)
-            printer: Printer[TextRow, TextBytes] = RowPrinter(lines, options.table, transactions, self._decoding(target))
+            printer: Printer[TextRow, TextBytes] = RowPrinter(
+                lines, options.table, transactions, self._decoding(target)
+            )
             if options.secret is not None:
                 printer = RedactingPrinter(printer, options.secret)
             view = LogView(

@@ -16,8 +16,10 @@ from kdump.format.batch import (
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     MIN_ENTRY_LENGTH,
+    NO_SEQUENCE,
     wrap_int64,
 )
+from kdump.format.record import Record
 from kdump.wire import compression
 from kdump.wire.checksum import crc32
 
@@ -200,6 +202,14 @@ def wrapped_content(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> m
     return memoryview(compression.decompress(entry.codec, value, magic=entry.magic, limit=limit))
 
 
+def plain_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> Iterator[Record]:
+    """The same as records of batches. Raises as ``read_records`` and ``check_inner``, and where one does not fit."""
+    for record in read_records(entry, limit):
+        check_inner(record, entry)
+        message = record.message
+        yield Record(record.offset, record.timestamp, NO_SEQUENCE, message.key(), message.value(), ())
+
+
 def check_inner(record: LegacyRecord, entry: Message) -> None:
     """DamageError when ``record`` came out of wrapper ``entry`` and is itself compressed."""
     if record.message is not entry and record.message.codec != compression.NONE:
@@ -225,12 +235,9 @@ def _inner_messages(data: memoryview) -> Iterator[Message]:
 
 def _last_inner_offset(data: memoryview) -> int | None:
     last = None
-    for last, _ in _inner_bounds(data):
-        pass
-    if last is None:
-        return None
-    offset: int = _TIMESTAMP.unpack_from(data, last)[0]
-    return offset
+    for start, _ in _inner_bounds(data):
+        last = start
+    return None if last is None else int.from_bytes(data[last : last + 8], "big", signed=True)
 
 
 def _wrapper(what: str) -> DamageError:

@@ -6,7 +6,7 @@ only accepts and must give the same rows where it does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
@@ -26,6 +26,9 @@ from kdump.wire.varint import read_varint, read_varlong
 _KEPT_WHOLE: Final = 1 << 20
 """Bytes of a decompressed body up to which its records are kept rather than decoded twice; as objects they take up to
 fifty times as much."""
+PIECE_RECORDS: Final = 1 << 16
+PIECE_BYTES: Final = 4 << 20
+"""Records, and bytes of them, that are looked at together where they are in memory as objects or as columns."""
 _MANY_HEADERS: Final = 1000
 _MANY_HEADER_BYTES: Final = 1 << 15
 """Headers of a record, and their bytes, from which on they are decoded each time that they are looked at."""
@@ -113,6 +116,20 @@ def read_records(header: BatchHeader, batch: memoryview, limit: int = compressio
         yield from _decode(header, body, limit)
 
 
+def in_pieces(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Some thousand records at a time, or some megabytes of them."""
+    piece: list[Record] = []
+    size = 0
+    for record in records:
+        piece.append(record)
+        size += len(record.key or b"") + len(record.value or b"") + _HEADER_COST * len(record.headers)
+        if len(piece) >= PIECE_RECORDS or size >= PIECE_BYTES:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
 def _decode(header: BatchHeader, body: Buffer, limit: int) -> Iterator[Record]:
     count = header.record_count
     most = most_headers(limit)
@@ -122,7 +139,9 @@ def _decode(header: BatchHeader, body: Buffer, limit: int) -> Iterator[Record]:
         if position >= end:
             raise DamageError(Codes.RECORD_COUNT, f"{count} records declared, {index} found")
         try:
-            record, position = _read_record(header, body, position, end, fixed_timestamp, most)
+            record, position = _read_record(
+                header, body, position, end, fixed_timestamp=fixed_timestamp, most_headers=most
+            )
         except DamageError as error:
             raise DamageError(error.code, f"record {index}: {error.message}") from None
         # Kafka looks for leftover bytes before it hands out the last record.
@@ -132,7 +151,7 @@ def _decode(header: BatchHeader, body: Buffer, limit: int) -> Iterator[Record]:
 
 
 def _read_record(
-    header: BatchHeader, body: Buffer, position: int, batch_end: int, fixed_timestamp: int | None, most_headers: int
+    header: BatchHeader, body: Buffer, position: int, batch_end: int, *, fixed_timestamp: int | None, most_headers: int
 ) -> tuple[Record, int]:
     size, start = read_varint(body, position, batch_end)
     end = start + size
@@ -148,7 +167,8 @@ def _read_record(
     if header_count:
         if header_count > most_headers:
             raise DamageError(
-                Codes.PAYLOAD_TOO_LARGE, f"{header_count:,} headers are more than {most_headers:,} (--max-decompressed-size)"
+                Codes.PAYLOAD_TOO_LARGE,
+                f"{header_count:,} headers are more than {most_headers:,} (--max-decompressed-size)",
             )
         headers, position = _read_headers(body, position, end, header_count)
     if position != end:

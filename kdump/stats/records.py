@@ -7,8 +7,9 @@ records before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,8 @@ from kdump.codes import DamageError
 from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
 from kdump.fast.headers import native_column
 from kdump.fast.legacymessages import MessagePart, read_messages
-from kdump.fast.recordtable import RecordGroups, RecordTable
+from kdump.fast.recordtable import RecordGroups
 from kdump.format import legacy
-from kdump.format import record as v2
 from kdump.format.batch import (
     CONTROL,
     HEADER_SIZE,
@@ -30,14 +30,11 @@ from kdump.format.batch import (
     header_dtype,
     parse_header,
 )
-from kdump.format.legacy import Message
-from kdump.format.record import Record
+from kdump.format.record import Record, batch_body, in_pieces, read_records
 from kdump.log.resync import CheckedChunk
 
 _LEGACY_OVERHEAD = np.array([26, 34])
 """Bytes of a message without key and value, by magic."""
-_PIECE_RECORDS = 1 << 16
-"""Of an entry that is read one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +172,8 @@ def _read_alone(data: memoryview, position: int, limit: int) -> Iterator[EntryRe
     """One entry by the scalar decoders, up to where it cannot be read; a large one in several pieces."""
     if data[MAGIC_OFFSET] < 2:
         entry = legacy.parse_message(data)
-        for records in _pieces(_legacy_records(entry, limit)):
-            groups = _single(records, entry)
+        for records in in_pieces(_up_to_damage(legacy.plain_records(entry, limit))):
+            groups = RecordGroups.of_entry(records, entry)
             uncompressed = _message_bytes(groups)
             yield EntryRecords(groups, np.array([position]), np.array([len(data)]), uncompressed)
             # Stored once.
@@ -186,52 +183,20 @@ def _read_alone(data: memoryview, position: int, limit: int) -> Iterator[EntryRe
         return
     header = parse_header(data)
     sizes = _body_sizes(header, data, limit)
-    for records in _pieces(v2.read_records(header, data, limit)):
-        groups = _single(records, header, np.frombuffer(data[:HEADER_SIZE], header_dtype()))
+    for records in in_pieces(_up_to_damage(read_records(header, data, limit))):
+        groups = RecordGroups.of_entry(records, header, np.frombuffer(data[:HEADER_SIZE], header_dtype()))
         yield EntryRecords(groups, np.array([position]), *(np.array([size]) for size in sizes))
         sizes = (0, 0)
 
 
-def _pieces(records: Iterator[Record]) -> Iterator[list[Record]]:
-    """A few at a time, up to where they cannot be read."""
-    while True:
-        piece: list[Record] = []
-        try:
-            # Those before the damage stay.
-            piece.extend(islice(records, _PIECE_RECORDS))
-        except DamageError:
-            records = iter(())
-        if not piece:
-            return
-        yield piece
-
-
-def _legacy_records(entry: Message, limit: int) -> Iterator[Record]:
-    """The records of a message. Raises as ``legacy.read_records`` and ``legacy.check_inner``."""
-    for record in legacy.read_records(entry, limit):
-        legacy.check_inner(record, entry)
-        message = record.message
-        yield Record(record.offset, record.timestamp, -1, message.key(), message.value(), ())
+def _up_to_damage(records: Iterator[Record]) -> Iterator[Record]:
+    with suppress(DamageError):
+        yield from records
 
 
 def _body_sizes(header: BatchHeader, data: memoryview, limit: int) -> tuple[int, int]:
     """Bytes of the records as they are stored, and without compression; nothing where that cannot be undone."""
     try:
-        return len(data) - HEADER_SIZE, len(v2.batch_body(header, data, limit))
+        return len(data) - HEADER_SIZE, len(batch_body(header, data, limit))
     except DamageError:
         return 0, 0
-
-
-def _single(
-    records: list[Record], entry: BatchHeader | Message, headers: NDArray[np.void] | None = None
-) -> RecordGroups:
-    """The records of one entry as columns."""
-    return RecordGroups(
-        RecordTable.of(records),
-        np.array([0, len(records)]),
-        np.array([entry.magic]),
-        np.array([entry.codec]),
-        np.array([entry.is_log_append_time]),
-        np.array([entry.max_timestamp if isinstance(entry, BatchHeader) else entry.timestamp]),
-        headers,
-    )

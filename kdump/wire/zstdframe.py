@@ -133,7 +133,11 @@ def _frame(data: memoryview, start: int) -> _Frame:
     position += 4 if descriptor & 4 else 0
     if declared > bound:
         raise _damage(f"the frame declares {declared:,} bytes, its blocks give {bound:,} at most")
-    return _Frame(position, bound, is_whole=True, declared=declared) if position <= size else _Frame(size, bound, is_whole=False)
+    return (
+        _Frame(position, bound, is_whole=True, declared=declared)
+        if position <= size
+        else _Frame(size, bound, is_whole=False)
+    )
 
 
 def _damage(what: str) -> DamageError:

@@ -45,6 +45,8 @@ from kdump.writers.context import FileContext
 ArrowRows: TypeAlias = "pa.RecordBatch | list[rows.Row]"
 """Rows made as columns, or one by one: ``in_order`` puts them together."""
 
+_ROW_BYTES: Final = 2000
+"""Of a row by itself, without its key and value."""
 HEADERS_TYPE: Final = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
 _TYPES: Final = {
     ColumnType.INT32: pa.int32(),
@@ -179,6 +181,13 @@ def in_order(parts: Sequence[ArrowRows], schema: pa.Schema) -> Iterator[pa.Recor
             order.append(np.arange(next_batch_row, next_batch_row + part.num_rows))
             next_batch_row += part.num_rows
     yield pa.concat_batches([*batches, made]).take(pa.array(np.concatenate(order)))
+
+
+def part_bytes(part: ArrowRows) -> int:
+    """About how much memory rows of records take."""
+    if not isinstance(part, list):
+        return int(part.nbytes)
+    return sum(_ROW_BYTES + len(row.get("key") or b"") + len(row.get("value") or b"") for row in part)
 
 
 def row_batch(found: Sequence[rows.Row], schema: pa.Schema) -> pa.RecordBatch:

@@ -33,7 +33,9 @@ def _sized(data: bytes | None) -> bytes:
     return varint(-1) if data is None else varint(len(data)) + data
 
 
-def record(delta: int, key: bytes | None = None, value: bytes | None = None, headers: int = 0, pair: bytes = b"") -> bytes:
+def record(
+    delta: int, key: bytes | None = None, value: bytes | None = None, headers: int = 0, pair: bytes = b""
+) -> bytes:
     """A record of magic 2 with ``headers`` times the encoded header ``pair``."""
     fields = b"".join((b"\0\0", varint(delta), _sized(key), _sized(value), varint(headers), pair * headers))
     return varint(len(fields)) + fields

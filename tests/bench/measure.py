@@ -42,9 +42,7 @@ def java_tool_command(flags: Sequence[str], path: str) -> list[str]:
     return [*java_command(DUMP_RELEASE, "org.apache.kafka.tools.DumpLogSegments"), *flags, "--files", path]
 
 
-def run(
-    command: Sequence[str], output: Path, *, piped: Path | None = None, statuses: Container[int] = (0,)
-) -> Usage:
+def run(command: Sequence[str], output: Path, *, piped: Path | None = None, statuses: Container[int] = (0,)) -> Usage:
     """Run ``command`` with standard output into ``output``; ``piped``: this file comes in through a pipe.
 
     RuntimeError when it ends with none of ``statuses``.

@@ -68,7 +68,11 @@ def measured(command: str, log: Path, folder: Path) -> Usage:
     folder.mkdir(parents=True)
     words = [{"LOG": str(log), "OUT": str(target)}.get(word, word) for word in COMMANDS[command]]
     shell = f'ulimit -v {_ADDRESS_SPACE_KIB}; exec "$@" 2>{folder}/stderr'
-    return run(["timeout", "300", "sh", "-c", shell, "sh", sys.executable, "-m", "kdump", *words], Path("/dev/null"), statuses=_STATUSES)
+    return run(
+        ["timeout", "300", "sh", "-c", shell, "sh", sys.executable, "-m", "kdump", *words],
+        Path("/dev/null"),
+        statuses=_STATUSES,
+    )
 
 
 def memory_lines(cases: Sequence[str] = CASES, commands: Sequence[str] = tuple(COMMANDS)) -> Iterator[str]:

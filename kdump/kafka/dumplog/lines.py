@@ -103,9 +103,7 @@ def record_line(
     return line + "\n"
 
 
-def _long_line(
-    metadata: Iterable[str], key: bytes | None, value: bytes | None, options: DumpOptions
-) -> Iterator[str]:
+def _long_line(metadata: Iterable[str], key: bytes | None, value: bytes | None, options: DumpOptions) -> Iterator[str]:
     """The line of a record that is no control record, with key and payload as text, in pieces."""
     if not options.skip_record_metadata:
         yield from metadata
