@@ -130,7 +130,7 @@ class _Determined(NamedTuple):
     newest: int
     attributes: int
     """The codec and the timestamp type."""
-    count: int
+    records: int
 
     def put_into(self, header: BatchHeader) -> BatchHeader:
         """``header`` with these fields."""
@@ -141,7 +141,7 @@ class _Determined(NamedTuple):
             base_timestamp=self.earliest,
             max_timestamp=self.newest,
             base_sequence=_moved(header, self.base),
-            record_count=self.count,
+            record_count=self.records,
         )
 
 

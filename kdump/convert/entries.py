@@ -6,7 +6,8 @@ What counts as damage is what ``kdump verify`` calls an error of the log itself 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice, pairwise
+from functools import partial
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -21,7 +22,7 @@ from kdump.codes import Codes, Finding, Severity
 from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
 from kdump.fast.entries import Entries, LargeEntry
 from kdump.fast.legacymessages import read_messages
-from kdump.fast.records import decode_slices
+from kdump.fast.pieces import batch_pieces
 from kdump.fast.recordtable import RecordGroups
 from kdump.format import legacy
 from kdump.format import record as v2
@@ -194,23 +195,12 @@ def _read_batch(data: memoryview, limit: int) -> Entries:
     body = np.frombuffer(v2.batch_body(header, data, limit), np.uint8)
     headers = np.frombuffer(data[:HEADER_SIZE], header_dtype())
 
-    def pieces() -> Iterator[RecordGroups]:
-        done = 0
-        for columns in decode_slices(body, 0, body.size, header.record_count):
-            if not columns.accepted[0]:
-                break
-            yield RecordGroups.of_columns(body, columns, headers)
-            done += columns.batch.size
-        else:
-            return
-        for records in in_pieces(islice(v2.read_records(header, data, limit), done, None)):
-            yield RecordGroups.of_entry(records, header, headers)
-
     bounds, one = np.array([0, len(data)]), np.array([0])
     if header.record_count <= PIECE_RECORDS and body.size <= PIECE_BYTES:
         groups = RecordGroups.of_entry(list(v2.read_records(header, data, limit)), header, headers)
         return Entries(data, bounds, groups, body, one, one + body.size)
     groups = RecordGroups.of_entry([], header, headers, header.record_count)
+    pieces = partial(batch_pieces, header, data, body, limit)
     return LargeEntry(data, bounds, groups, body, one, one + body.size, pieces, header.base_offset, header.last_offset)
 
 

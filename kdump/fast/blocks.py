@@ -25,6 +25,7 @@ from kdump.format.batch import (
     HEADER_SIZE,
     MAGIC_OFFSET,
 )
+from kdump.format.record import most_headers
 from kdump.wire import compression
 from kdump.wire.checksum import Buffer, crc32c
 
@@ -98,6 +99,7 @@ class BlockReader:
     ) -> None:
         keep_freed_memory()
         self._limit = limit
+        self._most_headers = most_headers(limit)
         self._with_records = with_records
         self._largest_count = largest_count
         self._only_valid = only_valid
@@ -159,7 +161,7 @@ class BlockReader:
             return
         for begin, end, bodies in self._bodies(view, data, entries, is_valid):
             part = slice(begin, end)
-            records = decode_records(bodies.arena, bodies.start, bodies.end, bodies.count)
+            records = decode_records(bodies.arena, bodies.start, bodies.end, bodies.count, self._most_headers)
             yield BatchBlock(
                 entries.numbers[part],
                 entries.headers[part],

@@ -165,12 +165,7 @@ def _read_record(
     header_count, position = read_varint(body, position, end)
     headers: Headers = ()
     if header_count:
-        if header_count > most_headers:
-            raise DamageError(
-                Codes.PAYLOAD_TOO_LARGE,
-                f"{header_count:,} headers are more than {most_headers:,} (--max-decompressed-size)",
-            )
-        headers, position = _read_headers(body, position, end, header_count)
+        headers, position = _read_headers(body, position, end, header_count, most=most_headers)
     if position != end:
         raise DamageError(Codes.RECORD, f"its length is {size}, its fields take {position - start} bytes")
     sequence = header.base_sequence
@@ -194,9 +189,13 @@ def _read_bytes(body: Buffer, position: int, end: int, what: str) -> tuple[bytes
     return bytes(body[position : position + size]), position + size
 
 
-def _read_headers(body: Buffer, position: int, end: int, count: int) -> tuple[Headers, int]:
+def _read_headers(body: Buffer, position: int, end: int, count: int, *, most: int) -> tuple[Headers, int]:
     if not 0 <= count <= end - position:
         raise DamageError(Codes.RECORD, f"{count} headers where {end - position} bytes are left")
+    if count > most:
+        raise DamageError(
+            Codes.PAYLOAD_TOO_LARGE, f"{count:,} headers are more than {most:,} (--max-decompressed-size)"
+        )
     if count <= _MANY_HEADERS and end - position <= _MANY_HEADER_BYTES:
         headers = []
         for _ in range(count):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from kdump.codes import DamageError
 from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
 from kdump.fast.headers import native_column
 from kdump.fast.legacymessages import MessagePart, read_messages
+from kdump.fast.pieces import batch_pieces
 from kdump.fast.recordtable import RecordGroups
 from kdump.format import legacy
 from kdump.format.batch import (
@@ -27,12 +29,12 @@ from kdump.format.batch import (
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     BatchHeader,
-    header_dtype,
     parse_header,
 )
-from kdump.format.record import Record, batch_body, in_pieces, read_records
+from kdump.format.record import batch_body, in_pieces
 from kdump.log.resync import CheckedChunk
 
+_Found = TypeVar("_Found")
 _LEGACY_OVERHEAD = np.array([26, 34])
 """Bytes of a message without key and value, by magic."""
 
@@ -182,21 +184,17 @@ def _read_alone(data: memoryview, position: int, limit: int) -> Iterator[EntryRe
     if len(data) < HEADER_SIZE:
         return
     header = parse_header(data)
-    sizes = _body_sizes(header, data, limit)
-    for records in in_pieces(_up_to_damage(read_records(header, data, limit))):
-        groups = RecordGroups.of_entry(records, header, np.frombuffer(data[:HEADER_SIZE], header_dtype()))
+    try:
+        body = np.frombuffer(batch_body(header, data, limit), np.uint8)
+    except DamageError:
+        return
+    # Counted once.
+    sizes = len(data) - HEADER_SIZE, body.size
+    for groups in _up_to_damage(batch_pieces(header, data, body, limit)):
         yield EntryRecords(groups, np.array([position]), *(np.array([size]) for size in sizes))
         sizes = (0, 0)
 
 
-def _up_to_damage(records: Iterator[Record]) -> Iterator[Record]:
+def _up_to_damage(found: Iterator[_Found]) -> Iterator[_Found]:
     with suppress(DamageError):
-        yield from records
-
-
-def _body_sizes(header: BatchHeader, data: memoryview, limit: int) -> tuple[int, int]:
-    """Bytes of the records as they are stored, and without compression; nothing where that cannot be undone."""
-    try:
-        return len(data) - HEADER_SIZE, len(batch_body(header, data, limit))
-    except DamageError:
-        return 0, 0
+        yield from found

@@ -18,8 +18,12 @@ from kdump.wire.output import Output
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
-DEFAULT_LIMIT: Final = 1 << 30
-"""Default bound of one decompressed batch: 1 GiB."""
+DEFAULT_LIMIT: Final = 128 << 20
+"""Default bound of one decompressed batch: 128 times the largest batch that a broker takes by default.
+
+No command needs more than about seven times as much memory for a batch of any shape. So a run stays below 1 GiB, which
+a broker's host, or the container that kdump shares with a broker, has to spare.
+"""
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER_SIZE: Final = 16
