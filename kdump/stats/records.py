@@ -28,7 +28,6 @@ from kdump.format.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
-    BatchHeader,
     parse_header,
 )
 from kdump.format.record import batch_body, in_pieces

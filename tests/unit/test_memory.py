@@ -286,7 +286,7 @@ def test_large_entries_are_converted_alike(
 ) -> None:
     from click.testing import CliRunner
 
-    from kdump.cli.main import main
+    from kdump.cli.main import cli
 
     rows = [Row(number, number, b"key", b"v" * number, ((b"h", b"x"),) * number) for number in range(9)]
     inner = [message(1, number, b"k", b"v%d" % number, timestamp=NOW + number) for number in range(9)]
@@ -297,7 +297,7 @@ def test_large_entries_are_converted_alike(
         target = tmp_path / name / (LOG if options[0] != "--to" else "out")
         target.parent.mkdir()
         arguments = ["convert", *options, "-o", str(target), str(tmp_path / LOG)]
-        result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+        result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
         assert result.exit_code == 0, result.output
         return sorted((path.name, path.read_bytes()) for path in target.parent.iterdir())
 
