@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kdump.fast.records import decode_slices
 from kdump.fast.recordtable import RecordGroups
-from kdump.format.batch import HEADER_SIZE, BatchHeader, header_dtype
+from kdump.format.batch import HEADER_SIZE, MAGIC, BatchHeader, header_dtype
 from kdump.format.record import in_pieces, most_headers, read_records
 
 
@@ -22,7 +22,7 @@ def batch_pieces(header: BatchHeader, batch: memoryview, body: NDArray[np.uint8]
     the records before the damage.
     """
     headers = np.frombuffer(batch[:HEADER_SIZE], header_dtype())
-    if header.record_count > 0:
+    if header.record_count > 0 and header.magic == MAGIC:
         place = 0, body.size, header.record_count, most_headers(limit)
         # Of a compressed batch with damage Kafka gives no record.
         if all(columns.accepted[0] for columns in decode_slices(body, *place)):

@@ -117,15 +117,24 @@ def read_records(header: BatchHeader, batch: memoryview, limit: int = compressio
 
 
 def in_pieces(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Some thousand records at a time, or some megabytes of them."""
+    """Some thousand records at a time, or some megabytes of them.
+
+    Raises:
+        DamageError: as ``records`` does, after a piece with those before the damage.
+    """
     piece: list[Record] = []
     size = 0
-    for record in records:
-        piece.append(record)
-        size += len(record.key or b"") + len(record.value or b"") + _HEADER_COST * len(record.headers)
-        if len(piece) >= PIECE_RECORDS or size >= PIECE_BYTES:
+    try:
+        for record in records:
+            piece.append(record)
+            size += len(record.key or b"") + len(record.value or b"") + _HEADER_COST * len(record.headers)
+            if len(piece) >= PIECE_RECORDS or size >= PIECE_BYTES:
+                yield piece
+                piece, size = [], 0
+    except DamageError:
+        if piece:
             yield piece
-            piece, size = [], 0
+        raise
     if piece:
         yield piece
 

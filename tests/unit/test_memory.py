@@ -265,6 +265,11 @@ def test_pieces_of_records(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdump.format.record.PIECE_BYTES", 5)
     found = [[record.offset for record in piece] for piece in in_pieces(read_records(parse_header(batch), batch))]
     assert found == [[0, 1], [2, 3], [4]]
+    cut = parse_header(batch)._replace(record_count=6)
+    left = in_pieces(read_records(cut, batch))
+    assert [[record.offset for record in next(left)] for _ in found] == found
+    with pytest.raises(DamageError):
+        next(left)
 
 
 LOG = f"{0:020d}.log"
