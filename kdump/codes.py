@@ -190,8 +190,9 @@ class Codes(Enum):
         "KD203",
         "payload-too-large",
         "decompressed records over the limit",
-        "The records decompress to more than --max-decompressed-size allows. A broker has no such limit. Raise it, if "
-        "that much memory is there.",
+        "The records decompress to more than --max-decompressed-size allows, or one record has more headers than that "
+        "allows: each takes 64 bytes of it, and 1,000 are free. A broker has no such limit. Raise it, if that much "
+        "memory is there.",
     )
     RECORD_COUNT = Code(
         "KD204",

@@ -105,10 +105,9 @@ def _to_text(job: ExportJob, lines: RowLines, emit: Emit, result: SegmentResult,
 
 
 def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Progress) -> None:
-    from kdump.writers.arrow import ArrowPrinter, ArrowRows, in_order
+    from kdump.writers.arrow import ArrowPrinter
     from kdump.writers.parquet import ROW_SCHEMA, ParquetRecords
 
-    parts: list[ArrowRows] = []
     order = _order(job)
     with open_source(job.source) as source, ParquetRecords(path) as records:
         transactions = _transactions(job, source)
@@ -117,15 +116,13 @@ def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Prog
         view = LogView(
             source,
             CountedPrinter(printer, counts),
-            parts.append,
+            records.add,
             _view_options(job, result),
             observer=order,
             on_finding=_Damage(job, source, result).see,
         )
         for _ in view.steps():
-            for batch in in_order(parts, ROW_SCHEMA):
-                records.write(batch)
-            parts.clear()
+            records.write()
             progress(view.bytes_read, source.size)
     _note_order(order, result)
     result.notes += counts.notes()

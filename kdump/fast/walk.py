@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.fast.lanes import descending, lanes_left
-from kdump.fast.varints import MALFORMED, read_varint, read_varints
+from kdump.fast.varints import INT32_BYTES, MALFORMED, read_varint, read_varints
 
 MIN_RECORD_SIZE: Final = 7
 """Length, attributes, timestamp, offset, key, value and header count: a byte each."""
@@ -115,6 +115,27 @@ def _walk_lanes(
             starts[first : first + len(found)] = found
             starts[first : first + len(found)] += position[lane]
     return fits
+
+
+def walk_some(arena: NDArray[np.uint8], start: int, count: int, size: int) -> tuple[list[int], int] | None:
+    """The starts of up to ``count`` records from ``start`` on that begin within ``size`` bytes, one or more.
+
+    Returns them, relative to ``start``, and where the last one ends, which may be behind the arena; None for a length
+    that is negative, malformed or cut.
+    """
+    body = arena[start : start + size + INT32_BYTES].tobytes()
+    starts: list[int] = []
+    position = 0
+    try:
+        while len(starts) < count and position < size:
+            raw, following = read_varint(body, position)
+            if raw & 1:
+                return None
+            starts.append(position)
+            position = following + (raw >> 1)
+    except (IndexError, ValueError):
+        return None
+    return starts, start + position
 
 
 def _hop_long(arena: NDArray[np.uint8], at: NDArray[np.int64], hop: NDArray[np.int64]) -> None:

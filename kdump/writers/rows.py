@@ -12,7 +12,8 @@ from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""A value of JSON's kinds, without spaces."""
 
 
 def plain(value: Any) -> Any:
@@ -31,7 +32,7 @@ def plain(value: Any) -> Any:
 
 def json_line(names: Sequence[str], values: Sequence[Any]) -> str:
     """A flat JSON object with these members, in this order, and a line end."""
-    return _encode({name: plain(value) for name, value in zip(names, values, strict=True)}) + "\n"
+    return json_text({name: plain(value) for name, value in zip(names, values, strict=True)}) + "\n"
 
 
 def csv_line(values: Sequence[Any]) -> str:
@@ -45,5 +46,5 @@ def csv_line(values: Sequence[Any]) -> str:
 def _cell(value: Any) -> Any:
     value = plain(value)
     if isinstance(value, bool | list | dict):
-        return _encode(value)
+        return json_text(value)
     return value

@@ -11,6 +11,7 @@ from kdump.kafka.rows import Row
 from kdump.tables import BATCH, CHECKPOINT, FILE, PROPERTY, RECORD, RECORD_DECODED, RECORD_METADATA, Table
 from kdump.writers.blocks import escaped
 from kdump.writers.context import FileContext
+from kdump.writers.longrows import shortened
 from kdump.writers.rows import plain
 from kdump.writers.units import time_text
 
@@ -109,7 +110,8 @@ class TableLines:
         """Take a row; the text of a page when one is full."""
         before = self.finish() if self._table not in (None, table) else ""
         self._table = table
-        self._rows.append(row)
+        # What a row of a large batch refers to is gone when the page is full, or all of it would be kept.
+        self._rows.append({name: shortened(value, _MOST_CHARACTERS) for name, value in row.items()})
         return before + (self.finish() if len(self._rows) >= _PAGE_ROWS else "")
 
     def _default_fields(self, table: Table) -> list[str]:
