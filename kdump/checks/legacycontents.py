@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kdump.codes import Codes, DamageError, Finding
 from kdump.format import legacy
+from kdump.format.batch import LOG_APPEND_TIME
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.wire import compression
 
@@ -68,7 +69,7 @@ def _wrapped(entry: Message, records: list[LegacyRecord], limit: int) -> Iterato
             yield Codes.INNER_CRC, f"message {number} of {len(records)} in the wrapper has a wrong CRC"
         if message.magic != entry.magic:
             yield Codes.INNER_MAGIC, f"message {number} in the wrapper of magic {entry.magic} has magic {message.magic}"
-        if not legacy.may_have_timestamp_type(message, entry):
+        if message.attributes & LOG_APPEND_TIME and not legacy.may_have_timestamp_type(message, entry):
             claim = f"message {number} in the wrapper has the timestamp type LogAppendTime"
             own = f"the timestamp {entry.timestamp}" if entry.is_log_append_time else "not"
             yield Codes.INNER_TIMESTAMP_TYPE, f"{claim} with the timestamp {message.timestamp}, the wrapper has {own}"
