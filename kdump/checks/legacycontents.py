@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kdump.codes import Codes, DamageError, Finding
 from kdump.format import legacy
+from kdump.format.batch import LOG_APPEND_TIME
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.wire import compression
 
@@ -87,7 +88,7 @@ class _Wrapped:
         if message.magic != entry.magic:
             what = f"message {number} in the wrapper of magic {entry.magic} has magic {message.magic}"
             self._note(Codes.INNER_MAGIC, what)
-        if not legacy.may_have_timestamp_type(message, entry):
+        if message.attributes & LOG_APPEND_TIME and not legacy.may_have_timestamp_type(message, entry):
             claim = f"message {number} in the wrapper has the timestamp type LogAppendTime"
             own = f"the timestamp {entry.timestamp}" if entry.is_log_append_time else "not"
             what = f"{claim} with the timestamp {message.timestamp}, the wrapper has {own}"
