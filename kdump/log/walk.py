@@ -55,8 +55,14 @@ class Chunk:
         return self.starts[number], self.starts[number + 1] if number + 1 < len(self.starts) else self.end
 
     def entries(self, first: int = 0, last: int | None = None) -> Iterator[tuple[int, int]]:
-        """(start, end) in ``data`` of entries ``first`` to ``last`` (exclusive): they lie without gaps."""
-        return pairwise((*self.starts, self.end)[first : None if last is None else last + 1])
+        """(start, end) in ``data`` of entries ``first`` to ``last`` (exclusive): they lie without gaps.
+
+        Few entries of a large chunk cost little: only their positions are copied.
+        """
+        bounds = self.starts[first : None if last is None else last + 1]
+        if last is None or last >= len(self.starts):
+            bounds.append(self.end)
+        return pairwise(bounds)
 
 
 class Walk:
