@@ -11,12 +11,14 @@ from kdump.checks.startup import LogDirectoryCheck, Obstacle, StartCheck
 from kdump.cli import engine_options, exit_status
 from kdump.cli.console import Console
 from kdump.codes import KdumpError
-from kdump.engine.startup import Item, Runner, StartOptions, in_process, is_partition, start_all
+from kdump.engine.startup import Item, KeepsChanging, Runner, StartOptions, in_process, is_partition, start_all
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.outcome import Outcome
 from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.writers.blocks import escaped
 from kdump.writers.startups import (
     has_topic_id,
+    keeps_changing_json,
     log_directory_text,
     obstacle_json,
     obstacle_text,
@@ -90,18 +92,24 @@ def _runner(paths: Sequence[str], given: Mapping[str, Any], console: Console) ->
 def _is_harmful(item: Item) -> bool:
     if isinstance(item, StartCheck):
         return not item.is_harmless or bool(item.already_lost or item.swapped)
+    if isinstance(item, KeepsChanging):
+        return False
     return isinstance(item, Obstacle) or item.outcome is not Outcome.STARTS
 
 
 def _json(item: Item) -> str:
     if isinstance(item, StartCheck):
         return startup_json(item)
+    if isinstance(item, KeepsChanging):
+        return keeps_changing_json(item.path)
     return obstacle_json(item) if isinstance(item, Obstacle) else ""
 
 
 def _text(item: Item, *, is_brief: bool) -> str:
     if isinstance(item, Obstacle):
         return obstacle_text(item)
+    if isinstance(item, KeepsChanging):
+        return f"{escaped(item.path)}: {item.message}\n"
     if not isinstance(item, StartCheck):
         return log_directory_text(item)
     text = startup_text(item, is_brief=is_brief)

@@ -85,7 +85,10 @@ class Task(NamedTuple):
             except KdumpError as error:
                 return error.located(self.path)
 
-        return settled(start, _harm, lambda _: watch.has_changed)[0]
+        result, undecided = settled(start, _harm, lambda _: watch.has_changed)
+        if undecided:
+            return KdumpError(Codes.CHANGED_WHILE_READ, "cannot be told: the files keep changing", path=self.path)
+        return result
 
     def _evidence(self, contents: Mapping[str, Content]) -> Evidence:
         """What lies beside the logs; where no offset is given, there is no line of it in the checkpoint."""
@@ -112,7 +115,14 @@ def _harm(result: StartCheck | KdumpError) -> frozenset[object]:
     return frozenset({result.start.outcome, *((loss.reason, loss.first_offset) for loss in result.lost)})
 
 
-Item = StartCheck | Obstacle | LogDirectoryCheck
+class KeepsChanging(NamedTuple):
+    """A partition directory about which nothing can be told: a broker is at work on its files."""
+
+    path: str
+    message: str
+
+
+Item = StartCheck | Obstacle | LogDirectoryCheck | KeepsChanging
 Runner = Callable[[Sequence[Task]], Iterable[StartCheck | KdumpError]]
 
 
@@ -163,8 +173,11 @@ def start_all(
                 if place.is_whole and not files.exists(task.path):
                     # Deleted since the log directory was listed.
                     continue
-                on_error(result)
                 unread += 1
+                if result.code is Codes.CHANGED_WHILE_READ:
+                    yield KeepsChanging(task.path, result.message)
+                else:
+                    on_error(result)
                 continue
             if result.start.outcome is not Outcome.STARTS:
                 failed.append(result)

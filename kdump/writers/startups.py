@@ -77,17 +77,32 @@ def _already_lost_member(check: StartCheck) -> dict[str, Any]:
     return {"alreadyLost": members} if members else {}
 
 
+_NOTHING_SERVED: Final[dict[str, Any]] = {
+    "logStartOffset": None,
+    "recoveryPoint": None,
+    "logEndOffset": None,
+    "segments": [],
+    "files": [],
+    "deletedLater": [],
+    "lost": [],
+}
+"""Of a start that serves no log."""
+
+
 def obstacle_json(obstacle: Obstacle) -> str:
     """The same of what stops the directory or the broker, whatever is in the partitions."""
-    nothing = {"logStartOffset": None, "recoveryPoint": None, "logEndOffset": None}
-    lists: dict[str, list[Any]] = {"segments": [], "files": [], "deletedLater": [], "lost": []}
-    return _line(obstacle.path, obstacle.outcome, obstacle.java_class, {**nothing, **lists})
+    return _line(obstacle.path, obstacle.outcome, obstacle.java_class, _NOTHING_SERVED)
 
 
-def _line(path: str, outcome: Outcome, exception: str | None, members: dict[str, Any]) -> str:
+def keeps_changing_json(path: str) -> str:
+    """The same of a partition directory about which nothing can be told, because a broker is at work on it."""
+    return _line(path, None, None, _NOTHING_SERVED)
+
+
+def _line(path: str, outcome: Outcome | None, exception: str | None, members: dict[str, Any]) -> str:
     topic, partition = parse_partition_directory(os.path.basename(files.absolute(path))) or (None, None)
     context = FileContext(FileContext.of(path).file, topic, partition)
-    head = {"type": "startup", **context.columns(), "outcome": outcome.value, "exception": exception}
+    head = {"type": "startup", **context.columns(), "outcome": outcome and outcome.value, "exception": exception}
     text = json.dumps({**head, **members}, ensure_ascii=False, separators=(",", ":")) + "\n"
     return as_text(text)
 

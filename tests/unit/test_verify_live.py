@@ -16,6 +16,7 @@ from kdump.checks.segment import CheckOptions
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.engine.looks import Group, judge, look_at, plan_looks
 from kdump.engine.partitioncheck import PartitionCheck
+from kdump.engine.startup import KeepsChanging, StartOptions, start_all
 from kdump.engine.verify import Verification
 from kdump.log.source import Source, open_source
 from tests.harness.livewriter import LivePartition, checkpoint, fill
@@ -232,3 +233,31 @@ def test_looks_that_were_made_elsewhere(partitions: list[LivePartition]) -> None
         assert not any(isinstance(item, KdumpError) for item in items)
         assert serious([item for item in items if isinstance(item, Finding)]) == []
     assert plain.bases
+
+
+@pytest.mark.parametrize("settles", [False, True])
+def test_a_start_over_files_that_keep_changing_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settles: bool
+) -> None:
+    """Each look meets another file that has become shorter; where that ends, it is an error."""
+    (directory := tmp_path / "t-0").mkdir()
+    log = directory / f"{0:020}.log"
+    log.touch()
+    looks = iter(range(100))
+
+    def starts(*arguments: object, **options: object) -> object:
+        number = next(looks)
+        if not settles or not number:
+            log.write_bytes(bytes(number + 1))
+        raise KdumpError(Codes.UNREADABLE, "has become shorter", path=f"{log}-{0 if settles else number}")
+
+    monkeypatch.setattr("kdump.engine.startup.check_start", starts)
+    monkeypatch.setattr(settling, "PAUSE_SECONDS", 0)
+    errors: list[KdumpError] = []
+    items = list(start_all([str(directory)], StartOptions(), errors.append))
+    if settles:
+        assert [error.message for error in errors] == ["has become shorter"]
+        assert not items
+    else:
+        assert items == [KeepsChanging(str(directory), "cannot be told: the files keep changing")]
+        assert not errors
