@@ -38,7 +38,7 @@ from kdump.checks.siblings import (
     check_segment_files,
 )
 from kdump.checks.summary import SegmentSummary
-from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.codes import HOSTILE_CODES, Codes, Finding, KdumpError, Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
 from kdump.log import files
@@ -90,7 +90,8 @@ class PartitionCheck:
             segments: in offset order.
             folder: the directory, when they are all of its segments; its other files are checked too.
 
-        Returns what they cover. A segment that cannot be read is an error among the items.
+        Returns what they cover. A segment that cannot be read is an error among the items, and one that must not be
+        read (it may be there to do harm) a finding.
         """
         directory = files.directory_of(segments[0])
         watch = Watch(directory, segments[-1])
@@ -107,6 +108,9 @@ class PartitionCheck:
             except KdumpError as error:
                 if folder is not None and has_gone(segment, error):
                     ordered.skip_segment()
+                elif error.code in HOSTILE_CODES:
+                    ordered.skip_segment()
+                    yield Finding(error.code, error.message, 0, path=segment)
                 else:
                     yield error.located(segment)
         if ordered.misses_offsets and _is_cleaned_now(directory, watch):

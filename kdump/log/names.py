@@ -30,6 +30,7 @@ STATE_SUFFIXES: Final = (".deleted", *CLEANER_STATES, ".part")
 """Appended to a whole file name while the file is on its way in or out."""
 
 META_PROPERTIES: Final = "meta.properties"
+LOCK_FILE: Final = ".lock"
 OFFSET_CHECKPOINTS: Final = frozenset(
     {
         "recovery-point-offset-checkpoint",

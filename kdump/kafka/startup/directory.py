@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from kdump.kafka.startup.content import Content, ContentSource
 from kdump.kafka.startup.errors import OUT_OF_MEMORY, StartFailureError
 from kdump.log import files
+from kdump.log.source import check_size
 
 _MOST_AT_ONCE: Final = 2**31 - 9
 """Files.readAllBytes."""
@@ -118,11 +119,12 @@ class Directory:
         """All bytes of a small file.
 
         Raises:
-            KdumpError: it cannot be read.
+            KdumpError: it cannot be read, or is too large for its kind.
             StartFailureError: it is larger than a Java array.
         """
         if (size := self._files[name].size) > _MOST_AT_ONCE:
             raise StartFailureError(OUT_OF_MEMORY, f"{name} has {size} bytes, {_MOST_AT_ONCE} are the most at once")
+        check_size(name, size)
         with self.open(name) as source:
             return source.read(0, size)
 
