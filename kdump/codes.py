@@ -825,6 +825,13 @@ class Codes(Enum):
         "open there, or its marker is lost. Readers with read_committed would wait at its first record for ever. "
         "Nothing was written; convert --open-transactions keep writes the part with the transaction open.",
     )
+    OFFSET_TOO_LARGE = Code(
+        "KD804",
+        "offset-too-large",
+        "an offset above the largest one",
+        "Numbered from the offset that --renumber gives, records would get offsets above 9223372036854775807, the "
+        "largest that Kafka has. Nothing was written; give a smaller offset.",
+    )
 
 
 HOSTILE_CODES: Final = frozenset({Codes.SPECIAL_FILE, Codes.LINK_OUTSIDE, Codes.FILE_SIZE})

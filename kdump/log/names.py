@@ -29,6 +29,9 @@ CLEANER_STATES: Final = (".cleaned", SWAP_STATE)
 STATE_SUFFIXES: Final = (".deleted", *CLEANER_STATES, ".part")
 """Appended to a whole file name while the file is on its way in or out."""
 
+MAX_OFFSET: Final = 2**63 - 1
+"""The largest offset: Kafka has them as Java's long."""
+
 META_PROPERTIES: Final = "meta.properties"
 LOCK_FILE: Final = ".lock"
 OFFSET_CHECKPOINTS: Final = frozenset(
