@@ -116,6 +116,20 @@ def regular_files(directory: str) -> list[Entry]:
         raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
 
 
+def special_files(directory: str) -> list[Entry]:
+    """What is neither a file nor a directory: pipes, sockets, devices, links to them. Raises as ``listing``."""
+    if is_uri(directory):
+        return []
+    try:
+        return [
+            Entry(entry.name, entry.path, False)
+            for entry in os.scandir(directory)
+            if not (_is_file(entry) or entry.is_dir()) and os.path.exists(entry.path)
+        ]
+    except OSError as error:
+        raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
+
+
 def expanded(path: str) -> list[str]:
     """The path itself, or if it is a pattern (``*``, ``?``, ``[...]`` within a name) and no name, what fits it, sorted.
 

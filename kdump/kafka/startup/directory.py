@@ -10,8 +10,10 @@ from typing import Final, NamedTuple
 from kdump.kafka.startup.content import Content, ContentSource
 from kdump.kafka.startup.errors import OUT_OF_MEMORY, StartFailureError
 from kdump.log import files
-from kdump.log.source import check_size
+from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name
+from kdump.log.source import check_size, open_source
 
+_OPENED: Final = frozenset({Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX})
 _MOST_AT_ONCE: Final = 2**31 - 9
 """Files.readAllBytes."""
 
@@ -61,7 +63,18 @@ class Directory:
 
     @classmethod
     def on_disk(cls, path: str) -> Directory:
-        """The regular files of a directory. Raises KdumpError when it cannot be listed or a file not be looked at."""
+        """The regular files of a directory.
+
+        A broker passes over a pipe or a device in place of a log, but opens the other files by their names and would
+        wait there for ever, or read what nobody knows.
+
+        Raises:
+            KdumpError: it cannot be listed, or a file not be looked at; SPECIAL_FILE for what a broker would open.
+        """
+        for entry in files.special_files(path):
+            name = parse_file_name(entry.name)
+            if entry.name in SIBLING_TEXT_FILES or (name is not None and name.kind in _OPENED and not name.state):
+                open_source(entry.path).close()
         found = files.regular_files(path)
         return cls(path, {entry.name: Content.of_file(entry.path, entry.size or 0) for entry in found})
 
