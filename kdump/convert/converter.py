@@ -266,7 +266,7 @@ class Converter:
                 Codes.OFFSET_TOO_LARGE,
                 f"{groups.table.rows} records from offset {first} on do not fit below {MAX_OFFSET}, the largest offset",
             )
-        return groups.with_offsets(np.arange(first, self._next_offset))
+        return groups.with_offsets(first + np.arange(groups.table.rows, dtype=np.int64))
 
     def _lose(self, loss: Loss, lost: NDArray[np.bool_]) -> None:
         count = int(np.count_nonzero(lost))

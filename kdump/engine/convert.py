@@ -285,6 +285,6 @@ def _log_name(offset: int) -> str:
 
 
 def _offset_in(target: str) -> int | None:
-    """The offset that a log is named by."""
+    """The offset that a log is named by; None where it has another name, or one above the largest offset."""
     match = _OFFSET_NAME.fullmatch(os.path.basename(target))
-    return int(match[1]) if match else None
+    return int(match[1]) if match and int(match[1]) <= MAX_OFFSET else None

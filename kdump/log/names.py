@@ -57,8 +57,9 @@ CLUSTER_METADATA: Final = "__cluster_metadata"
 """The topic of KRaft's log and of its snapshots."""
 
 _TIERED: Final = re.compile(r"(\d{20})-[0-9A-Za-z_-]{22}")
-_LEADING_OFFSET: Final = re.compile(r"[+-]?\d+")
-_PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[0-9A-Za-z_-]+-(?:delete|future|stray))?")
+# No name of a file has more than 255 characters; Python reads no number of more than 4,300 digits.
+_LEADING_OFFSET: Final = re.compile(r"[+-]?\d{1,1024}")
+_PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,1024})(?:\.[0-9A-Za-z_-]+-(?:delete|future|stray))?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,7 +169,7 @@ def test_what_is_named_may_be_a_link_or_a_pipe(home: Path, tmp_path: Path) -> No
 
 def test_named_pipe_is_read(tmp_path: Path) -> None:
     (tmp_path / "0.log").write_bytes(BATCH)
-    for words in ("<(cat 0.log)", "- < 0.log", "/dev/stdin < 0.log", "/dev/stdin < <(cat 0.log)"):
+    for words in ("<(cat 0.log)", "- < 0.log", "/dev/stdin < <(cat 0.log)"):
         run = shell(f"$KDUMP dump {words}", tmp_path)
         assert (run.returncode, b"baseOffset: 0 lastOffset: 2" in run.stdout) == (CLEAN, True)
 
@@ -229,12 +229,13 @@ def test_link_to_a_partition_elsewhere_is_not_entered(home: Path, tmp_path: Path
     (home / "orders-2").symlink_to("orders-0")
     findings = [finding for finding in verify(str(home)) if finding.code in HOSTILE_CODES]
     assert [(finding.code, finding.path) for finding in findings] == [(Codes.LINK_OUTSIDE, str(home / "orders-1"))]
-    status, text = status_of("dump", str(home))
-    assert status == UNREADABLE
-    assert "orders-1/" not in text.replace(str(tmp_path / "elsewhere"), "")
-    assert "orders-2/" in text
+    run = kdump("dump", ".", cwd=home)
+    assert run.returncode == UNREADABLE
+    assert b"./orders-1: a link to " in run.stderr
+    assert b"orders-1/" not in run.stdout
+    assert b"orders-2/" in run.stdout
     # Named, it is what the user means.
-    assert status_of("dump", str(home / "orders-1"))[0] == CLEAN
+    assert status_of("dump", str(home / "orders-1")) == CLEAN
 
 
 # --- Sizes, sockets, locks ---
