@@ -93,6 +93,30 @@ class Codes(Enum):
         "The operating system refuses to make, to write or to rename an output file, or there is no room. What was "
         "there before is still there; what repair --in-place had begun is finished by running it again.",
     )
+    SPECIAL_FILE = Code(
+        "KD008",
+        "special-file",
+        "a pipe, a socket or a device in place of a file",
+        "What lies in place of a segment, an index, a checkpoint or another file that kdump looks for by itself is a "
+        "named pipe, a socket or a device. No broker makes one; somebody may have put it there to hold up or mislead "
+        "whoever reads the directory. It is not read, and the rest is. Name it as a PATH to read it all the same.",
+    )
+    LINK_OUTSIDE = Code(
+        "KD009",
+        "link-outside",
+        "a link that leads out of the log directory",
+        "A symbolic link that kdump finds by itself leads out of the log directory (the one above the partition "
+        "directory). What it leads to may be anybody's file, so it is not read, and the rest is. A log directory may "
+        "be a link as a whole. Name as a PATH what the link leads to, or the link, to read it all the same.",
+    )
+    FILE_SIZE = Code(
+        "KD010",
+        "file-size",
+        "larger than a file of its kind can be",
+        "A checkpoint or another text file has more than 16 MiB, or an index or a snapshot more than 128 MiB. Such "
+        "files are read whole, and brokers do not make them so large: it may be sparse, or another file under this "
+        "name. It is not read, and the rest is.",
+    )
 
     LENGTH_TOO_SMALL = Code(
         "KD101",
@@ -821,11 +845,24 @@ class Codes(Enum):
         "open there, or its marker is lost. Readers with read_committed would wait at its first record for ever. "
         "Nothing was written; convert --open-transactions keep writes the part with the transaction open.",
     )
+    OFFSET_TOO_LARGE = Code(
+        "KD804",
+        "offset-too-large",
+        "an offset above the largest one",
+        "Numbered from the offset that --renumber gives, records would get offsets above 9223372036854775807, the "
+        "largest that Kafka has. Nothing was written; give a smaller offset.",
+    )
 
 
-INPUT_CODES: Final = frozenset(
-    {Codes.MISSING, Codes.UNREADABLE, Codes.NOT_A_SEGMENT_FILE, Codes.NO_SEGMENTS, Codes.UNWRITABLE}
-)
+HOSTILE_CODES: Final = frozenset({Codes.SPECIAL_FILE, Codes.LINK_OUTSIDE, Codes.FILE_SIZE})
+"""Of a file that kdump found by itself and does not read, as it may be there to do harm: verify has a finding."""
+INPUT_CODES: Final = HOSTILE_CODES | {
+    Codes.MISSING,
+    Codes.UNREADABLE,
+    Codes.NOT_A_SEGMENT_FILE,
+    Codes.NO_SEGMENTS,
+    Codes.UNWRITABLE,
+}
 """Errors of the input or the output itself, not damage in it: exit status 3."""
 REFUSALS: Final = frozenset(
     {

@@ -113,7 +113,8 @@ class LogView:
         self._hole_start, self._hole_end = extents[:, 0], extents[:, 1]
         self._by_last = np.argsort(self.last, kind="stable")
         # The last offset of the batch before each.
-        self.before = np.concatenate((np.array([base_offset - 1], np.int64), self.last[:-1]))[: self.last.size]
+        first = max(base_offset - 1, UNKNOWN_OFFSET)
+        self.before = np.concatenate((np.array([first], np.int64), self.last[:-1]))[: self.last.size]
 
     @classmethod
     def empty(cls, base_offset: int) -> LogView:

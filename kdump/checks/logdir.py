@@ -17,13 +17,12 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format import checkpoint
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.names import is_uri, parse_partition_directory
+from kdump.log.names import LOCK_FILE, is_uri, parse_partition_directory
 from kdump.log.partition import has_gone
 from kdump.log.source import read_whole
 from kdump.log.stamp import Stamp
 
 _DIRECTORY_STATES: Final = ("-delete", "-future", "-stray")
-_LOCK_FILE: Final = ".lock"
 
 Partition = tuple[str, int]
 
@@ -224,8 +223,9 @@ def _check_markers(directory: str, files: set[str]) -> Iterator[Finding]:
         yield Finding(Codes.UNCLEAN_SHUTDOWN, "there is no marker of a clean shutdown", 0, path=path)
     else:
         yield from _refusals(path, checkpoint.parse_clean_shutdown)
-    if _LOCK_FILE in files:
-        path = os.path.join(directory, _LOCK_FILE)
+    if LOCK_FILE in files:
+        path = os.path.join(directory, LOCK_FILE)
+        yield from _refusals(path, lambda data: None)
         yield Finding(Codes.LOCK_FILE, "a broker runs or ran here", 0, path=path)
 
 

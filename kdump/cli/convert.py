@@ -30,7 +30,7 @@ from kdump.engine.convert import (
 from kdump.engine.export import export_text
 from kdump.format.batch import CODEC_NAMES, MAGIC
 from kdump.log.files import enter, handed_over
-from kdump.log.names import is_uri
+from kdump.log.names import MAX_OFFSET, is_uri
 from kdump.log.source import reads_once
 from kdump.scan.run import Reporter
 from kdump.scan.selection import Range
@@ -97,7 +97,7 @@ Examples:
     help="A part of a log with records of transactions that have no end marker: write nothing, or write it so."
     " [default: refuse]",
 )
-@click.option("--renumber", type=click.IntRange(0), metavar="FROM", help="Number the records from FROM on.")
+@click.option("--renumber", type=click.IntRange(0, MAX_OFFSET), metavar="FROM", help="Number the records from FROM on.")
 @click.option("--split-bytes", type=click.IntRange(1), metavar="N", help="Begin a new segment before N bytes are over.")
 @click.option("--strict", is_flag=True, help="Write nothing when anything would be lost.")
 @click.option("--skip-damaged", is_flag=True, help="Leave out what is damaged, and say so.")

@@ -16,7 +16,7 @@ from kdump.engine.repair import Repair, Repaired, RepairOptions, undo_repair
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.metered import MeteredSource
-from kdump.log.source import open_source
+from kdump.log.source import note_named, open_source
 from kdump.mend.account import account, losses
 from kdump.mend.manifest import Manifest
 from kdump.mend.pieces import TxnPolicy
@@ -174,6 +174,8 @@ def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
     """
     manifest = given["manifest"]
     options = _options(paths, output, given)
+    for path in (*paths, *given["replicas"], *(() if manifest is None else (manifest,))):
+        note_named(path)
     console = Console(escapes=False, show_traceback=given["traceback"])
     reporter = console.reporter(verbose=given["verbose"])
     left = unreadable = False

@@ -39,6 +39,7 @@ from kdump.format.batch import (
 )
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.kafka.downconvert import convert_down, convert_large
+from kdump.log.names import MAX_OFFSET
 from kdump.scan.outcomes import ABORTED, OPEN, STATES
 from kdump.scan.transactions import Transactions
 from kdump.wire import compression
@@ -92,7 +93,8 @@ class Converter:
 
         Raises:
             DamageError: NO_CODEC, the format asked for does not have the codec; SLICE_OPEN, a part would have a
-                transaction without an end; PAYLOAD_TOO_LARGE, a batch would become a wrapper over the limit.
+                transaction without an end; OFFSET_TOO_LARGE, the new offsets would be too large; PAYLOAD_TOO_LARGE, a
+                batch would become a wrapper over the limit.
             KdumpError: a stream cannot be read.
         """
         for entries in self._reader.entries():
@@ -300,7 +302,12 @@ class Converter:
         if self._next_offset is None:
             return groups
         first, self._next_offset = self._next_offset, self._next_offset + groups.table.rows
-        return groups.with_offsets(np.arange(first, self._next_offset))
+        if self._next_offset > MAX_OFFSET + 1:
+            raise DamageError(
+                Codes.OFFSET_TOO_LARGE,
+                f"{groups.table.rows} records from offset {first} on do not fit below {MAX_OFFSET}, the largest offset",
+            )
+        return groups.with_offsets(first + np.arange(groups.table.rows, dtype=np.int64))
 
     def _lose(self, loss: Loss, lost: NDArray[np.bool_]) -> None:
         count = int(np.count_nonzero(lost))

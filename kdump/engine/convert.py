@@ -18,7 +18,7 @@ from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment, co
 from kdump.engine.export import ExportJob, Form, export_segment
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.names import Kind, parse_file_name
+from kdump.log.names import MAX_OFFSET, Kind, parse_file_name
 from kdump.log.partition import segment_files
 from kdump.log.source import STDIN, is_stream
 from kdump.writers.files import Staged, discard, make_directories, publish, remove_empty
@@ -42,7 +42,7 @@ def plan_conversion(source: str, destination: str, conversion: Conversion) -> li
     """The segments of a path and the logs that they become.
 
     Raises:
-        KdumpError: MISSING, UNREADABLE, NO_SEGMENTS, NOT_A_SEGMENT_FILE.
+        KdumpError: MISSING, UNREADABLE, NO_SEGMENTS, NOT_A_SEGMENT_FILE, OFFSET_TOO_LARGE.
         DestinationError: a log would replace a file of the source.
     """
     jobs = []
@@ -189,6 +189,9 @@ def _numbered(jobs: Sequence[SegmentJob], first: int, names_logs: bool) -> Itera
         of_partition = list(partition)
         offset = first
         for number, job in enumerate(of_partition):
+            if offset > MAX_OFFSET:
+                message = f"renumbered from {first} on, this segment would begin at offset {offset}, above {MAX_OFFSET}"
+                raise KdumpError(Codes.OFFSET_TOO_LARGE, message, path=job.source)
             target = os.path.join(os.path.dirname(job.target), _log_name(offset)) if names_logs else job.target
             base_offset = _offset_in(target)
             yield replace(
@@ -282,6 +285,6 @@ def _log_name(offset: int) -> str:
 
 
 def _offset_in(target: str) -> int | None:
-    """The offset that a log is named by."""
+    """The offset that a log is named by; None where it has another name, or one above the largest offset."""
     match = _OFFSET_NAME.fullmatch(os.path.basename(target))
-    return int(match[1]) if match else None
+    return int(match[1]) if match and int(match[1]) <= MAX_OFFSET else None

@@ -41,7 +41,7 @@ from kdump.checks.siblings import (
 )
 from kdump.checks.summary import SegmentSummary
 from kdump.checks.swapped import first_offsets, swapped, swapped_finding
-from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.codes import HOSTILE_CODES, Codes, Finding, KdumpError, Severity
 from kdump.engine.transactionalids import transactional_id
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
@@ -94,7 +94,8 @@ class PartitionCheck:
             segments: in offset order.
             folder: the directory, when they are all of its segments; its other files are checked too.
 
-        Returns what they cover. A segment that cannot be read is an error among the items.
+        Returns what they cover. A segment that cannot be read is an error among the items, and one that must not be
+        read (it may be there to do harm) a finding.
         """
         directory = files.directory_of(segments[0])
         watch = Watch(directory, segments[-1])
@@ -122,6 +123,9 @@ class PartitionCheck:
                 seen.skip()
                 if folder is not None and has_gone(segment, error):
                     ordered.skip_segment()
+                elif error.code in HOSTILE_CODES:
+                    ordered.skip_segment()
+                    yield Finding(error.code, error.message, 0, path=segment)
                 else:
                     yield error.located(segment)
         if ordered.misses_offsets and _is_cleaned_now(directory, watch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -163,7 +164,7 @@ class Repair:
 
     def _check_place(self, place: Place) -> None:
         """Raises KdumpError REPAIR_REFUSED or LOCK_HELD where nothing may be written."""
-        _refuse_links([place.directory])
+        _refuse_special([place.directory])
         _check_lock(place, is_forced=self._options.force)
 
     def _directory(self, directory: str) -> Iterator[Repaired]:
@@ -272,8 +273,8 @@ class Repair:
         return Repaired(plan, os.path.join(output, name if is_whole else ""), has_guesses=has_guesses)
 
     def _in_place(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
-        _refuse_links([*segments, *(sibling(segment, kind) for segment in segments for kind in INDEX_KINDS)])
-        _refuse_links([entry.path for entry in os.scandir(place.directory) if entry.name in SIBLING_TEXT_FILES])
+        _refuse_special([*segments, *(sibling(segment, kind) for segment in segments for kind in INDEX_KINDS)])
+        _refuse_special([entry.path for entry in os.scandir(place.directory) if entry.name in SIBLING_TEXT_FILES])
         for segment in segments:
             name = parse_file_name(segment)
             if name is not None and name.state:
@@ -471,10 +472,17 @@ def _copy_of(target: str, replica: str) -> str:
     return below if os.path.isdir(below) else replica
 
 
-def _refuse_links(paths: list[str]) -> None:
+def _refuse_special(paths: list[str]) -> None:
+    """Raises KdumpError REPAIR_REFUSED for what is there and neither a file nor a directory."""
     for path in paths:
-        if os.path.islink(path):
+        try:
+            mode = os.lstat(path).st_mode
+        except OSError:
+            continue
+        if stat.S_ISLNK(mode):
             raise _refused("is a symbolic link, through which nothing is written: name what it leads to", path)
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise _refused("is a pipe, a socket or a device, in whose place nothing is written", path)
 
 
 def _refused(message: str, path: str) -> KdumpError:

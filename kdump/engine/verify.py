@@ -21,7 +21,7 @@ from kdump.checks.siblings import (
     check_txn_index,
 )
 from kdump.checks.summary import SegmentSummary
-from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.codes import HOSTILE_CODES, Codes, Finding, KdumpError, Severity
 from kdump.engine.partitioncheck import Item, PartitionCheck, already_lost_finding, base_offset_of, counted
 from kdump.log import files
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory, sibling
@@ -90,7 +90,10 @@ class Verification:
         if extents:
             yield from check_log_directory(checkpoints, extents)
         for error in errors:
-            self._fail(error)
+            if error.code in HOSTILE_CODES:
+                yield Finding(error.code, error.message, 0, path=error.path)
+            else:
+                self._fail(error)
         if self._failed:
             raise self._failed[0]
 
