@@ -93,9 +93,15 @@ def test_plan_beside_an_unfinished_repair(torn: Path, tmp_path: Path) -> None:
     assert "was begun" not in repair("t-0", cwd=tmp_path)[1]
     (manifest,) = manifests(torn.parent)
     manifest.write_bytes(manifest.read_bytes().replace(b'"state": "done"', b'"state": "begun"'))
-    assert f"{manifest} was begun and not finished" in repair("t-0", cwd=tmp_path)[1]
+    status, text, _ = repair("t-0", cwd=tmp_path)
+    assert status == DAMAGE
+    assert re.search(rf"{manifest}: a repair of \w+ \(\d+ steps, 20[\dT:+-]+\) was begun and not finished", text)
     assert json.loads(repair("t-0", "--output", "jsonl", cwd=tmp_path)[1])["unfinished"] == [str(manifest)]
-    assert f"finished what {manifest} began" in repair("t-0", "--in-place", cwd=tmp_path)[1]
+    status, text, errors = repair("t-0", "--in-place", cwd=tmp_path)
+    assert (status, text) == (DAMAGE, "")
+    assert "was begun and not finished; --finish finishes it, --undo takes it back" in errors
+    assert repair("t-0", "--finish", cwd=tmp_path) == (CLEAN, f"t-0: finished what {manifest} began\n", "")
+    assert repair("t-0", "--finish", cwd=tmp_path) == (CLEAN, "", "")
     assert json.loads(repair("t-0", "--output", "jsonl", cwd=tmp_path)[1])["unfinished"] == []
 
 
