@@ -39,6 +39,7 @@ _DEPTH: Final = 16
 """Of the JSON; kdump writes 6."""
 _NAME_SIZE: Final = 255
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
+_DIGITS: Final = 40
 _INT32: Final = 2**32 - 1
 _INT64: Final = 2**63 - 1
 
@@ -189,7 +190,7 @@ def parse_manifest(data: bytes) -> Manifest:
     if len(data) > MAX_SIZE:
         raise ValueError(f"it has more than {MAX_SIZE:,} bytes")
     try:
-        members = json.loads(data)
+        members = json.loads(data, parse_int=_parsed_integer)
     except RecursionError as error:
         raise ValueError("its JSON is nested too deep") from error
     _check_depth(members)
@@ -392,6 +393,12 @@ def _each(check: _Check) -> _Check:
         return tuple(map(check, value))
 
     return checked
+
+
+def _parsed_integer(digits: str) -> int:
+    if len(digits) > _DIGITS:
+        raise ValueError(f"a number in it has {len(digits):,} digits")
+    return int(digits)
 
 
 def _check_depth(value: object) -> None:
