@@ -801,6 +801,13 @@ class Codes(Enum):
         "open there, or its marker is lost. Readers with read_committed would wait at its first record for ever. "
         "Nothing was written; convert --open-transactions keep writes the part with the transaction open.",
     )
+    OUTPUT_EXISTS = Code(
+        "KD804",
+        "output-exists",
+        "an output file is there already",
+        "convert and repair -o write over nothing that is there, index files beside a log included. Nothing was "
+        "written. Give another place, or --overwrite.",
+    )
 
 
 INPUT_CODES: Final = frozenset(
@@ -815,6 +822,7 @@ REFUSALS: Final = frozenset(
         Codes.LOCK_HELD,
         Codes.MANIFEST,
         Codes.FOREIGN_FILE,
+        Codes.OUTPUT_EXISTS,
     }
 )
 """What repair does not do, though it could read the input: exit status 1."""

@@ -158,6 +158,7 @@ Examples:
     default="text",
     help="Lines for people (default), or a JSON object a partition.",
 )
+@click.option("--overwrite", is_flag=True, help="With -o: replace files that are there; without it they are refused.")
 @click.option(
     "--backup-dir",
     type=click.Path(),
@@ -246,6 +247,8 @@ def _options(paths: tuple[str, ...], output: str | None, given: dict[str, Any]) 
     writes = in_place or given["finish"] or manifest is not None
     if not writes and (given["backup_dir"] or given["force"]):
         raise click.UsageError("--backup-dir and --force go with --in-place")
+    if output is None and given["overwrite"]:
+        raise click.UsageError("--overwrite goes with -o")
     if not in_place and given["allow_worse_start"]:
         raise click.UsageError("--allow-worse-start goes with --in-place")
     if manifest is None and given["replace_changed"]:
@@ -272,6 +275,7 @@ def _options(paths: tuple[str, ...], output: str | None, given: dict[str, Any]) 
         ),
         decides_transactions=given["txn"] is not None,
         allow_worse_start=given["allow_worse_start"],
+        overwrites=given["overwrite"],
     )
 
 

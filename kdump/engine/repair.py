@@ -57,6 +57,8 @@ class RepairOptions:
     salvaging: SalvageOptions = field(default_factory=SalvageOptions)
     decides_transactions: bool = False
     """``salvaging`` says what is done about transactions whose end is lost."""
+    overwrites: bool = False
+    """Copies replace files that are there."""
     allow_worse_start: bool = False
     """Repair in place also where the next start of the broker ends worse after that."""
 
@@ -228,7 +230,7 @@ class Repair:
             raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
         name = os.path.basename(os.path.abspath(target))
         check_room(output, sum(Stamp.of_log(segment).size for segment in segments))
-        with Staging(output) as staging:
+        with Staging(output, overwrites=self._options.overwrites) as staging:
             account_name = f"kdump-{name}.json"
             staging.refuse_existing([name, account_name])
             copies = CopyWriter(staging)
@@ -249,7 +251,10 @@ class Repair:
                 staging.commit_directory(name)
             else:
                 staging.commit_files()
-        disk.write_file(os.path.join(output, account_name), json_account(plan))
+        account_path = os.path.join(output, account_name)
+        if disk.exists(account_path):
+            disk.remove(account_path)
+        disk.write_file(account_path, json_account(plan))
         return Repaired(plan, os.path.join(output, name if is_whole else ""))
 
     def _in_place(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from kdump.fast.blocks import BatchBlock
     from kdump.payloads.decoded import PayloadError, RecordDecoder
 
-Syntax = Literal["jsonl", "csv"]
+Syntax = Literal["jsonl", "csv", "csv-safe"]
+"""``csv-safe``: CSV in which no cell of text begins as a formula of a spreadsheet does."""
 
 
 class Decoding(NamedTuple):
@@ -69,6 +70,7 @@ class RowLines:
         self.syntax = syntax
         self.fields = fields
         self.context = context
+        self._is_csv = syntax != "jsonl"
         self._file = context.columns()
 
     def line(self, table: Table, row: rows.Row) -> str:
@@ -78,17 +80,18 @@ class RowLines:
         if not names:
             # A file of another kind, none of whose columns were asked for.
             return ""
-        if self.syntax == "csv":
-            return csv_line([values.get(name) for name in self.fields or table.names])
+        if self._is_csv:
+            cells = [values.get(name) for name in self.fields or table.names]
+            return csv_line(cells, is_safe=self.syntax == "csv-safe")
         return json_line(names, [values[name] for name in names])
 
     def title(self, table: Table) -> str:
         """The line of column names that CSV begins with."""
-        return csv_line(self.fields or table.names) if self.syntax == "csv" else ""
+        return csv_line(self.fields or table.names) if self._is_csv else ""
 
     def finding(self, finding: Finding) -> str:
         """A row of FINDING with all its columns; CSV, whose rows are all of one table, has no place for it."""
-        if self.syntax == "csv":
+        if self._is_csv:
             return ""
         values = {"type": FINDING.type, **self._file, **rows.finding_row(finding)}
         return json_line(FINDING.names, [values[name] for name in FINDING.names])

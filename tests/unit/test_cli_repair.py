@@ -168,8 +168,8 @@ def test_nothing_is_written_over(torn: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / NAME).write_bytes(b"mine")
     status, _, errors = repair(torn, "-o", "out", cwd=tmp_path)
-    assert status == UNREADABLE
-    assert errors == f"kdump: out/{NAME}: is there already; give another directory\n"
+    assert status == DAMAGE
+    assert errors == f"kdump: out/{NAME}: is there already; give another directory, or --overwrite\n"
     assert [path.name for path in (tmp_path / "out").iterdir()] == [NAME]
     assert (tmp_path / "out" / NAME).read_bytes() == b"mine"
 
