@@ -775,8 +775,9 @@ class Codes(Enum):
         "KD706",
         "manifest",
         "a repair's manifest does not fit",
-        "The manifest of a repair cannot be read, or the files are not as that repair left them: something wrote to "
-        "them since. Nothing was undone; the backup lies beside the manifest.",
+        "The manifest of a repair cannot be read, names what no repair names, or another user may have written it; or "
+        "the files are not as that repair left them: something wrote to them since. Nothing was done; the backup lies "
+        "beside the manifest.",
     )
 
     NO_CODEC = Code(

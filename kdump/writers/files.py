@@ -95,7 +95,8 @@ def publish(files: Iterable[Staged], removed: Iterable[str] = ()) -> None:
                 old = _second_name(path)
                 if old is not None:
                     done.append(_Change(path, old, None))
-                    os.unlink(path)
+                    if os.path.lexists(path):
+                        os.unlink(path)
         for directory in {os.path.dirname(change.path) or "." for change in done}:
             with _named(directory):
                 _sync(directory)

@@ -12,6 +12,9 @@ import batches
 import pytest
 from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump, on_a_terminal
 
+from kdump.codes import Codes, KdumpError
+from kdump.engine.repair import Repair, RepairOptions
+from kdump.mend import disk
 from tests.harness.captures import FIXTURES
 from tests.harness.killedrepairs import build, contents, manifests, tree
 
@@ -172,6 +175,43 @@ def test_nothing_is_written_over(torn: Path, tmp_path: Path) -> None:
     assert errors == f"kdump: out/{NAME}: is there already; give another directory, or --overwrite\n"
     assert [path.name for path in (tmp_path / "out").iterdir()] == [NAME]
     assert (tmp_path / "out" / NAME).read_bytes() == b"mine"
+
+
+def test_overwrite_replaces_copies(torn: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / NAME).write_bytes(b"mine")
+    (tmp_path / "out" / f"{NAME.removesuffix('.log')}.index").write_bytes(b"mine")
+    assert repair(torn, "-o", "out", "--overwrite", cwd=tmp_path)[0] == CLEAN
+    assert repair(torn, "-o", "other", cwd=tmp_path)[0] == CLEAN
+    for path in (tmp_path / "other").iterdir():
+        assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()
+    assert repair(torn, "-o", "out", "--overwrite", cwd=tmp_path)[0] == CLEAN
+    assert repair(torn.parent, "-o", "new", cwd=tmp_path)[0] == CLEAN
+    assert repair(torn.parent, "-o", "new", "--overwrite", cwd=tmp_path)[0] == DAMAGE
+    assert repair(torn, "--overwrite", cwd=tmp_path)[0] == USAGE
+
+
+def test_copies_are_taken_back_when_one_cannot_be_placed(
+    torn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was there is there again."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / NAME).write_bytes(b"mine")
+    replace, placed = disk.replace, 0
+
+    def failing(source: disk.Where, target: disk.Where) -> None:
+        nonlocal placed
+        placed += 1
+        if placed == 2:
+            raise KdumpError(Codes.UNWRITABLE, "full", path=str(target))
+        replace(source, target)
+
+    monkeypatch.setattr(disk, "replace", failing)
+    options = RepairOptions(output=str(tmp_path / "out"), overwrites=True)
+    with Repair(options, on_error=pytest.fail) as job, pytest.raises(KdumpError, match="full"):
+        list(job.path(str(torn)))
+    assert placed > 2
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {NAME: b"mine"}
 
 
 @pytest.mark.parametrize("place", [".", "new/deeper"])
