@@ -819,8 +819,9 @@ class Codes(Enum):
         "KD706",
         "manifest",
         "a repair's manifest does not fit",
-        "The manifest of a repair cannot be read, or the files are not as that repair left them: something wrote to "
-        "them since. Nothing was undone; the backup lies beside the manifest.",
+        "The manifest of a repair cannot be read, names what no repair names, or another user may have written it; or "
+        "the files are not as that repair left them: something wrote to them since. Nothing was done; the backup lies "
+        "beside the manifest.",
     )
 
     NO_CODEC = Code(
@@ -852,6 +853,13 @@ class Codes(Enum):
         "Numbered from the offset that --renumber gives, records would get offsets above 9223372036854775807, the "
         "largest that Kafka has. Nothing was written; give a smaller offset.",
     )
+    OUTPUT_EXISTS = Code(
+        "KD805",
+        "output-exists",
+        "an output file is there already",
+        "convert and repair -o write over nothing that is there, index files beside a log included. Nothing was "
+        "written. Give another place, or --overwrite.",
+    )
 
 
 HOSTILE_CODES: Final = frozenset({Codes.SPECIAL_FILE, Codes.LINK_OUTSIDE, Codes.FILE_SIZE})
@@ -872,6 +880,7 @@ REFUSALS: Final = frozenset(
         Codes.LOCK_HELD,
         Codes.MANIFEST,
         Codes.FOREIGN_FILE,
+        Codes.OUTPUT_EXISTS,
     }
 )
 """What repair does not do, though it could read the input: exit status 1."""

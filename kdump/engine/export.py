@@ -26,11 +26,12 @@ from kdump.scan.view import LogView, ViewOptions
 from kdump.tables import RECORD
 from kdump.writers.blocks import BlockWriter
 from kdump.writers.context import FileContext
-from kdump.writers.files import NewFile
-from kdump.writers.printers import RowLines, RowPrinter
+from kdump.writers.files import NewFile, status_of
+from kdump.writers.printers import RowLines, RowPrinter, Syntax
 
 TextForm = Literal["jsonl", "csv"]
 Form = Literal["jsonl", "csv", "parquet"]
+"""What a file for other tools holds; its name ends so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +42,15 @@ class ExportJob:
     target: str
     form: Form
     conversion: Conversion
+    is_safe: bool = False
+    """Cells of CSV that a spreadsheet would take for a formula are neutralised."""
 
 
 def export_segment(job: ExportJob, progress: Progress = lambda done, size: None) -> SegmentResult:
     """Export one segment; whatever goes wrong is in the result. The directory of the target exists."""
     result = SegmentResult(job.source)
     with result.noting_errors(job.target):
-        file = NewFile(job.target)
+        file = NewFile(job.target, status_of(job.source))
         try:
             if job.form == "parquet":
                 _to_parquet(job, file.temporary, result, progress)
@@ -82,7 +85,8 @@ def export_text(job: ExportJob, emit: Emit, *, has_title: bool) -> SegmentResult
 
 
 def _lines(job: ExportJob, form: TextForm) -> RowLines:
-    return RowLines(form, None, FileContext.of(job.source))
+    syntax: Syntax = "csv-safe" if job.is_safe else form
+    return RowLines(syntax, None, FileContext.of(job.source))
 
 
 def _to_text(job: ExportJob, lines: RowLines, emit: Emit, result: SegmentResult, progress: Progress) -> None:

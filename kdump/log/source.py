@@ -137,6 +137,11 @@ class FileSource(Source):
         os.close(self._descriptor)
 
     @property
+    def status(self) -> os.stat_result:
+        """Of the file, as it was opened."""
+        return self._opened
+
+    @property
     def current_size(self) -> int:
         """Bytes of the file now."""
         return os.fstat(self._descriptor).st_size

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Final
 
-from kdump.format.checkpoint import CLEAN_SHUTDOWN, LOG_START_CHECKPOINT
+from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.log.names import Kind, sibling
 from kdump.log.partition import segments_behind
 from kdump.log.source import open_source, read_whole
 from kdump.mend.indexes import INDEX_KINDS, has_txn_index
-from kdump.mend.journal import SWAP, pieces_of
+from kdump.mend.journal import pieces_of
 from kdump.mend.likebroker import recover_log
+from kdump.mend.manifest import MARKER, SWAP
 from kdump.mend.mendedsource import MendedSource
 from kdump.mend.others import changed_others
 from kdump.mend.partitionfiles import PartitionFiles
 from kdump.mend.plan import Completion, PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.preparation import Preparation
-
-_MARKER: Final = os.path.join("..", CLEAN_SHUTDOWN)
 
 
 def prepare(plan: PartitionPlan, preparation: Preparation, settings: Settings, completion: Completion) -> None:
@@ -176,7 +174,7 @@ def _swapped_in(segment: SegmentPlan, preparation: Preparation, settings: Settin
         preparation.write(sibling(new_name, kind), data, status)
     if Kind.TXN_INDEX not in contents and has_txn_index(segment.path):
         preparation.write(sibling(new_name, Kind.TXN_INDEX), read_whole(sibling(segment.path, Kind.TXN_INDEX)), status)
-    return [sibling(new_name, kind) for kind in kinds if os.path.lexists(preparation.new_path(sibling(new_name, kind)))]
+    return [sibling(new_name, kind) for kind in kinds if preparation.has_new(sibling(new_name, kind))]
 
 
 def _kept_snapshots(
@@ -214,8 +212,8 @@ def _take_marker(plan: PartitionPlan, preparation: Preparation) -> None:
     """The next start must look at what is there: a clean shutdown says that it need not."""
     marker = plan.place.clean_shutdown
     if marker is not None and os.path.lexists(marker):
-        preparation.save(_MARKER)
-        preparation.remove(_MARKER)
+        preparation.save(MARKER)
+        preparation.remove(MARKER)
         preparation.sync("..")
 
 

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 from kdump.format.record import ManyHeaders
 from kdump.kafka.rows import ManyKeys, Row
 from kdump.scan.printing import LONG
 from kdump.wire.utf8 import is_utf8, pieces
-from kdump.writers.rows import csv_line, json_text, plain
+from kdump.writers.rows import FORMULAS, csv_line, json_text, plain
 
 _BASE64_PIECE: Final = 3 << 16
 """Bytes; a multiple of three, so that the pieces need no padding between them."""
 _CSV_QUOTED: Final = (b",", b'"', b"\r", b"\n")
+_FORMULAS: Final = tuple(mark.encode() for mark in FORMULAS)
 
 
 def is_long(row: Row) -> bool:
@@ -42,10 +43,10 @@ def json_pieces(names: Sequence[str], values: Sequence[Any]) -> Iterator[str]:
     yield "}\n"
 
 
-def csv_pieces(values: Sequence[Any]) -> Iterator[str]:
+def csv_pieces(values: Sequence[Any], *, is_safe: bool = False) -> Iterator[str]:
     """``rows.csv_line`` in pieces."""
     if not any(map(_is_long, values)):
-        yield csv_line(values)
+        yield csv_line(values, is_safe=is_safe)
         return
     before = ""
     for value in values:
@@ -53,9 +54,11 @@ def csv_pieces(values: Sequence[Any]) -> Iterator[str]:
         before = ","
         if not _is_long(value):
             # With a neighbour, as a lone empty cell is spelled in another way.
-            yield csv_line([value, 0]).removesuffix(",0\n")
+            yield csv_line([value, 0], is_safe=is_safe).removesuffix(",0\n")
         elif isinstance(value, bytes) and is_utf8(value):
-            texts = (piece.decode() for piece in pieces(value))
+            texts: Iterable[str] = (piece.decode() for piece in pieces(value))
+            if is_safe and value.startswith(_FORMULAS):
+                texts = chain("'", texts)
             yield from _quoted(texts) if any(mark in value for mark in _CSV_QUOTED) else texts
         else:
             yield from _quoted(_json(value))

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from kdump.fast.blocks import BatchBlock
     from kdump.payloads.decoded import PayloadError, RecordDecoder
 
-Syntax = Literal["jsonl", "csv"]
+Syntax = Literal["jsonl", "csv", "csv-safe"]
+"""``csv-safe``: CSV in which no cell of text begins as a formula of a spreadsheet does."""
 
 
 class Decoding(NamedTuple):
@@ -71,6 +72,7 @@ class RowLines:
         self.syntax = syntax
         self.fields = fields
         self.context = context
+        self._is_csv = syntax != "jsonl"
         self._file = context.columns()
 
     def line(self, table: Table, row: rows.Row) -> TextRow:
@@ -80,20 +82,20 @@ class RowLines:
         if not names:
             # A file of another kind, none of whose columns were asked for.
             return ""
+        is_long = table.type == "record" and longrows.is_long(row)
+        if self._is_csv:
+            cells, is_safe = [values.get(name) for name in self.fields or table.names], self.syntax == "csv-safe"
+            return LongRow(longrows.csv_pieces(cells, is_safe=is_safe)) if is_long else csv_line(cells, is_safe=is_safe)
         shown = [values[name] for name in names]
-        if self.syntax == "csv":
-            shown = [values.get(name) for name in self.fields or table.names]
-        if table.type == "record" and longrows.is_long(row):
-            return LongRow(longrows.csv_pieces(shown) if self.syntax == "csv" else longrows.json_pieces(names, shown))
-        return csv_line(shown) if self.syntax == "csv" else json_line(names, shown)
+        return LongRow(longrows.json_pieces(names, shown)) if is_long else json_line(names, shown)
 
     def title(self, table: Table) -> str:
         """The line of column names that CSV begins with."""
-        return csv_line(self.fields or table.names) if self.syntax == "csv" else ""
+        return csv_line(self.fields or table.names) if self._is_csv else ""
 
     def finding(self, finding: Finding) -> str:
         """A row of FINDING with all its columns; CSV, whose rows are all of one table, has no place for it."""
-        if self.syntax == "csv":
+        if self._is_csv:
             return ""
         values = {"type": FINDING.type, **self._file, **rows.finding_row(finding)}
         return json_line(FINDING.names, [values[name] for name in FINDING.names])

@@ -35,11 +35,18 @@ def json_line(names: Sequence[str], values: Sequence[Any]) -> str:
     return json_text({name: plain(value) for name, value in zip(names, values, strict=True)}) + "\n"
 
 
-def csv_line(values: Sequence[Any]) -> str:
-    """A line of CSV (RFC 4180, but with a bare line feed): null is empty, what is no text or number is JSON."""
+FORMULAS = "=+-@\t\r"
+"""Characters with which a text begins that a spreadsheet takes for a formula (OWASP, CSV injection)."""
+
+
+def csv_line(values: Sequence[Any], *, is_safe: bool = False) -> str:
+    """A line of CSV (RFC 4180, but with a bare line feed): null is empty, what is no text or number is JSON.
+
+    ``is_safe``: a text that begins with one of FORMULAS gets a ``'`` in front.
+    """
     text = io.StringIO()
     # With a bare line feed as terminator the module, before Python 3.13, leaves a lone carriage return unquoted.
-    csv.writer(text, lineterminator="\r\n").writerow(map(_cell, values))
+    csv.writer(text, lineterminator="\r\n").writerow(map(_safe_cell if is_safe else _cell, values))
     return text.getvalue().removesuffix("\r\n") + "\n"
 
 
@@ -48,3 +55,8 @@ def _cell(value: Any) -> Any:
     if isinstance(value, bool | list | dict):
         return json_text(value)
     return value
+
+
+def _safe_cell(value: Any) -> Any:
+    value = _cell(value)
+    return f"'{value}" if isinstance(value, str) and value.startswith(tuple(FORMULAS)) else value

@@ -16,7 +16,7 @@ from batches import GZIP, LZ4, NOW, SNAPPY, TRANSACTIONAL, ZSTD, message, plain_
 from cli_runs import kdump
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.engine.repair import Repair, Repaired, RepairOptions, undo_repair
+from kdump.engine.repair import Repair, Repaired, RepairOptions, finish_repairs, undo_repair
 from kdump.engine.verify import verify
 from kdump.mend.journal import HOME
 from kdump.mend.made import abort_marker
@@ -482,7 +482,10 @@ def test_killed_anywhere(tmp_path: Path, recover: str) -> None:
         killed += 1
         manifests = sorted(directory.glob(f"{HOME}/*/manifest.json"))
         if recover == "again" or not manifests:
-            run(directory, job)
+            if manifests:
+                list(finish_repairs(str(directory), on_error=pytest.fail))
+            else:
+                run(directory, job)
             assert contents(directory) == after
         else:
             undo_repair(str(manifests[0]))
