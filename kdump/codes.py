@@ -91,7 +91,7 @@ class Codes(Enum):
         "unwritable",
         "cannot be written",
         "The operating system refuses to make, to write or to rename an output file, or there is no room. What was "
-        "there before is still there; what repair --in-place had begun is finished by running it again.",
+        "there before is still there; what repair --in-place had begun is finished by repair --finish.",
     )
     SPECIAL_FILE = Code(
         "KD008",

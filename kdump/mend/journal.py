@@ -22,7 +22,7 @@ from kdump.mend import disk
 from kdump.mend.checkpointlines import set_line
 from kdump.mend.disk import Folder, Where
 from kdump.mend.folders import Folders, read_manifest, user_name
-from kdump.mend.manifest import HOME, MANIFEST_NAME, MAX_SIZE, NEW, OLD, Action, Manifest, State, Step
+from kdump.mend.manifest import HOME, MANIFEST_NAME, MARKER, MAX_SIZE, NEW, OLD, Action, Manifest, State, Step
 
 _PART: Final = f"{MANIFEST_NAME}.part"
 _JOURNAL: Final = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
@@ -57,7 +57,7 @@ def begin(folders: Folders, manifest: Manifest) -> None:
     for folder in (folders.new, folders.old, folders.backup):
         if folder is not None:
             disk.sync_directory(folder)
-    write_manifest(folders.journal, manifest, folders.partition.status)
+    _write(folders.journal, manifest, _like_files(manifest) or folders.partition.status)
     for folder in (folders.journal, folders.home, folders.partition):
         if folder is not None:
             disk.sync_directory(folder)
@@ -129,7 +129,7 @@ def clear(folder: Folder, name: str) -> None:
 def close(folders: Folders, manifest: Manifest) -> None:
     """A repair is over: its manifest stays with the backup, what was only needed meanwhile goes."""
     clear(folders.journal, NEW)
-    write_manifest(folders.backup, manifest, folders.partition.status)
+    write_manifest(folders, folders.backup, manifest)
     if folders.journal is not folders.backup:
         remove_journal(folders.journal)
 
@@ -144,22 +144,38 @@ def remove_journal(journal: Folder) -> None:
         disk.remove_directory(journal.where)
 
 
-def write_manifest(folder: Folder, manifest: Manifest, like: os.stat_result) -> None:
-    """Write the manifest in ``folder``, in place of the one there; ``like`` is the partition directory.
+def write_manifest(folders: Folders, folder: Folder, manifest: Manifest) -> None:
+    """Write the manifest in ``folder``, in place of the one there; with owner and mode of the one in the journal.
 
     Raises:
-        KdumpError: UNWRITABLE, or REPAIR_REFUSED where it is too large to be read again.
+        KdumpError: UNWRITABLE.
     """
+    like = disk.status_of(folders.journal.entry(MANIFEST_NAME))
+    _write(folder, manifest, like or folders.partition.status)
+
+
+def _write(folder: Folder, manifest: Manifest, like: os.stat_result) -> None:
+    """Raises KdumpError UNWRITABLE, or REPAIR_REFUSED where the manifest is too large to be read again."""
     data, part = manifest.to_json(), folder.entry(_PART)
     if len(data) > MAX_SIZE:
         message = f"its manifest would have {len(data):,} bytes, at most {MAX_SIZE:,} are read: repair fewer segments"
         raise KdumpError(Codes.REPAIR_REFUSED, message, path=manifest.directory)
     remove(part)
     # Nobody else may write it, whoever may write to the partition.
-    owned = os.stat_result((like.st_mode & 0o644, 0, 0, 0, like.st_uid, like.st_gid, 0, 0, 0, 0))
-    disk.write_file(part, data, owned, keep_owner=True)
+    disk.write_file(part, data, _owned(like.st_mode & 0o644, like.st_uid, like.st_gid), keep_owner=True)
     disk.replace(part, folder.entry(MANIFEST_NAME))
     disk.sync_directory(folder)
+
+
+def _like_files(manifest: Manifest) -> os.stat_result | None:
+    """Owner and mode of a file of the partition; of a manifest that was made here."""
+    changes = [change for change in manifest.files if change.name != MARKER]
+    states = [state for change in changes if (state := change.before or change.after) is not None]
+    return _owned(states[0].mode, states[0].uid, states[0].gid) if states else None
+
+
+def _owned(mode: int, uid: int, gid: int) -> os.stat_result:
+    return os.stat_result((mode, 0, 0, 0, uid, gid, 0, 0, 0, 0))
 
 
 def _take(step: Step, folders: Folders) -> None:

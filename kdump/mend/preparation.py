@@ -57,7 +57,8 @@ class Preparation:
         with Folder(directory) as partition:
             self._like = partition.status
             home = partition.entry(HOME)
-            if not disk.exists(home):
+            status = disk.status_of(home)
+            if status is None or stat.S_ISREG(status.st_mode):
                 disk.make_directory(home, self._like)
             with Folder(home) as journals:
                 disk.make_directory(journals.entry(name), self._like)

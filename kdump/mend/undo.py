@@ -125,7 +125,7 @@ def undo(folders: Folders, manifest: Manifest, *, replaces_changed: bool = False
     written = 0 if status is None else status.st_mtime_ns
     manifest, marker = _settle_marker(folders, manifest, written)
     manifest = _keep_changed(folders, manifest, written, replaces_changed=replaces_changed)
-    write_manifest(folders.journal, manifest.with_state(State.UNDOING), folders.partition.status)
+    write_manifest(folders, folders.journal, manifest.with_state(State.UNDOING))
     kept = _take_out_kept(folders, manifest)
     _restore_all(folders, manifest)
     for line in manifest.lines:
