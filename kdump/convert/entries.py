@@ -27,7 +27,7 @@ from kdump.fast.recordtable import RecordGroups
 from kdump.format import legacy
 from kdump.format import record as v2
 from kdump.format.batch import HEADER_SIZE, MAGIC, MAGIC_OFFSET, MAX_INT32, header_dtype, parse_header
-from kdump.format.record import PIECE_BYTES, PIECE_RECORDS, in_pieces
+from kdump.format.record import in_pieces, is_large
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
@@ -209,7 +209,7 @@ def read_batch(data: memoryview, limit: int) -> Entries:
     headers = np.frombuffer(data[:HEADER_SIZE], header_dtype())
 
     bounds, one = np.array([0, len(data)]), np.array([0])
-    if header.record_count <= PIECE_RECORDS and body.size <= PIECE_BYTES:
+    if not is_large(header.record_count, body.size):
         groups = RecordGroups.of_entry(list(v2.read_records(header, data, limit)), header, headers)
         return Entries(data, bounds, groups, body, one, one + body.size)
     groups = RecordGroups.of_entry([], header, headers, header.record_count)
@@ -225,7 +225,7 @@ def _read_message(data: memoryview, contents: LegacyContents, limit: int) -> Ent
         return (RecordGroups.of_entry(records, entry) for records in in_pieces(legacy.plain_records(entry, limit)))
 
     bounds = np.array([0, len(data)])
-    if contents.record_count <= PIECE_RECORDS and contents.size <= PIECE_BYTES:
+    if not is_large(contents.record_count, contents.size):
         return _legacy(data, bounds, RecordGroups.of_entry(list(legacy.plain_records(entry, limit)), entry))
     assert contents.first_offset is not None
     assert contents.last_offset is not None

@@ -25,8 +25,8 @@ def batch_pieces(header: BatchHeader, batch: memoryview, body: NDArray[np.uint8]
     if header.record_count > 0 and header.magic == MAGIC:
         place = 0, body.size, header.record_count, most_headers(limit)
         # Of a compressed batch with damage Kafka gives no record.
-        if all(columns.accepted[0] for columns in decode_slices(body, *place)):
-            for columns in decode_slices(body, *place):
+        if all(columns.accepted[0] for _, columns in decode_slices(body, *place)):
+            for _, columns in decode_slices(body, *place):
                 yield RecordGroups.of_columns(body, columns, headers)
             return
     for records in in_pieces(read_records(header, batch, limit)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,19 +91,28 @@ def decode_records(
     return _decode(arena, starts, accepted, body_end, count, most_headers=most_headers)
 
 
+class RecordSlice(NamedTuple):
+    """Some records of a large batch, that follow one another."""
+
+    start: int
+    """Where the first one begins in the arena."""
+    columns: RecordColumns
+    """Of one batch, which has these records only."""
+
+
 def decode_slices(
     arena: NDArray[np.uint8], start: int, end: int, count: int, most_headers: int = MAX_INT32
-) -> Iterator[RecordColumns]:
+) -> Iterator[RecordSlice]:
     """Decode the records of one large batch some thousand at a time, in little memory.
 
     Its ``count`` records lie in ``arena[start:end]``. Where ``decode_records`` would not accept the batch, the last
-    columns that come have no rows and are not accepted: those before them are right as far as they go.
+    slice that comes has no rows and is not accepted: those before it are right as far as they go.
     """
     left = count
     while left:
         found = walk_some(arena, start, min(left, _SLICE_ROWS), min(end - start, _SLICE_BYTES))
         if found is None or not found[0] or found[1] > end or (found[1] == end) != (left == len(found[0])):
-            yield _refused()
+            yield RecordSlice(start, _refused())
             return
         starts, following = found
         rows = len(starts)
@@ -115,7 +124,7 @@ def decode_slices(
             np.array([rows]),
             most_headers=most_headers,
         )
-        yield columns
+        yield RecordSlice(start, columns)
         if not columns.accepted[0]:
             return
         start, left = following, left - rows

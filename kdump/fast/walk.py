@@ -123,19 +123,12 @@ def walk_some(arena: NDArray[np.uint8], start: int, count: int, size: int) -> tu
     Returns them, relative to ``start``, and where the last one ends, which may be behind the arena; None for a length
     that is negative, malformed or cut.
     """
-    body = arena[start : start + size + INT32_BYTES].tobytes()
-    starts: list[int] = []
-    position = 0
-    try:
-        while len(starts) < count and position < size:
-            raw, following = read_varint(body, position)
-            if raw & 1:
-                return None
-            starts.append(position)
-            position = following + (raw >> 1)
-    except (IndexError, ValueError):
+    starts, end = _hop_alone(arena[start : start + size + INT32_BYTES].tobytes(), count)
+    while starts and starts[-1] >= size:
+        end = starts.pop()
+    if len(starts) < count and end < size:
         return None
-    return starts, start + position
+    return starts, start + end
 
 
 def _hop_long(arena: NDArray[np.uint8], at: NDArray[np.int64], hop: NDArray[np.int64]) -> None:
@@ -150,7 +143,16 @@ def _hop_long(arena: NDArray[np.uint8], at: NDArray[np.int64], hop: NDArray[np.i
 
 def _walk_alone(body: bytes, count: int) -> list[int] | None:
     """Record starts in a body of ``count`` records, relative to it; None unless the lengths fill it exactly."""
-    starts = []
+    starts, end = _hop_alone(body, count)
+    return starts if len(starts) == count and end == len(body) else None
+
+
+def _hop_alone(body: bytes, count: int) -> tuple[list[int], int]:
+    """The starts of up to ``count`` records, and where the last one ends.
+
+    They end early in front of a length that is negative, malformed or cut; only the last one may leave the body.
+    """
+    starts: list[int] = []
     position = 0
     try:
         for _ in range(count):
@@ -164,8 +166,11 @@ def _walk_alone(body: bytes, count: int) -> list[int] | None:
             else:
                 raw, position = read_varint(body, position)
             if raw & 1:
-                return None
+                break
             position += raw >> 1
+        else:
+            return starts, position
     except (IndexError, ValueError):
-        return None
-    return starts if position == len(body) else None
+        pass
+    end = starts.pop()
+    return starts, end

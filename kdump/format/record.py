@@ -78,6 +78,11 @@ def most_headers(limit: int) -> int:
     return _MANY_HEADERS + limit // _HEADER_COST
 
 
+def is_large(record_count: int, size: int) -> bool:
+    """``record_count`` records in ``size`` bytes are looked at in pieces."""
+    return record_count > PIECE_RECORDS or size > PIECE_BYTES
+
+
 def batch_body(header: BatchHeader, batch: memoryview, limit: int = compression.DEFAULT_LIMIT) -> Buffer:
     """The records of ``batch`` (the whole batch, header included), decompressed.
 
@@ -107,13 +112,13 @@ def read_records(header: BatchHeader, batch: memoryview, limit: int = compressio
         raise DamageError(Codes.RECORD_COUNT, f"the record count is {header.record_count}")
     body = batch_body(header, batch, limit)
     if not header.attributes & CODEC_MASK:
-        yield from _decode(header, body, limit)
+        yield from read_body(header, body, limit)
     elif len(body) <= _KEPT_WHOLE:
-        yield from list(_decode(header, body, limit))
+        yield from list(read_body(header, body, limit))
     else:
-        for _ in _decode(header, body, limit):
+        for _ in read_body(header, body, limit):
             pass
-        yield from _decode(header, body, limit)
+        yield from read_body(header, body, limit)
 
 
 def in_pieces(records: Iterable[Record]) -> Iterator[list[Record]]:
@@ -139,12 +144,19 @@ def in_pieces(records: Iterable[Record]) -> Iterator[list[Record]]:
         yield piece
 
 
-def _decode(header: BatchHeader, body: Buffer, limit: int) -> Iterator[Record]:
+def read_body(
+    header: BatchHeader, body: Buffer, limit: int = compression.DEFAULT_LIMIT, first: int = 0, position: int = 0
+) -> Iterator[Record]:
+    """The records in the decompressed ``body`` from number ``first`` on, which begins at byte ``position`` of it.
+
+    Raises:
+        DamageError: as ``read_records``, after the records before the damage.
+    """
     count = header.record_count
     most = most_headers(limit)
-    position, end = 0, len(body)
+    end = len(body)
     fixed_timestamp = header.max_timestamp if header.is_log_append_time else None
-    for index in range(count):
+    for index in range(first, count):
         if position >= end:
             raise DamageError(Codes.RECORD_COUNT, f"{count} records declared, {index} found")
         try:
