@@ -24,7 +24,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kdump.checks.indexes import INDEX_KINDS, LogView, index_end, indexed_end, is_near
+from kdump.checks.indexes import INDEX_KINDS, LogView, index_end, indexed_end, is_near, without_appended
 from kdump.codes import DamageError, KdumpError
 from kdump.format.checkpoint import (
     CLEAN_SHUTDOWN,
@@ -170,9 +170,21 @@ class Evidence:
         for kind in kinds:
             name = self._index(log.base_offset, kind)
             data = None if name is None else self._bytes(name)
+            # A broker may have appended since: what an index says of that is no loss.
+            size = self._size_now(log) if data is not None else 0
+            if data is not None and size > log.size:
+                data = without_appended(data, kind, log, size)
             end = None if data is None else index_end(kind, data, log)
             if name is not None and end is not None and end > log.end_offset + 1:
                 yield Witness(name, end)
+
+    def _size_now(self, log: LogView) -> int:
+        """Bytes of a log on its disk; 0 where it cannot be asked."""
+        name = self._index(log.base_offset, Kind.LOG)
+        try:
+            return 0 if name is None else files.size(os.path.join(self._directory, name))
+        except KdumpError:
+            return 0
 
     def names_later(self, base_offset: int, end: int) -> bool:
         """An index of the log ``base_offset`` names an offset of ``end`` or more, true or not."""
