@@ -16,7 +16,7 @@ from kdump.engine.startup import StartOptions, Task, task_of, tasks_below
 from kdump.log.lock import DirectoryLock, LockState
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.partition import segment_files, segments_behind
-from kdump.log.source import STDIN, Source, open_source, reads_once
+from kdump.log.source import STDIN, Source, check_size, open_source, reads_once
 from kdump.log.stamp import Stamp
 from kdump.mend import disk
 from kdump.mend.account import account, json_account
@@ -527,16 +527,24 @@ def _copy_of(target: str, replica: str) -> str:
 
 
 def _refuse_special(paths: list[str]) -> None:
-    """Raises KdumpError REPAIR_REFUSED for what is there and neither a file nor a directory."""
+    """Raises KdumpError where a file is not one that a repair may take the place of.
+
+    REPAIR_REFUSED: it is neither a file nor a directory; FILE_SIZE: an index or a text file, of which the backup keeps
+    the bytes, is a giant.
+    """
     for path in paths:
         try:
-            mode = os.lstat(path).st_mode
+            status = os.lstat(path)
         except OSError:
             continue
+        mode = status.st_mode
         if stat.S_ISLNK(mode):
             raise _refused("is a symbolic link, through which nothing is written: name what it leads to", path)
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise _refused("is a pipe, a socket or a device, in whose place nothing is written", path)
+        name = parse_file_name(path)
+        if name is None or name.kind not in (Kind.LOG, Kind.CHECKPOINT):
+            check_size(path, status.st_size)
 
 
 def _refused(message: str, path: str) -> KdumpError:

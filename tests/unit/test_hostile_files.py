@@ -278,6 +278,13 @@ def test_lock_that_is_no_file(tmp_path: Path, make: Callable[[Path], None]) -> N
     assert caught.value.code is Codes.UNWRITABLE
 
 
+@pytest.mark.parametrize("place", [f"orders-0/{0:020}.index", "orders-0/leader-epoch-checkpoint"])
+def test_giant_is_not_kept_in_a_backup(home: Path, place: str) -> None:
+    path = replaced(home, place, giant)
+    assert status_of("repair", "--in-place", "--indexes", str(home)) == UNREADABLE
+    assert path.stat().st_size == LARGEST
+
+
 def test_nothing_is_written_in_place_of_a_pipe(home: Path) -> None:
     path = replaced(home, f"orders-0/{0:020}.index", fifo)
     assert status_of("repair", "--in-place", "--indexes", str(home)) == DAMAGE
