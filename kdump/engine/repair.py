@@ -18,7 +18,6 @@ from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.partition import segment_files, segments_behind
 from kdump.log.source import STDIN, Source, check_size, open_source, reads_once
 from kdump.log.stamp import Stamp
-from kdump.mend import disk
 from kdump.mend.account import account, json_account
 from kdump.mend.copies import CopyWriter
 from kdump.mend.folders import open_repair
@@ -254,13 +253,9 @@ class Repair:
                 return Repaired(plan)
             if is_whole:
                 copies.write_others(plan)
-                staging.commit_directory(name)
+                staging.commit_directory(name, account_name, json_account(plan))
             else:
-                staging.commit_files()
-        account_path = os.path.join(output, account_name)
-        if disk.exists(account_path):
-            disk.remove(account_path)
-        disk.write_file(account_path, json_account(plan))
+                staging.commit_files(account_name, json_account(plan))
         is_asked_for = self._options.decides_transactions and self._options.salvaging.transactions is TxnPolicy.LEAVE
         has_guesses = bool(plan.guessed) and not is_asked_for
         return Repaired(plan, os.path.join(output, name if is_whole else ""), has_guesses=has_guesses)

@@ -32,7 +32,9 @@ class Staging:
             missing = os.path.dirname(missing)
         for path in reversed(to_make):
             disk.make_directory(path)
-        self._directory = os.path.join(directory, f".kdump-{os.getpid()}-{time.time_ns()}")
+        self._hidden = os.path.join(directory, f".kdump-{os.getpid()}-{time.time_ns()}")
+        self._directory = os.path.join(self._hidden, "files")
+        disk.make_directory(self._hidden)
         disk.make_directory(self._directory)
 
     def file(self, name: str, like: os.stat_result | None = None) -> disk.NewFile:
@@ -49,49 +51,62 @@ class Staging:
         """Where a file is until it is committed."""
         return os.path.join(self._directory, name)
 
-    def commit_files(self) -> None:
-        """Give every file its name in the directory."""
-        self.refuse_existing(self._names)
-        placed: list[str] = []
+    def commit_files(self, account: str, data: bytes) -> None:
+        """Give every file its name in the directory, and the file ``account``, which says what they are, too."""
+        self._commit([(self.path(name), name) for name in self._names], account, data)
+
+    def commit_directory(self, name: str, account: str, data: bytes) -> None:
+        """All files become the new directory ``name`` at one moment; ``account`` as for ``commit_files``."""
+        disk.sync_directory(self._directory)
+        self._commit([(self._directory, name)], account, data)
+
+    def _commit(self, places: list[tuple[str, str]], account: str, data: bytes) -> None:
+        """Put what is staged in its places: all of it, or what was there is there again."""
+        self.refuse_existing([account, *(name for _, name in places)])
         try:
-            for name in self._names:
-                placed.append(name)
+            disk.write_file(self._other(account), data)
+        except BaseException:
+            self._remove_account(account)
+            raise
+        places = [(self._other(account), account), *places]
+        try:
+            for path, name in places:
                 target = os.path.join(self._target, name)
                 if disk.exists(target) and not disk.link(target, self._old(name)):
                     disk.replace(target, self._old(name))
-                disk.replace(self.path(name), target)
+                disk.replace(path, target)
+            disk.sync_directory(self._target)
         except BaseException:
-            for name in reversed(placed):
-                self._take_back(name)
+            for path, name in reversed(places):
+                self._take_back(path, name)
+            self._remove_account(account)
             raise
-        for name in self._names:
+        for _, name in places:
             if disk.exists(self._old(name)):
                 disk.remove(self._old(name))
         self._names.clear()
-        disk.remove_directory(self._directory)
-        disk.sync_directory(self._target)
+
+    def _remove_account(self, account: str) -> None:
+        if disk.exists(self._other(account)):
+            disk.remove(self._other(account))
+
+    def _other(self, name: str) -> str:
+        """Where a file is that is none of those to be repaired."""
+        return os.path.join(self._hidden, name)
 
     def _old(self, name: str) -> str:
         """Where the file is meanwhile whose place another one takes."""
-        return self.path(f"{name}.old")
+        return self._other(f"{name}.old")
 
-    def _take_back(self, name: str) -> None:
-        target = os.path.join(self._target, name)
-        if disk.exists(target) and not disk.exists(self.path(name)):
-            disk.replace(target, self.path(name))
-        if disk.exists(self._old(name)):
-            disk.replace(self._old(name), target)
-            if disk.exists(self._old(name)):
+    def _take_back(self, path: str, name: str) -> None:
+        target, old = os.path.join(self._target, name), self._old(name)
+        if not disk.exists(path):
+            disk.replace(target, path)
+        if disk.exists(old):
+            disk.replace(old, target)
+            if disk.exists(old):
                 # Two names of one file: the system leaves both.
-                disk.remove(self._old(name))
-
-    def commit_directory(self, name: str) -> None:
-        """All files become the new directory ``name`` at one moment."""
-        self.refuse_existing([name])
-        disk.sync_directory(self._directory)
-        disk.move(self._directory, os.path.join(self._target, name))
-        self._names.clear()
-        disk.sync_directory(self._target)
+                disk.remove(old)
 
     def refuse_existing(self, names: list[str]) -> None:
         """Raises KdumpError OUTPUT_EXISTS for a name that is taken in the directory."""
@@ -109,9 +124,9 @@ class Staging:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if not os.path.lexists(self._directory):
-            return
         for name in self._names:
             if os.path.lexists(self.path(name)):
                 disk.remove(self.path(name))
-        disk.remove_directory(self._directory)
+        for directory in (self._directory, self._hidden):
+            if os.path.lexists(directory):
+                disk.remove_directory(directory)
