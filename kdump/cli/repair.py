@@ -45,6 +45,15 @@ def repair_json(repaired: Repaired) -> str:
         "left": [
             {"path": finding.path, "code": finding.code.value.code, "message": str(finding)} for finding in plan.left
         ],
+        "snapshots": [
+            {
+                "path": snapshot.finding.path,
+                "action": "remove" if snapshot.data is None else "rebuild",
+                "code": snapshot.finding.code.value.code,
+                "message": snapshot.finding.message,
+            }
+            for snapshot in plan.unfit_snapshots
+        ],
         "starts": None if repaired.starts is None else starts_members(repaired.starts),
         "logs": account(plan),
     }
