@@ -122,7 +122,7 @@ Examples:
 )
 @click.option("--like-broker", is_flag=True, help="End the log where a broker's recovery cuts it.")
 @click.option("--salvage", is_flag=True, help="Keep every good batch, also behind damage.")
-@click.option("--indexes", is_flag=True, help="Rebuild index files of good logs, nothing else.")
+@click.option("--indexes", is_flag=True, help="Rebuild index files and snapshots of good logs, nothing else.")
 @click.option("--deep", is_flag=True, help="With --salvage: drop batches whose records do not decode, too.")
 @click.option(
     "--hold-offsets/--no-hold-offsets",

@@ -28,7 +28,7 @@ class Way(Enum):
     SALVAGE = "salvage"
     """Every good batch is kept."""
     INDEXES = "indexes"
-    """Nothing: only index files are rebuilt."""
+    """Nothing: only index files and producer snapshots are rebuilt."""
 
 
 @dataclass(frozen=True, slots=True)
