@@ -296,7 +296,7 @@ def check_partition_files(directory: str, summarize: Callable[[], LogSummary]) -
         path = os.path.join(directory, name)
         parsed = parse_file_name(name)
         if parsed and parsed.kind is Kind.SNAPSHOT and parsed.base_offset is not None and not parsed.state:
-            yield from _read_and_check(path, _snapshot_check(parsed.base_offset, log))
+            yield from _read_and_check(path, snapshot_check(parsed.base_offset, log))
         elif parsed and parsed.kind is Kind.TXN_INDEX and sibling(name, Kind.LOG) not in names:
             yield from _read_and_check(path, partial(check_txn_index, log=None))
         elif name in texts:
@@ -323,7 +323,9 @@ def beyond_end(code: Codes, message: str, offset: int, end_offset: int, reached:
     return Finding(code, message, 0, first_offset=end_offset, last_offset=offset - 1)
 
 
-def _snapshot_check(offset: int, log: LogSummary) -> Callable[[bytes], Iterator[Finding]]:
+def snapshot_check(offset: int, log: LogSummary) -> Callable[[bytes], Iterator[Finding]]:
+    """What tells what is wrong with the bytes of the producer snapshot at ``offset`` of a log."""
+
     def check(data: bytes) -> Iterator[Finding]:
         if log.end_offset is not None and offset > log.end_offset:
             message = f"the snapshot includes offsets up to {offset - 1}, the log ends before {log.end_offset}"

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from kdump.codes import Codes, Finding
+from kdump.log.names import is_uri, parse_file_name
 
 OFFSET_BYTES = 8
 """With which every entry begins: its first offset, of a compressed message of magic 0 or 1 the last one."""
@@ -44,6 +45,20 @@ def swapped(bases: Sequence[int], firsts: Sequence[int | None]) -> list[tuple[in
         if first is not None and (place := bisect_right(bases, first) - 1) not in (number, -1):
             home[number] = place
     return [(number, other) for number, other in home.items() if number < other and home.get(other) == number]
+
+
+def exchanged_logs(segments: Sequence[str]) -> dict[str, str]:
+    """Logs that were exchanged, by path each; of files only that can be asked for their first bytes.
+
+    Args:
+        segments: paths of the logs of a partition, in offset order.
+    """
+    names = map(parse_file_name, segments)
+    bases = [name.base_offset for name in names if name is not None and name.base_offset is not None]
+    if len(bases) < max(2, len(segments)) or any(map(is_uri, segments)):
+        return {}
+    pairs = swapped(bases, first_offsets(segments))
+    return {segments[one]: segments[other] for pair in pairs for one, other in (pair, pair[::-1])}
 
 
 def swapped_finding(path: str, other: str) -> Finding:

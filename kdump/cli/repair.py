@@ -45,6 +45,15 @@ def repair_json(repaired: Repaired) -> str:
         "left": [
             {"path": finding.path, "code": finding.code.value.code, "message": str(finding)} for finding in plan.left
         ],
+        "snapshots": [
+            {
+                "path": snapshot.finding.path,
+                "action": "remove" if snapshot.data is None else "rebuild",
+                "code": snapshot.finding.code.value.code,
+                "message": snapshot.finding.message,
+            }
+            for snapshot in plan.unfit_snapshots
+        ],
         "starts": None if repaired.starts is None else starts_members(repaired.starts),
         "logs": account(plan),
     }
@@ -124,7 +133,7 @@ Examples:
 @click.option("--finish", is_flag=True, help="Finish the repairs in place, and the undoing, that were interrupted.")
 @click.option("--like-broker", is_flag=True, help="End the log where a broker's recovery cuts it.")
 @click.option("--salvage", is_flag=True, help="Keep every good batch, also behind damage.")
-@click.option("--indexes", is_flag=True, help="Rebuild index files of good logs, nothing else.")
+@click.option("--indexes", is_flag=True, help="Rebuild index files and snapshots of good logs, nothing else.")
 @click.option("--deep", is_flag=True, help="With --salvage: drop batches whose records do not decode, too.")
 @click.option(
     "--hold-offsets/--no-hold-offsets",

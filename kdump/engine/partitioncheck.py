@@ -40,14 +40,14 @@ from kdump.checks.siblings import (
     check_segment_files,
 )
 from kdump.checks.summary import SegmentSummary
-from kdump.checks.swapped import first_offsets, swapped, swapped_finding
+from kdump.checks.swapped import exchanged_logs, swapped_finding
 from kdump.codes import HOSTILE_CODES, Codes, Finding, KdumpError, Severity
 from kdump.engine.transactionalids import transactional_id
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.names import SWAP_STATE, Kind, is_uri, parse_file_name, parse_partition_directory
+from kdump.log.names import SWAP_STATE, Kind, parse_file_name, parse_partition_directory
 from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import has_gone, segment_files, segments_behind
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
@@ -109,7 +109,7 @@ class PartitionCheck:
         # Read before the logs, which may grow.
         evidence = None if folder is None else Evidence.of_directory(folder)
         seen = _Partition()
-        exchanged = _exchanged(segments)
+        exchanged = exchanged_logs(segments)
         seen.are_exchanged = bool(exchanged)
         for number, segment in enumerate(segments):
             if segment in exchanged:
@@ -371,16 +371,6 @@ def already_lost_finding(lost: AlreadyLost, path: str) -> Finding:
         last_offset=lost.last_offset,
         path=path,
     )
-
-
-def _exchanged(segments: Sequence[str]) -> dict[str, str]:
-    """Logs that were exchanged, by path each; of files only that can be asked for their first bytes."""
-    bases = [base_offset_of(segment) for segment in segments]
-    known = [base for base in bases if base is not None]
-    if len(known) < max(2, len(bases)) or any(is_uri(segment) for segment in segments):
-        return {}
-    pairs = swapped(known, first_offsets(segments))
-    return {segments[one]: segments[other] for pair in pairs for one, other in (pair, pair[::-1])}
 
 
 def _swapped_items(path: str, other: str) -> Iterator[Item]:

@@ -11,11 +11,12 @@ from types import TracebackType
 from typing import Final, Self
 
 from kdump.checks.startup import StartCheck
+from kdump.checks.swapped import exchanged_logs, swapped_finding
 from kdump.codes import Codes, KdumpError
 from kdump.engine.startup import StartOptions, Task, task_of, tasks_below
 from kdump.log.lock import DirectoryLock, LockState
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
-from kdump.log.partition import segment_files, segments_behind
+from kdump.log.partition import segment_files, segments_around, segments_behind
 from kdump.log.source import STDIN, Source, check_size, open_source, reads_once
 from kdump.log.stamp import Stamp
 from kdump.mend.account import account, json_account
@@ -182,6 +183,7 @@ class Repair:
             return repaired
 
     def _of_partition(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
+        _refuse_exchanged(segments)
         if segments and is_metadata(segments[0]) and (self._options.in_place or self._way is Way.SALVAGE):
             return self._leave_metadata(target, segments, place, is_whole=is_whole)
         if self._options.output is not None:
@@ -519,6 +521,15 @@ def _copy_of(target: str, replica: str) -> str:
     directory = os.path.abspath(target if os.path.isdir(target) else os.path.dirname(target))
     below = os.path.join(replica, os.path.basename(directory))
     return below if os.path.isdir(below) else replica
+
+
+def _refuse_exchanged(segments: list[str]) -> None:
+    """Raises KdumpError REPAIR_REFUSED where a log has the contents of another one: all of it is good data."""
+    named = bool(segments) and parse_file_name(segments[0])
+    others = exchanged_logs(segments_around(segments[0])) if named else {}
+    path = next((segment for segment in segments if segment in others), None)
+    if path is not None:
+        raise _refused(f"{swapped_finding(path, others[path]).message}; nothing of them is damage", path)
 
 
 def _refuse_special(paths: list[str]) -> None:

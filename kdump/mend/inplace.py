@@ -19,7 +19,7 @@ from kdump.mend.journal import pieces_of
 from kdump.mend.likebroker import recover_log
 from kdump.mend.manifest import MARKER, SWAP
 from kdump.mend.mendedsource import MendedSource
-from kdump.mend.others import changed_others
+from kdump.mend.others import changed_in_place
 from kdump.mend.partitionfiles import PartitionFiles
 from kdump.mend.plan import Completion, PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.preparation import Preparation
@@ -33,12 +33,12 @@ def prepare(plan: PartitionPlan, preparation: Preparation, settings: Settings, c
     for segment in plan.segments:
         if segment.rebuilt and not plan.changes_log(segment):
             _rebuild(segment, preparation, settings)
-    if not plan.changes_any_log:
+    if not plan.changes_any_other:
         return
     _complete(plan, preparation, completion)
-    if plan.way is Way.LIKE_BROKER:
+    if plan.changes_any_log and plan.way is Way.LIKE_BROKER:
         _prepare_like_broker(plan, preparation, is_clean=plan.place.was_stopped_cleanly and completion.keeps_marker)
-    elif plan.way is Way.SALVAGE:
+    elif plan.changes_any_log:
         _prepare_salvage(plan, preparation, settings, completion)
     _change_others(plan, preparation, completion)
 
@@ -273,7 +273,7 @@ def _copy_start(segment: SegmentPlan, preparation: Preparation) -> None:
 
 def _change_others(plan: PartitionPlan, preparation: Preparation, completion: Completion) -> None:
     """Snapshots, leader epochs and lines of checkpoints that do not fit the new logs go, or are written anew."""
-    others = changed_others(plan)
+    others = changed_in_place(plan)
     made = completion.snapshot[0] if completion.snapshot is not None else None
     for name in others.dropped:
         if name != made:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kdump.checks.siblings import refused_text_files
@@ -20,6 +21,7 @@ from kdump.mend.indexes import differing, has_indexes, has_txn_index
 from kdump.mend.likebroker import Recovered, recover_log
 from kdump.mend.mendedsource import MendedSource
 from kdump.mend.missing import log_path, missing_segments
+from kdump.mend.others import unfit_snapshots
 from kdump.mend.pieces import MendedLog, TxnPolicy
 from kdump.mend.place import Place, is_metadata
 from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
@@ -141,7 +143,8 @@ class Planner:
         if not plans:
             raise KdumpError(Codes.NO_SEGMENTS, "no segment files, and no copy has what is missing", path=target)
         refused = tuple(refused_text_files(target)) if is_whole else ()
-        return PartitionPlan(self._way, target, place, is_whole, tuple(plans), refused)
+        whole = PartitionPlan(self._way, target, place, is_whole, tuple(plans), refused)
+        return replace(whole, unfit_snapshots=unfit_snapshots(whole))
 
     def _open_replicas(self) -> None:
         """They stay open for all segments: each of their logs is read once."""

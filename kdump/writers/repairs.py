@@ -58,6 +58,9 @@ class _Text:
             if segment.recovered.keeps_txn_index and segment.rebuilt and not segment.is_behind_cut:
                 finding = Finding(Codes.TXN_INDEX_KEPT, _TXN_INDEX_KEPT, 0, path=segment.path)
                 yield finding_line(finding, color=self._color).rstrip("\n")
+        for snapshot in plan.unfit_snapshots:
+            done = self._would("remove", "removed") if snapshot.data is None else self._would("rebuild", "rebuilt")
+            yield f"{escaped(snapshot.finding.path or '')}: {done} the snapshot: {snapshot.finding.message}"
         for finding in plan.left:
             yield finding_line(finding, color=self._color).rstrip("\n")
             path = escaped(finding.path or "")

@@ -309,6 +309,26 @@ class TestSwapped:
         line = f"swapped: the contents of {pair[0]:020}.log and {pair[1]:020}.log are exchanged"
         assert start.stdout.decode().count(line) == 1
 
+    @pytest.mark.parametrize("options", [(), ("--salvage", "--in-place"), ("--like-broker", "-o", "out")])
+    def test_repair_leaves_them_and_goes_on(self, partition: Path, options: tuple[str, ...]) -> None:
+        """Good data are not dropped as damage; the other partitions are repaired."""
+        shutil.copytree(partition, partition.parent / "whole-0")
+        one, other = (partition / f"{base:020}.log" for base in (105, 297))
+        kept = one.read_bytes()
+        one.write_bytes(other.read_bytes())
+        other.write_bytes(kept)
+        before = {path.name: path.read_bytes() for path in partition.iterdir()}
+        run = kdump("repair", *options, str(partition), str(partition.parent / "whole-0"), cwd=partition.parent)
+        assert run.returncode == DAMAGE
+        assert b"would drop" not in run.stdout
+        (line,) = run.stderr.decode().splitlines()
+        assert f"{one.name}: " in line
+        assert f"its contents and those of {other.name} are exchanged: give each the other's name" in line
+        assert b"whole-0" in run.stdout
+        assert {path.name: path.read_bytes() for path in partition.iterdir()} == before
+        alone = kdump("repair", *options, str(other), cwd=partition.parent)
+        assert (alone.returncode, b"are exchanged" in alone.stderr) == (DAMAGE, True)
+
     def test_one_wrong_log_is_not_swapped(self, partition: Path) -> None:
         (partition / f"{0:020}.log").write_bytes((partition / f"{105:020}.log").read_bytes())
         assert b"KD417" not in kdump("verify", partition.name, cwd=partition.parent).stdout
