@@ -9,8 +9,9 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-from kdump.codes import Codes, Finding
+from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.names import is_uri, parse_file_name
+from kdump.log.source import open_source
 
 OFFSET_BYTES = 8
 """With which every entry begins: its first offset, of a compressed message of magic 0 or 1 the last one."""
@@ -26,9 +27,9 @@ def first_offsets(paths: Iterable[str]) -> list[int | None]:
     found = []
     for path in paths:
         try:
-            with open(path, "rb", buffering=0) as file:
-                found.append(first_offset_of(file.read(OFFSET_BYTES)))
-        except OSError:
+            with open_source(path) as source:
+                found.append(None if source.size is None else first_offset_of(source.read(0, OFFSET_BYTES)))
+        except KdumpError:
             found.append(None)
     return found
 

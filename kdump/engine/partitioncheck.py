@@ -124,7 +124,6 @@ class PartitionCheck:
                 if folder is not None and has_gone(segment, error):
                     ordered.skip_segment()
                 elif error.code in HOSTILE_CODES:
-                    ordered.skip_segment()
                     yield Finding(error.code, error.message, 0, path=segment)
                 else:
                     yield error.located(segment)

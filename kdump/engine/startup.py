@@ -107,12 +107,15 @@ class Task(NamedTuple):
 
 
 def _harm(result: StartCheck | KdumpError) -> frozenset[object]:
-    """What is wrong with a start, to be known again."""
+    """What is wrong with a start, to be known again in the next look.
+
+    What cannot be read while it changes is another thing each time: one file may have been cut in both looks.
+    """
     if isinstance(result, KdumpError):
-        return frozenset({(result.code, result.path)})
-    if result.is_harmless:
-        return frozenset()
-    return frozenset({result.start.outcome, *((loss.reason, loss.first_offset) for loss in result.lost)})
+        return frozenset({object()})
+    outcome = {result.start.outcome} - {Outcome.STARTS}
+    losses = ((loss.reason, loss.first_offset) for loss in result.lost)
+    return frozenset({*outcome, *losses, *result.already_lost, *result.forgotten, *result.swapped})
 
 
 class KeepsChanging(NamedTuple):

@@ -124,7 +124,7 @@ def special_files(directory: str) -> list[Entry]:
         return [
             Entry(entry.name, entry.path, False)
             for entry in os.scandir(directory)
-            if not (_is_file(entry) or entry.is_dir()) and os.path.exists(entry.path)
+            if os.path.exists(entry.path) and not (entry.is_file() or entry.is_dir())
         ]
     except OSError as error:
         raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
