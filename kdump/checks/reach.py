@@ -327,11 +327,10 @@ class Evidence:
 
 
 def read_checkpoints(directory: str) -> KnownOffsets:
-    """What the log directory above says of a partition directory; nothing of one in a store."""
-    if is_uri(directory):
-        return KnownOffsets()
+    """What the log directory above says of a partition directory; in a store see ``read_checkpoint``."""
+    marker = os.path.join(os.path.dirname(files.absolute(directory)), CLEAN_SHUTDOWN)
     return KnownOffsets(
-        files.exists(os.path.join(os.path.dirname(files.absolute(directory)), CLEAN_SHUTDOWN)),
+        not is_uri(marker) and files.exists(marker),
         read_checkpoint(directory, RECOVERY_POINT_CHECKPOINT),
         read_checkpoint(directory, HIGH_WATERMARK_CHECKPOINT),
         read_checkpoint(directory, LOG_START_CHECKPOINT),

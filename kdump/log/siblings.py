@@ -92,18 +92,25 @@ def read_topic_id(directory: str) -> str | None:
 def read_checkpoint(directory: str, name: str) -> int | None:
     """What the checkpoint ``name`` of the log directory above says of a partition directory; None: nothing.
 
-    A store is not asked: it takes a request for each partition, and hardly ever has one.
+    A store is asked only where the log directory was listed: for a partition alone it would take requests, and hardly
+    ever have one.
     """
-    if is_uri(directory):
-        return None
     log_directory, partition = os.path.split(absolute(directory))
     wanted = parse_partition_directory(partition)
     path = os.path.join(log_directory, name)
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    state = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+    if is_uri(path):
+        from kdump.log.stores import store_of
+
+        entry = store_of(path).entry(path)
+        if entry is None:
+            return None
+        state = (0, 0, 0, entry.size or 0)
+    else:
+        try:
+            found = os.stat(path)
+        except OSError:
+            return None
+        state = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
     return None if wanted is None else _offsets(path, state).get(wanted)
 
 

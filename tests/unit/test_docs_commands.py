@@ -52,23 +52,10 @@ STATUSES = {
 """The first of these that a line contains says how it ends; else with 0."""
 
 NO_COMMANDS = frozenset(
-    [
-        "an",
-        "and",
-        "calls",
-        "differs",
-        "finds",
-        "gets",
-        "it",
-        "loads",
-        "looks",
-        "needs",
-        "often",
-        "printed",
-        "prints",
-        "reads",
-        "shows",
-    ]
+    {
+        *("an", "and", "calls", "differs", "finds", "gets", "it", "loads"),
+        *("looks", "needs", "often", "printed", "prints", "reads", "shows"),
+    }
 )
 """Words that follow the name of the program in a sentence."""
 
