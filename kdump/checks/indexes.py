@@ -23,7 +23,6 @@ from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.names import Kind
 
 Column = NDArray[np.int64]
-INDEX_KINDS: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
 
 _OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])

@@ -24,7 +24,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kdump.checks.indexes import INDEX_KINDS, LogView, index_end, indexed_end, is_near, without_appended
+from kdump.checks.indexes import LogView, index_end, indexed_end, is_near, without_appended
 from kdump.codes import DamageError, KdumpError
 from kdump.format.checkpoint import (
     CLEAN_SHUTDOWN,
@@ -35,7 +35,7 @@ from kdump.format.checkpoint import (
 )
 from kdump.format.snapshot import parse_snapshot
 from kdump.log import files
-from kdump.log.names import FileName, Kind, is_uri, parse_file_name, parse_partition_directory
+from kdump.log.names import INDEX_KINDS, FileName, Kind, is_uri, parse_file_name, parse_partition_directory
 from kdump.log.siblings import parse_leader_epochs, read_checkpoint
 from kdump.log.source import read_whole
 

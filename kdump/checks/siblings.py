@@ -15,13 +15,22 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from kdump.checks.grouping import grouped
-from kdump.checks.indexes import INDEX_KINDS, LogView, check_offset_index, check_time_index, without_appended
+from kdump.checks.indexes import LogView, check_offset_index, check_time_index, without_appended
 from kdump.codes import Codes, DamageError, Finding, KdumpError, Severity
 from kdump.format import checkpoint
 from kdump.format.index import TXN_ENTRY_SIZE, AbortedTxn, parse_txn_index
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log import files
-from kdump.log.names import CLEANER_STATES, SIBLING_TEXT_FILES, SWAP_STATE, FileName, Kind, parse_file_name, sibling
+from kdump.log.names import (
+    CLEANER_STATES,
+    INDEX_KINDS,
+    SIBLING_TEXT_FILES,
+    SWAP_STATE,
+    FileName,
+    Kind,
+    parse_file_name,
+    sibling,
+)
 from kdump.log.partition import has_gone
 from kdump.log.source import read_whole
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kdump.checks.batchtable import BatchTable
 from kdump.checks.holes import Behind
-from kdump.checks.indexes import INDEX_KINDS, LogView
+from kdump.checks.indexes import LogView
 from kdump.checks.logdir import PartitionExtent
 from kdump.checks.ordered import OrderedChecks
 from kdump.checks.reach import AlreadyLost, Evidence, LastSegment, Segment
@@ -47,7 +47,7 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.names import SWAP_STATE, Kind, parse_file_name, parse_partition_directory
+from kdump.log.names import INDEX_KINDS, SWAP_STATE, Kind, parse_file_name, parse_partition_directory
 from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import has_gone, segment_files, segments_behind
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned

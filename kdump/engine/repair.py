@@ -15,14 +15,13 @@ from kdump.checks.swapped import exchanged_logs, swapped_finding
 from kdump.codes import Codes, KdumpError
 from kdump.engine.startup import StartOptions, Task, task_of, tasks_below
 from kdump.log.lock import DirectoryLock, LockState
-from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
+from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.partition import segment_files, segments_around, segments_behind
 from kdump.log.source import STDIN, Source, check_size, open_source, reads_once
 from kdump.log.stamp import Stamp
 from kdump.mend.account import account, json_account
 from kdump.mend.copies import CopyWriter
 from kdump.mend.folders import open_repair
-from kdump.mend.indexes import INDEX_KINDS
 from kdump.mend.inplace import prepare
 from kdump.mend.journal import Unfinished, clear_unprepared, finish, unfinished
 from kdump.mend.manifest import MANIFEST_NAME, Manifest

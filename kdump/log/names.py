@@ -24,6 +24,8 @@ class Kind(Enum):
     SNAPSHOT = ".snapshot"
 
 
+INDEX_KINDS: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
+"""What Kafka derives from a .log, and keeps beside it."""
 SWAP_STATE: Final = ".swap"
 CLEANER_STATES: Final = (".cleaned", SWAP_STATE)
 STATE_SUFFIXES: Final = (".deleted", *CLEANER_STATES, ".part")

@@ -11,10 +11,10 @@ import os
 from collections.abc import Iterable, Sequence
 
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
-from kdump.log.names import Kind, sibling
+from kdump.log.names import INDEX_KINDS, Kind, sibling
 from kdump.log.partition import segments_behind
 from kdump.log.source import open_source, read_whole
-from kdump.mend.indexes import INDEX_KINDS, has_txn_index
+from kdump.mend.indexes import has_txn_index
 from kdump.mend.journal import pieces_of
 from kdump.mend.likebroker import recover_log
 from kdump.mend.manifest import MARKER, SWAP

@@ -16,11 +16,11 @@ from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import Settings as StartSettings
 from kdump.kafka.startup.names import SNAPSHOT, file_name
 from kdump.kafka.startup.start import producers_at_end
-from kdump.log.names import Kind, sibling
+from kdump.log.names import INDEX_KINDS, Kind, sibling
 from kdump.log.partition import segments_behind
 from kdump.log.source import read_whole
 from kdump.mend.checkpointlines import lines_above
-from kdump.mend.indexes import INDEX_KINDS, has_txn_index
+from kdump.mend.indexes import has_txn_index
 from kdump.mend.inplace import is_plain_cut, rebuilt_indexes
 from kdump.mend.likebroker import Recovered
 from kdump.mend.manifest import LineChange
