@@ -83,9 +83,10 @@ class Segment(NamedTuple):
 
 
 class LastSegment(NamedTuple):
-    """What may be asked about a last segment that is not empty.
+    """What may be asked about the end of a log.
 
-    ``was_cleaned``: the log cleaner has been in it. ``index_ends``: what ``Evidence.index_ends`` says of it.
+    ``was_cleaned``: the log cleaner has been in the last segment; where that one is empty, in the one before it.
+    ``index_ends``: what ``Evidence.index_ends`` says of the last segment.
     """
 
     was_cleaned: Callable[[], bool]
@@ -223,7 +224,7 @@ class Evidence:
 
         Args:
             segments: all that are there, in offset order.
-            last_segment: more about the last of them; None for an empty one, and where there is none.
+            last_segment: more about the last of them; None where there is none.
         """
         gone = self._gone({segment.base_offset: segment.is_empty for segment in segments})
         start = self._start(segments[0].base_offset if segments else None, gone)

@@ -247,17 +247,20 @@ def _already_lost(directory: Directory, evidence: Evidence, end_before: int | No
     last_base = max(logs, default=0)
 
     @cache
-    def last_log() -> BatchTable:
-        with ContentSource(*logs[last_base]) as source:
+    def table(base_offset: int) -> BatchTable:
+        with ContentSource(*logs[base_offset]) as source:
             return read_table(source)
 
+    def was_cleaned() -> bool:
+        bases = [*logs][-2:] if segments[-1].is_empty else [last_base]
+        return table(bases[0]).was_cleaned(bases[0])
+
     def index_ends() -> Iterator[Witness]:
-        if evidence.names_later(last_base, end_of(last_base)):
-            yield from evidence.index_ends(last_log().log_view(last_base, logs[last_base][1].size, []))
+        if not segments[-1].is_empty and evidence.names_later(last_base, end_of(last_base)):
+            yield from evidence.index_ends(table(last_base).log_view(last_base, logs[last_base][1].size, []))
 
     segments = [Segment(base, not content.size, partial(end_of, base)) for base, (_, content) in logs.items()]
-    last = LastSegment(lambda: last_log().was_cleaned(last_base), index_ends)
-    return evidence.already_lost(segments, last if segments and not segments[-1].is_empty else None)
+    return evidence.already_lost(segments, LastSegment(was_cleaned, index_ends) if segments else None)
 
 
 def _losses(directory: Directory, result: Start) -> Iterator[LostRange]:

@@ -308,7 +308,8 @@ class _Partition:
         """The batches of the segment added last; None for an empty one."""
         self.is_indexed_later = False
         """An index of it names offsets after its end."""
-        self._last_rows: BatchTable | None = None
+        self._was_cleaned: Callable[[], bool] = lambda: False
+        """The log cleaner has been in the last segment that is not empty."""
 
     def skip(self) -> None:
         """The next segment is not added."""
@@ -327,18 +328,15 @@ class _Partition:
         if base_offset is not None:
             self._segments.append((path, Segment(base_offset, rows.count == 0, lambda: end)))
         self.last_log = None
-        self._last_rows = rows
+        if rows.count:
+            self._was_cleaned = partial(rows.was_cleaned, base_offset or 0)
         self.is_indexed_later = False
 
     def already_lost(self, evidence: Evidence) -> Iterator[Finding]:
         """What the logs had once; found out once all segments are added."""
-        last, rows = self.last_log, self._last_rows
-        last_segment = None
-        if last is not None and rows is not None:
-            kinds = INDEX_KINDS if self.is_indexed_later else (Kind.TXN_INDEX,)
-            last_segment = LastSegment(
-                lambda: rows.was_cleaned(last.base_offset), lambda: evidence.index_ends(last, kinds)
-            )
+        last = self.last_log
+        kinds = INDEX_KINDS if self.is_indexed_later else (Kind.TXN_INDEX,)
+        last_segment = LastSegment(self._was_cleaned, lambda: () if last is None else evidence.index_ends(last, kinds))
         found = evidence.already_lost([segment for _, segment in self._segments], last_segment)
         self.reached = max([self.end_offset or 0, *(lost.last_offset + 1 for lost in found)])
         for lost in found:

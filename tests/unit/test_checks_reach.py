@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from batches import plain_rows, v2_batch
 from cli_runs import CLEAN, DAMAGE, kdump
 
 from kdump.checks.reach import AlreadyLost, Evidence, KnownOffsets, Segment, Witness
@@ -111,6 +112,18 @@ def test_segments_that_are_emptied(partition: Path, base: int) -> None:
     (partition / f"{base:020}.log").write_bytes(b"")
     following = {0: 105, 201: 297, 397: 448}[base]
     assert lost(partition) == [(base, following - 1)]
+
+
+@pytest.mark.parametrize("was_cleaned", [False, True])
+def test_an_empty_last_segment_after_a_cleaned_one(tmp_path: Path, was_cleaned: bool) -> None:
+    """A follower that truncates a compacted log to an offset without records leaves this, and nothing is lost."""
+    partition = tmp_path / "compacted-0"
+    partition.mkdir()
+    batch = v2_batch([] if was_cleaned else plain_rows(3), base_offset=77, last_offset_delta=2)
+    (partition / f"{0 if was_cleaned else 77:020}.log").write_bytes(batch)
+    (partition / f"{80:020}.log").touch()
+    (partition / f"{120:020}.snapshot").write_bytes(SNAPSHOT)
+    assert lost(partition) == ([] if was_cleaned else [(80, 119)])
 
 
 def test_a_log_that_was_cut(partition: Path) -> None:
