@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from typing import Final
 
 import kdump
 from kdump import explain
+from kdump.cli import exit_status
 from kdump.kafka.dumplog.options import DECODER_CLASSES, DumpOptions
 from kdump.log.source import open_source
 from kdump.payloads import decode
@@ -34,6 +36,8 @@ from tests.fuzz.running import Ran, bounded, contents_in, files_in, run_command
 from tests.harness.inprocess import BOTH_PATHS, run_in_process
 
 NAME: Final = f"{0:020}"
+_FOLLOW_SECONDS: Final = 0.5
+"""How long ``--follow`` runs: longer than two of its waits."""
 _FOLDERS: Final = ("orders-0", *(f"{topic}-0" for topic in INTERNAL_TOPICS), "x")
 _INDEXES: Final = (".index", ".timeindex", ".txnindex", ".snapshot")
 _TEXTS: Final = {
@@ -406,6 +410,56 @@ def _keep_changing(evidence: Path, random: Random, is_over: threading.Event) -> 
         time.sleep(0.0005)
 
 
+# A partition that is followed while it grows.
+
+
+def _make_followed(random: Random, corpus: Corpus) -> dict[str, bytes]:
+    name, data = corpus.file(".log", random)
+    return {f"orders-0/{name}": damage_log(data, random) if random.random() < 0.5 else data}
+
+
+def _check_followed(case: Case, folder: Path) -> list[Fault]:
+    evidence, faults = folder / "evidence", list[Fault]()
+    case.write(evidence)
+    (log,) = evidence.rglob("*.log")
+    data, random = log.read_bytes(), Random(case.seed)
+    words = ["dump", "--print-data-log", str(log.parent.relative_to(folder))]
+    log.write_bytes(data[: random.randrange(len(data) + 1)])
+    grower = threading.Thread(target=_grow, args=(log, data, random))
+    grower.start()
+    try:
+        followed = _interrupted(lambda: run_command([*words, "--follow"], folder, faults))
+    finally:
+        grower.join()
+    plain = run_command(words, folder, faults)
+    if followed is not None and plain.status == exit_status.CLEAN and not plain.out.startswith(followed.out):
+        faults.append(Fault("follow", "other lines than of the whole log", f"{case.files.keys()}"))
+    return faults
+
+
+def _grow(log: Path, data: bytes, random: Random) -> None:
+    """The log becomes whole, piece by piece, and another segment is rolled after it."""
+    with log.open("ab", buffering=0) as file:
+        while (size := file.tell()) < len(data):
+            file.write(data[size : size + random.randrange(1, 2 + len(data) // 4)])
+            time.sleep(0.002)
+    if random.random() < 0.5 and log.stem.isdecimal():
+        log.with_stem(f"{int(log.stem) + 10**9:020}").touch()
+
+
+def _interrupted(call: Callable[[], Ran]) -> Ran | None:
+    """What an endless command came to when Ctrl-C is pressed; None: it had just ended."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, _FOLLOW_SECONDS)
+    try:
+        return call()
+    except KeyboardInterrupt:
+        return None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 KINDS: Final[dict[str, Kind]] = {
     "entries": Kind(60, _make_entries, _check_entries),
     "payload": Kind(30, _make_payload, _check_payload),
@@ -415,4 +469,5 @@ KINDS: Final[dict[str, Kind]] = {
     "json": Kind(1, _make_json_lines, _check_json_lines),
     "manifest": Kind(0.3, _make_manifest, _check_manifest),
     "changing": Kind(0.1, _make_changing, _check_changing),
+    "followed": Kind(0.1, _make_followed, _check_followed),
 }

@@ -22,7 +22,7 @@ from tests.fuzz.case import Fault
 _T = TypeVar("_T")
 MOST_SECONDS: Final = 10
 """CPU time of one call. Inputs are at most a few hundred kilobytes."""
-_STATUSES: Final = frozenset({exit_status.CLEAN, exit_status.DAMAGE, exit_status.UNREADABLE})
+_STATUSES: Final = frozenset({exit_status.CLEAN, exit_status.DAMAGE, exit_status.UNREADABLE, exit_status.INTERRUPTED})
 
 
 class TimeIsUpError(BaseException):
