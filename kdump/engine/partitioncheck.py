@@ -134,8 +134,8 @@ class PartitionCheck:
             # What is open at the end of one segment of several may be closed in the next.
             is_open = finding.code is Codes.TRANSACTION_OPEN and not is_whole
             yield replace(finding, graded=Severity.INFO) if is_open else finding
-        if evidence is not None and seen.is_known and not _behind(segments[-1]):
-            yield from seen.already_lost(evidence)
+        if folder is not None and evidence is not None and seen.is_known:
+            yield from _already_lost(folder, segments[-1], evidence, seen, watch)
         if folder is not None:
             yield from _check_files(folder, segments[-1], seen, watch)
         first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
@@ -263,6 +263,24 @@ def _check_beside(reading: _Reading, log: LogView, ordered: OrderedChecks, *, is
     return iter(settled_findings(look, lambda: reading.source.has_changed or is_being_written(path)))
 
 
+def _already_lost(folder: str, newest: str, evidence: Evidence, seen: _Partition, watch: Watch) -> Iterator[Finding]:
+    """What the log had once; a running broker writes the first leader epoch a little after it removed a segment."""
+    rounds = count()
+
+    def look() -> Iterator[Finding]:
+        current = evidence
+        if next(rounds):
+            current = Evidence.of_directory(folder)
+            seen.reach(end_offset_of(list(segment_files(folder, lambda error: None))))
+        if not _behind(newest):
+            yield from seen.already_lost(current)
+
+    def is_changing() -> bool:
+        return watch.has_changed or is_held(os.path.dirname(files.directory_of(newest)))
+
+    return iter(settled_findings(look, is_changing))
+
+
 def _check_files(folder: str, newest: str, seen: _Partition, watch: Watch) -> Iterator[Finding]:
     """The files of a partition that belong to no segment, against the log as it was seen, and if need be as it is."""
     rounds = count()
@@ -337,7 +355,9 @@ class _Partition:
         last = self.last_log
         kinds = INDEX_KINDS if self.is_indexed_later else (Kind.TXN_INDEX,)
         last_segment = LastSegment(self._was_cleaned, lambda: () if last is None else evidence.index_ends(last, kinds))
-        found = evidence.already_lost([segment for _, segment in self._segments], last_segment)
+        segments = [segment for _, segment in self._segments]
+        segments[-1:] = [segment._replace(end_offset=lambda: self.end_offset or 0) for segment in segments[-1:]]
+        found = evidence.already_lost(segments, last_segment)
         self.reached = max([self.end_offset or 0, *(lost.last_offset + 1 for lost in found)])
         for lost in found:
             later = [path for path, segment in self._segments if segment.base_offset > lost.last_offset]

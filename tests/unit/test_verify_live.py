@@ -214,6 +214,25 @@ def test_a_segment_that_came_after_the_listing(partitions: list[LivePartition]) 
     assert serious(found) == []
 
 
+@pytest.mark.parametrize("is_running", [True, False])
+def test_a_first_epoch_that_is_written_after_the_segment_is_gone(
+    partitions: list[LivePartition], monkeypatch: pytest.MonkeyPatch, is_running: bool
+) -> None:
+    """Kafka writes leader-epoch-checkpoint in another thread than the one that renames the segment's files."""
+    plain = partitions[0]
+    epochs = plain.directory / "leader-epoch-checkpoint"
+    epochs.write_text(f"0\n1\n0 {plain.bases[0]}\n")
+    plain.delete(plain.bases[0])
+    monkeypatch.setattr("kdump.engine.partitioncheck.is_held", lambda path: is_running)
+
+    def write_it(seconds: float) -> None:
+        epochs.write_text(f"0\n1\n0 {plain.bases[0]}\n")
+
+    monkeypatch.setattr(settling.time, "sleep", write_it)
+    codes = [one.code for one in findings(plain.directory) if one.severity is not Severity.INFO]
+    assert codes == ([] if is_running else [Codes.ALREADY_LOST])
+
+
 def test_what_never_settles_is_not_decidable(tmp_path: Path) -> None:
     numbers = iter(range(100))
 
