@@ -19,7 +19,7 @@ from kdump.checks.indexes import LogView, check_offset_index, check_time_index, 
 from kdump.codes import Codes, DamageError, Finding, KdumpError, Severity
 from kdump.format import checkpoint
 from kdump.format.index import TXN_ENTRY_SIZE, AbortedTxn, parse_txn_index
-from kdump.format.snapshot import ProducerEntry, parse_snapshot
+from kdump.format.snapshot import parse_snapshot
 from kdump.log import files
 from kdump.log.names import (
     CLEANER_STATES,
@@ -38,10 +38,6 @@ _OFFSET_DIGITS: Final = 20
 _LEFTOVERS: Final = (".deleted", *CLEANER_STATES)
 _SNAPSHOT_HEAD: Final = 10
 _SNAPSHOT_ENTRY: Final = 46
-_COMPARED: Final = ("producer_epoch", "last_sequence", "last_offset", "current_txn_first_offset")
-
-ProducersAt = Callable[[int], Mapping[int, ProducerEntry] | None]
-"""The producers by id just before an offset, as the log has them; None where the log does not tell."""
 
 
 class EpochRange(NamedTuple):
@@ -62,8 +58,6 @@ class LogSummary(NamedTuple):
 
     end_offset: int | None
     epochs: Sequence[EpochRange] = ()
-    producers_at: ProducersAt | None = None
-    is_compacted: bool = False
     reached: int | None = None
 
 
@@ -126,17 +120,12 @@ def check_txn_index(
         )
 
 
-def check_snapshot(
-    data: bytes, offset: int, producers: Mapping[int, ProducerEntry] | None = None, *, is_compacted: bool = False
-) -> Iterator[Finding]:
+def check_snapshot(data: bytes, offset: int) -> Iterator[Finding]:
     """What is wrong with a producer snapshot.
 
     Args:
         data: the file.
         offset: of its name: the first one that it does not include.
-        producers: by id, as the log has them at ``offset``. Producers without a transaction that only the log has may
-            have expired; those that only the snapshot has may have lost their records to retention.
-        is_compacted: batches may be gone, so that the log knows older ones only.
     """
     try:
         entries = parse_snapshot(data)
@@ -150,18 +139,9 @@ def check_snapshot(
             odd[number] = f"producer {entry.producer_id} has offsets behind {offset}, that of the snapshot"
         elif entry.producer_id in seen:
             odd[number] = f"producer {entry.producer_id} is there twice"
-        elif producers is not None and entry.producer_id in producers:
-            expected = producers[entry.producer_id]
-            if not (is_compacted and expected.last_offset < entry.last_offset):
-                odd[number] = _difference(entry, expected)
         seen.add(entry.producer_id)
-    numbers = [number for number, text in odd.items() if text]
-    for finding in grouped(numbers, _SNAPSHOT_ENTRY, Codes.SNAPSHOT_ENTRY, odd.__getitem__):
+    for finding in grouped([*odd], _SNAPSHOT_ENTRY, Codes.SNAPSHOT_ENTRY, odd.__getitem__):
         yield replace(finding, position=_SNAPSHOT_HEAD + finding.position)
-    for producer in (producers or {}).values():
-        if producer.producer_id not in seen and producer.current_txn_first_offset >= 0:
-            message = f"producer {producer.producer_id} with its open transaction is not in the snapshot"
-            yield Finding(Codes.SNAPSHOT_ENTRY, message, len(data))
 
 
 def check_leader_epochs(data: bytes, log: LogSummary) -> Iterator[Finding]:
@@ -339,10 +319,7 @@ def snapshot_check(offset: int, log: LogSummary) -> Callable[[bytes], Iterator[F
         if log.end_offset is not None and offset > log.end_offset:
             message = f"the snapshot includes offsets up to {offset - 1}, the log ends before {log.end_offset}"
             yield beyond_end(Codes.SNAPSHOT_BEYOND_LOG, message, offset, log.end_offset, log.reached)
-            yield from check_snapshot(data, offset)
-        else:
-            producers = log.producers_at(offset) if log.producers_at else None
-            yield from check_snapshot(data, offset, producers, is_compacted=log.is_compacted)
+        yield from check_snapshot(data, offset)
 
     return check
 
@@ -402,13 +379,6 @@ def _odd_transactions(data: bytes, entries: Sequence[AbortedTxn], log: LogView |
             yield f"last offset {entry.last_offset} is behind the end of the log, {log.end_offset}"
         else:
             yield ""
-
-
-def _difference(entry: ProducerEntry, expected: ProducerEntry) -> str:
-    for name in _COMPARED:
-        if getattr(entry, name) != getattr(expected, name):
-            return f"producer {entry.producer_id}: {name} {getattr(entry, name)}, in the log {getattr(expected, name)}"
-    return ""
 
 
 def _start_offset(entry: checkpoint.EpochEntry) -> int:

@@ -161,7 +161,7 @@ class PartitionCheck:
             if counts[Severity.ERROR] and size is not None and base_offset is not None and not is_foreign:
                 producers = ProducerStates.from_snapshot(read_snapshot(path))
                 recovery = recover(source, base_offset, producers, want_indexes=False)
-            seen.add(path, rows, base_offset, is_compacted=ordered.is_compacted, is_foreign=is_foreign)
+            seen.add(path, rows, base_offset, is_foreign=is_foreign)
             # With a file of another type nothing can be compared.
             if size and base_offset is not None and reading.beside is not None and not is_foreign:
                 next_base = base_offset_of(behind[0]) if behind else None
@@ -312,7 +312,6 @@ class _Partition:
     def __init__(self) -> None:
         self._epochs: list[EpochRange] = []
         self._segments: list[tuple[str, Segment]] = []
-        self._is_compacted = False
         self.is_known = True
         """Every segment could be read, as a log of the offsets in its name."""
         self.is_end_known = True
@@ -333,11 +332,8 @@ class _Partition:
         """The next segment is not added."""
         self.is_known = False
 
-    def add(
-        self, path: str, rows: BatchTable, base_offset: int | None, *, is_compacted: bool, is_foreign: bool
-    ) -> None:
+    def add(self, path: str, rows: BatchTable, base_offset: int | None, *, is_foreign: bool) -> None:
         """The next segment; one without batches reaches up to its base offset."""
-        self._is_compacted = is_compacted
         self.is_end_known = not is_foreign
         self.is_known &= not is_foreign
         self._epochs += rows.epochs()
@@ -374,8 +370,8 @@ class _Partition:
         if self.are_exchanged:
             return LogSummary(None)
         if not self.is_end_known:
-            return LogSummary(None, self._epochs, is_compacted=self._is_compacted)
-        return LogSummary(self.end_offset, self._epochs, is_compacted=self._is_compacted, reached=self.reached)
+            return LogSummary(None, self._epochs)
+        return LogSummary(self.end_offset, self._epochs, self.reached)
 
 
 def already_lost_finding(lost: AlreadyLost, path: str) -> Finding:

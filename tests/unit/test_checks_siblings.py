@@ -332,29 +332,22 @@ def snapshot(*entries: ProducerEntry) -> bytes:
 
 
 def test_snapshot() -> None:
-    expired = PRODUCER._replace(producer_id=8)
     data = snapshot(PRODUCER)
     assert not codes(check_snapshot(data, 151))
-    assert not codes(check_snapshot(data, 151, {7: PRODUCER, 8: expired}))
-    assert not codes(check_snapshot(data, 151, {}))
     assert codes(check_snapshot(data[:-1], 151)) == [Codes.SNAPSHOT_SCHEMA]
     assert codes(check_snapshot(data[:-1] + b"x", 151)) == [Codes.SNAPSHOT_CRC]
 
 
 @pytest.mark.parametrize(
-    ("entries", "producers"),
+    "entries",
     [
-        ([PRODUCER._replace(last_offset=151)], {}),
-        ([PRODUCER._replace(current_txn_first_offset=151)], {}),
-        ([PRODUCER, PRODUCER], {}),
-        ([PRODUCER], {7: PRODUCER._replace(producer_epoch=2)}),
-        ([PRODUCER], {7: PRODUCER._replace(last_sequence=19)}),
-        ([PRODUCER], {7: PRODUCER._replace(current_txn_first_offset=120)}),
-        ([PRODUCER], {8: PRODUCER._replace(producer_id=8, current_txn_first_offset=120)}),
+        [PRODUCER._replace(last_offset=151)],
+        [PRODUCER._replace(current_txn_first_offset=151)],
+        [PRODUCER, PRODUCER],
     ],
 )
-def test_wrong_snapshot(entries: list[ProducerEntry], producers: dict[int, ProducerEntry]) -> None:
-    assert codes(check_snapshot(snapshot(*entries), 151, producers)) == [Codes.SNAPSHOT_ENTRY]
+def test_wrong_snapshot(entries: list[ProducerEntry]) -> None:
+    assert codes(check_snapshot(snapshot(*entries), 151)) == [Codes.SNAPSHOT_ENTRY]
 
 
 EPOCHS = [EpochRange(0, 100, 199), EpochRange(2, 200, 299)]
@@ -419,12 +412,11 @@ def check_partition(directory: Path) -> list[Finding]:
     logs = sorted(directory.glob("*.log"))
     epochs: list[EpochRange] = []
     states = ProducerStates()
-    at: dict[int, dict[int, ProducerEntry]] = {}
     findings: list[Finding] = []
     end_offset = None
     is_compacted = "compact" in directory.name
     for number, path in enumerate(logs):
-        own, aborted = replay(path, states, at)
+        own, aborted = replay(path, states)
         epochs += read_columns(path.read_bytes())[1]
         segment = view(path)
         end_offset = max(end_offset or 0, segment.end_offset + 1)
@@ -433,25 +425,12 @@ def check_partition(directory: Path) -> list[Finding]:
             SegmentFiles(str(path)), segment, is_closed=is_closed, aborted=aborted, is_compacted=is_compacted
         )
         assert own.position.size == segment.position.size
-    end_states = entries_of(states)
-    summary = LogSummary(
-        end_offset,
-        epochs,
-        lambda offset: next((at[base] for base in sorted(at) if base >= offset), end_states),
-        is_compacted,
-    )
-    findings += check_partition_files(str(directory), lambda: summary)
+    findings += check_partition_files(str(directory), lambda: LogSummary(end_offset, epochs))
     return findings
 
 
-def entries_of(states: ProducerStates) -> dict[int, ProducerEntry]:
-    return {entry.producer_id: entry for entry in states.entries()}
-
-
-def replay(
-    path: Path, states: ProducerStates, at: dict[int, dict[int, ProducerEntry]]
-) -> tuple[Columns, list[AbortedTxn]]:
-    """Bring ``states`` to the end of a log; ``at`` gets the producers before every batch."""
+def replay(path: Path, states: ProducerStates) -> tuple[Columns, list[AbortedTxn]]:
+    """Bring ``states`` to the end of a log."""
     data = path.read_bytes()
     own = read_columns(data)[0]
     ends = np.append(own.position[1:], len(data)).tolist()
@@ -460,7 +439,6 @@ def replay(
         if data[position + 16] < 2:
             continue
         header = parse_header(data, position)
-        at[header.base_offset] = entries_of(states)
         completed = states.append(header, memoryview(data)[position:end]) if header.producer_id >= 0 else None
         if completed and completed.is_aborted:
             stable = states.last_stable_offset(completed)
