@@ -13,7 +13,7 @@ from kdump.mend.draft import DraftTable
 from kdump.mend.entry import Entry
 from kdump.mend.hold import aborted
 from kdump.mend.pieces import TouchedTransaction, TxnPolicy
-from kdump.mend.surroundings import Surroundings, sound_rows
+from kdump.mend.surroundings import Surroundings
 from kdump.mend.transactions import TouchedTransactions, trusted
 
 Hole = tuple[int, int]
@@ -46,7 +46,7 @@ def decide(table: DraftTable, holes: Sequence[Hole], around: Surroundings, polic
     evidence = around.aborted or ()
     followed = TouchedTransactions(around.producers, evidence if trusted(evidence, table.rows, holes) else ())
     followed.see(table.rows, holes)
-    followed.see_following(sound_rows(around.following))
+    followed.see_following(around.later, around.following)
     free = _FreeOffsets(holes)
     for touched in followed.finish():
         transaction, marker = touched.transaction, touched.lost_marker

@@ -34,6 +34,7 @@ from kdump.mend.salvageoptions import SalvageOptions
 
 if TYPE_CHECKING:
     from kdump.mend.replica import Replica
+    from kdump.mend.surroundings import Neighbours
 
 
 class ProducerHistory:
@@ -101,6 +102,7 @@ class Planner:
         self._open = opened
         self._salvaging = salvaging
         self._replicas: Sequence[Replica] = ()
+        self._neighbours: Neighbours | None = None
         self._copies = copies
 
     def partition(self, target: str, segments: Sequence[str], place: Place, *, is_whole: bool) -> PartitionPlan:
@@ -117,6 +119,7 @@ class Planner:
                 is none, and replicas have nothing that could be put there.
         """
         self._open_replicas()
+        self._neighbours = None
         missing = missing_segments(target, segments, self._replicas) if is_whole and self._replicas else []
         missing += [path for path in segments if self._replicas and not os.path.lexists(path)]
         history = ProducerHistory(self._settings, self._open)
@@ -249,11 +252,13 @@ class Planner:
         if self._salvaging is None or is_metadata(source.path):
             return None
         from kdump.mend.salvage import salvage
-        from kdump.mend.surroundings import look_around
+        from kdump.mend.surroundings import Neighbours, look_around
 
+        if self._neighbours is None or source.path not in self._neighbours:
+            self._neighbours = Neighbours(source.path, missing)
         is_partition = bool(self._replicas)
         states = producers.states.copy()
-        around = look_around(source.path, states, end_before, missing=missing, is_partition=is_partition)
+        around = look_around(source.path, states, end_before, neighbours=self._neighbours, is_partition=is_partition)
         return salvage(source, around, self._salvaging, self._replicas)
 
     def _mended(

@@ -7,14 +7,10 @@ that is asked where it is used.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kdump.checks.table import read_columns
-from kdump.codes import KdumpError
 from kdump.format.checkpoint import (
     HIGH_WATERMARK_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
@@ -26,7 +22,6 @@ from kdump.kafka.producers import ProducerStates
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import segments_around
-from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.siblings import (
     read_checkpoint,
     read_leader_epochs,
@@ -35,7 +30,7 @@ from kdump.log.siblings import (
     read_txn_index,
     was_cleaned,
 )
-from kdump.log.source import open_source
+from kdump.mend.later import LaterTransactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +66,8 @@ class Surroundings:
     """Of partition.metadata."""
     is_partition: bool = False
     """It is one of the segments of a partition: a replica may tell where the log ended, and where segments began."""
+    later: LaterTransactions = field(default_factory=LaterTransactions)
+    """What was read of the segments behind, for all segments of the partition."""
 
     def epoch_of(self, offset: int) -> int | None:
         """The leader epoch that wrote an offset; None where the checkpoint does not reach so low."""
@@ -78,39 +75,73 @@ class Surroundings:
         return epochs[-1] if epochs else None
 
 
+class Neighbours:
+    """The segments of one partition, listed once for all of them.
+
+    Args:
+        path: one of the logs.
+        missing: others that are not there, to be listed with them.
+    """
+
+    def __init__(self, path: str, missing: Sequence[str] = ()) -> None:
+        absent = set(missing)
+        segments = segments_around(path, missing)
+        self._bases = [None if name is None else name.base_offset for name in map(parse_file_name, segments)]
+        self._numbers = {segment: number for number, segment in enumerate(segments)}
+        self._present = [segment for segment in segments if segment not in absent]
+        # How many of those present come before each.
+        self._counts = list(accumulate((segment not in absent for segment in segments), initial=0))
+        self.later = LaterTransactions()
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._numbers
+
+    def before(self, path: str) -> list[str]:
+        """The logs there in front of one, in offset order."""
+        return self._present[: self._counts[self._numbers[path]]]
+
+    def following(self, path: str) -> list[str]:
+        """The logs there behind one, in offset order."""
+        return self._present[self._counts[self._numbers[path] + 1] :]
+
+    def next_base(self, path: str) -> int | None:
+        """Base offset of the segment behind one, of one whose log is gone too."""
+        numbers = range(self._numbers[path] + 1, len(self._bases))
+        return next((base for number in numbers if (base := self._bases[number]) is not None), None)
+
+
 def look_around(
     path: str,
     producers: ProducerStates | None = None,
     end_before: int = 0,
     *,
-    missing: Sequence[str] = (),
+    neighbours: Neighbours | None = None,
     is_partition: bool = False,
 ) -> Surroundings:
     """Read the siblings of the log ``path``; what is missing or malformed is left out.
 
     Args:
-        path: the log; it may be one of the ``missing``.
+        path: the log; it may be one of the missing ones.
         producers: the state at its base offset.
         end_before: see Surroundings.
-        missing: logs of the same partition that are not there.
+        neighbours: the segments of the partition.
         is_partition: see Surroundings.
     """
     name = parse_file_name(path)
     base_offset = name.base_offset if name else None
     directory = os.path.dirname(path) or "."
-    segments = segments_around(path, missing) if name is not None and not name.state else []
-    number = segments.index(path) if path in segments else None
-    before = [] if number is None else [segment for segment in segments[:number] if segment not in missing]
-    behind = [] if number is None else segments[number + 1 :]
-    following = [segment for segment in behind if segment not in missing]
-    bases = [other.base_offset for segment in behind if (other := parse_file_name(segment))]
-    next_base = next((base for base in bases if base is not None), None)
+    is_segment = name is not None and not name.state
+    if is_segment and (neighbours is None or path not in neighbours):
+        neighbours = Neighbours(path)
+    if not is_segment:
+        neighbours = None
+    next_base = neighbours.next_base(path) if neighbours else None
     return Surroundings(
         base_offset,
         was_cleaned(directory),
         end_before,
-        before,
-        following,
+        neighbours.before(path) if neighbours else (),
+        neighbours.following(path) if neighbours else (),
         next_base,
         sorted(_reached(directory, base_offset)) if next_base is None and base_offset is not None else (),
         rising_entries(path, base_offset),
@@ -121,20 +152,8 @@ def look_around(
         read_checkpoint(directory, HIGH_WATERMARK_CHECKPOINT) if is_partition else None,
         read_topic_id(directory) if is_partition else None,
         is_partition,
+        neighbours.later if neighbours else LaterTransactions(),
     )
-
-
-def sound_rows(paths: Iterable[str]) -> Iterator[NDArray[np.void]]:
-    """The sound batches of other segments (``checks.table.row_dtype``), by chunks, up to one that cannot be read."""
-    for path in paths:
-        try:
-            with open_source(path) as source:
-                for item in ResyncWalk(source).items():
-                    if isinstance(item, CheckedChunk):
-                        rows = read_columns(item, is_behind_hole=False)
-                        yield rows[rows["is_valid"]]
-        except KdumpError:
-            return
 
 
 def _reached(directory: str, base_offset: int) -> Iterable[int]:

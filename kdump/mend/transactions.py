@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,8 @@ from kdump.format import control
 from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.format.index import AbortedTxn
 from kdump.kafka.producers import ProducerStates
+from kdump.mend.later import END_TXN, LaterTransactions, transactional
 from kdump.mend.pieces import TouchedTransaction, TxnOutcome
-
-_END_TXN: Final = (control.ABORT, control.COMMIT)
 
 
 def contradictions(rows: NDArray[np.void], producers: ProducerStates) -> list[int]:
@@ -59,7 +58,7 @@ def _contradicting(rows: NDArray[np.void], numbers: list[int], *, is_open: bool)
     for number in numbers:
         row = row_at(rows, number)
         if row.is_control:
-            if row.marker_type in _END_TXN:
+            if row.marker_type in END_TXN:
                 is_open = began_before = False
                 transaction = []
             continue
@@ -136,14 +135,28 @@ class TouchedTransactions:
         while pending:
             self._see_hole(*pending.pop())
 
-    def see_following(self, tables: Iterable[NDArray[np.void]]) -> None:
-        """The batches of the segments behind, as long as something is to be known of them."""
-        for rows in tables:
-            if not self._is_waiting:
-                return
-            for row in _transactional(rows):
-                if row.producer_id in self._open:
-                    self._see_row(row)
+    def see_following(self, later: LaterTransactions, paths: Sequence[str]) -> None:
+        """The segments after this one, ``paths``, as long as something is to be known of them."""
+        waiting = {producer_id for producer_id, one in self._open.items() if one.touched is not None}
+        start = later.start(paths)
+        ended: list[tuple[int, Touched]] = []
+        fresh: Iterable[int] | None = sorted(waiting)
+        while waiting and fresh is not None:
+            for producer_id in waiting.intersection(fresh):
+                one = self._open[producer_id]
+                end = later.end(producer_id, one.epoch, start)
+                if end.order is None:
+                    continue
+                _go_on(one, end.timestamp)
+                outcome = TxnOutcome.INFERRED_ENDED if end.marker is None else self._outcome(one, end.marker)
+                ended.append((end.order, one.ended(outcome)))
+                del self._open[producer_id]
+                waiting.discard(producer_id)
+            fresh = later.read_next(paths, start) if waiting else None
+        for producer_id in waiting:
+            one = self._open[producer_id]
+            _go_on(one, later.end(producer_id, one.epoch, start).timestamp)
+        self._found += [touched for _, touched in sorted(ended, key=itemgetter(0))]
 
     def finish(self) -> list[Touched]:
         """All that touched a hole, those that are still open last."""
@@ -154,10 +167,6 @@ class TouchedTransactions:
                 self._found.append(one.ended(TxnOutcome.INFERRED_OPEN))
         self._open.clear()
         return self._found
-
-    @property
-    def _is_waiting(self) -> bool:
-        return any(one.touched is not None for one in self._open.values())
 
     def _begin(self, producer_id: int, epoch: int, first_offset: int, timestamp: int) -> None:
         coordinator_epoch = self._coordinator_epochs.get(producer_id, 0)
@@ -175,7 +184,7 @@ class TouchedTransactions:
     def _see_row(self, row: BatchRow) -> None:
         one = self._open.get(row.producer_id)
         if row.is_control:
-            if row.marker_type in _END_TXN:
+            if row.marker_type in END_TXN:
                 self._coordinator_epochs[row.producer_id] = row.coordinator_epoch
                 if one is not None:
                     self._end(one, row)
@@ -187,23 +196,30 @@ class TouchedTransactions:
                 self._found.append(one.ended(TxnOutcome.INFERRED_ENDED))
             self._begin(row.producer_id, row.producer_epoch, row.base_offset, row.max_timestamp)
         else:
-            one.timestamp = row.max_timestamp
-            one.hole = None
+            _go_on(one, row.max_timestamp)
 
     def _end(self, one: _Open, row: BatchRow) -> None:
         """A marker of its producer came."""
-        if one.touched is None:
-            return
+        if one.touched is not None:
+            self._found.append(one.ended(self._outcome(one, row)))
+
+    def _outcome(self, one: _Open, row: BatchRow) -> TxnOutcome:
+        """What the first marker of its producer after the gap says."""
         is_abort = row.marker_type == control.ABORT
         known = self._aborted.get((one.producer_id, one.first_offset)) == row.base_offset
         if row.producer_epoch == one.epoch + 1 or known:
-            outcome = TxnOutcome.ABORTED if is_abort else TxnOutcome.COMMITTED
-        elif row.producer_epoch == one.epoch:
+            return TxnOutcome.ABORTED if is_abort else TxnOutcome.COMMITTED
+        if row.producer_epoch == one.epoch:
             # A marker in the hole and another transaction of the epoch behind it would look the same.
-            outcome = TxnOutcome.INFERRED_ABORTED if is_abort else TxnOutcome.INFERRED_COMMITTED
-        else:
-            outcome = TxnOutcome.INFERRED_ENDED
-        self._found.append(one.ended(outcome))
+            return TxnOutcome.INFERRED_ABORTED if is_abort else TxnOutcome.INFERRED_COMMITTED
+        return TxnOutcome.INFERRED_ENDED
+
+
+def _go_on(one: _Open, timestamp: int | None) -> None:
+    """The last batch of it after a gap, None: there is none."""
+    if timestamp is not None:
+        one.timestamp = timestamp
+        one.hole = None
 
 
 def trusted(aborted: Sequence[AbortedTxn], rows: NDArray[np.void], holes: Sequence[tuple[int, int]]) -> bool:
@@ -219,6 +235,4 @@ def trusted(aborted: Sequence[AbortedTxn], rows: NDArray[np.void], holes: Sequen
 
 def _transactional(rows: NDArray[np.void]) -> Iterator[BatchRow]:
     """The batches of transactions and their markers."""
-    wanted = (rows["producer_id"] >= 0) & (rows["magic"] >= 2) & (rows["attributes"] & (TRANSACTIONAL | CONTROL) != 0)
-    for number in np.flatnonzero(wanted).tolist():
-        yield row_at(rows, number)
+    return (row_at(rows, number) for number in transactional(rows))
