@@ -1,7 +1,7 @@
 """How the processor time of every command grows with hostile input: sizes that double, and the slope between them.
 
-``python -m tests.bench.slopes [KIND ...]``. A slope of 1 is linear, of 2 quadratic; the time of an empty run is taken off
-first. Work is to be proportional to the bytes of the input and the output, whatever they hold.
+``python -m tests.bench.slopes [KIND ...]``. A slope of 1 is linear, of 2 quadratic; the time of an empty run is
+taken off first. Work is to be proportional to the bytes of the input and the output, whatever they hold.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _sparse(folder: Path, count: int) -> None:
         log.truncate((2 * count) << 20)
 
 
-KINDS: Final = tuple(
+_LOGS: Final = tuple(
     Kind(name, count, partial(_batches, of))
     for name, count, of in (
         ("batches", 40_000, lambda number, count: _batch(number)),
@@ -99,7 +99,8 @@ KINDS: Final = tuple(
         ("fakelen", 100_000, lambda number, count: struct.pack(">qiib44x", number, 1 << 20, 0, 2)),
         ("nested", 100_000, lambda number, count: struct.pack(">qiib44x", number, (count - number) * 61 - 12, 0, 2)),
     )
-) + (Kind("segments", 100, _segments), Kind("sparse", 250, _sparse))
+)
+KINDS: Final = (*_LOGS, Kind("segments", 100, _segments), Kind("sparse", 250, _sparse))
 
 _OUTPUT: Final = "OUTPUT"
 COMMANDS: Final = {

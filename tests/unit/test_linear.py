@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,7 @@ from kdump.mend.place import place_of
 from kdump.mend.plan import Settings as RepairSettings
 from kdump.mend.plan import Way
 from kdump.mend.planner import Planner
+from kdump.mend.readthrough import start_sha256
 from kdump.mend.salvageoptions import SalvageOptions
 
 MANY: Final = 40
@@ -217,9 +219,10 @@ def test_zeros_that_are_not_stored(tmp_path: Path, shift: int, make: object) -> 
 
 
 def test_zeros_that_are_not_stored_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = v2_batch(plain_rows(1))
     size = 20 << 30
-    path = sparse(tmp_path / LOG, [(0, batch), (size // 2, batch)], size)
+    path = sparse(
+        tmp_path / LOG, [(0, v2_batch(plain_rows(1))), (size // 2, v2_batch(plain_rows(1), base_offset=5))], size
+    )
     read = 0
     original = FileSource.read_into
 
@@ -253,3 +256,11 @@ def test_bounds_of_entries(tmp_path: Path) -> None:
             assert chunk.bounds(first) == bounds[first:]
             for last in range(first, 5):
                 assert chunk.bounds(first, last) == bounds[first : last + 1]
+
+
+def test_digest_of_zeros_that_are_not_stored(tmp_path: Path) -> None:
+    path = sparse(tmp_path / LOG, [(5, b"a"), (4 * MIB + 9, b"b"), (7 * MIB, b"c")], 10 * MIB + 5)
+    data = path.read_bytes()
+    with open_source(str(path)) as source:
+        for size in (1, MIB, 4 * MIB, 9 * MIB + 1, len(data)):
+            assert start_sha256(source, size) == hashlib.sha256(data[:size]).hexdigest()
