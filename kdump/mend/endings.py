@@ -5,8 +5,10 @@ Source: issue 7 point 5.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 from kdump.format.batch import CONTROL
 from kdump.mend.draft import DraftTable
@@ -80,16 +82,19 @@ class _FreeOffsets:
 
     def __init__(self, holes: Sequence[Hole]) -> None:
         self._holes = holes
-        self._taken: set[int] = set()
+        # Of offsets that are taken: one behind, up to which all are taken too.
+        self._behind: dict[int, int] = {}
 
     def take(self, offset: int) -> int | None:
         """``offset``, or the next one of its hole that is free; None where none is left."""
-        for first, last in self._holes:
-            if first <= offset <= last:
-                while offset in self._taken:
-                    offset += 1
-                if offset > last:
-                    return None
-                self._taken.add(offset)
-                return offset
-        return None
+        number = bisect_right(self._holes, offset, key=itemgetter(0)) - 1
+        if number < 0 or offset > self._holes[number][1]:
+            return None
+        passed = []
+        while offset in self._behind:
+            passed.append(offset)
+            offset = self._behind[offset]
+        is_free = offset <= self._holes[number][1]
+        # What was passed leads straight on from now on, so that many who ask for one offset do not walk far.
+        self._behind.update(dict.fromkeys((*passed, offset) if is_free else passed, offset + is_free))
+        return offset if is_free else None

@@ -6,6 +6,7 @@ and the marker has the new one).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -35,8 +36,8 @@ def contradictions(rows: NDArray[np.void], producers: ProducerStates) -> list[in
     """
     is_data = (rows["producer_id"] >= 0) & (rows["magic"] >= 2) & (rows["attributes"] & CONTROL == 0)
     is_in_txn = is_data & (rows["attributes"] & TRANSACTIONAL != 0)
-    open_before = [number for number, state in producers.by_id.items() if state.txn_first_offset is not None]
-    in_txn = np.union1d(rows["producer_id"][is_in_txn], np.array(open_before, np.int64))
+    open_before = {number for number, state in producers.by_id.items() if state.txn_first_offset is not None}
+    in_txn = np.union1d(rows["producer_id"][is_in_txn], np.array(list(open_before), np.int64))
     mixed = np.intersect1d(in_txn, rows["producer_id"][is_data & ~is_in_txn])
     if not mixed.size:
         return []
@@ -223,14 +224,18 @@ def _go_on(one: _Open, timestamp: int | None) -> None:
 
 
 def trusted(aborted: Sequence[AbortedTxn], rows: NDArray[np.void], holes: Sequence[tuple[int, int]]) -> bool:
-    """Whether each entry of a .txnindex has its ABORT marker among ``rows``, or where offsets are lost."""
+    """Whether each entry of a .txnindex has its ABORT marker among ``rows``, or where offsets are lost.
+
+    ``holes``: (first, last) offset lost, rising and apart.
+    """
     is_abort = (rows["marker_type"] == control.ABORT) & (rows["producer_id"] >= 0)
     markers = set(zip(rows["producer_id"][is_abort].tolist(), rows["base_offset"][is_abort].tolist(), strict=True))
-    return all(
-        (entry.producer_id, entry.last_offset) in markers
-        or any(first <= entry.last_offset <= last for first, last in holes)
-        for entry in aborted
-    )
+
+    def is_lost(offset: int) -> bool:
+        number = bisect_right(holes, offset, key=itemgetter(0)) - 1
+        return number >= 0 and offset <= holes[number][1]
+
+    return all((entry.producer_id, entry.last_offset) in markers or is_lost(entry.last_offset) for entry in aborted)
 
 
 def _transactional(rows: NDArray[np.void]) -> Iterator[BatchRow]:

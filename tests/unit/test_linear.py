@@ -24,6 +24,7 @@ from kdump.log.resync import ResyncWalk
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.walk import Walk
 from kdump.mend import later, soundrows
+from kdump.mend.endings import _FreeOffsets
 from kdump.mend.later import END_TXN, End, LaterTransactions
 from kdump.mend.place import place_of
 from kdump.mend.plan import Settings as RepairSettings
@@ -264,3 +265,17 @@ def test_digest_of_zeros_that_are_not_stored(tmp_path: Path) -> None:
     with open_source(str(path)) as source:
         for size in (1, MIB, 4 * MIB, 9 * MIB + 1, len(data)):
             assert start_sha256(source, size) == hashlib.sha256(data[:size]).hexdigest()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_free_offsets(seed: int) -> None:
+    """The next free offset of a gap is the one that counting up finds."""
+    chance = random.Random(seed)
+    gaps = [(3, 6), (7, 7), (10, 14)]
+    free, taken = _FreeOffsets(gaps), set[int]()
+    for _ in range(30):
+        offset = chance.randrange(17)
+        gap = next((range(offset, last + 1) for first, last in gaps if first <= offset <= last), range(0))
+        expected = next((one for one in gap if one not in taken), None)
+        assert free.take(offset) == expected
+        taken |= set() if expected is None else {expected}
