@@ -91,7 +91,31 @@ class Codes(Enum):
         "unwritable",
         "cannot be written",
         "The operating system refuses to make, to write or to rename an output file, or there is no room. What was "
-        "there before is still there; what repair --in-place had begun is finished by running it again.",
+        "there before is still there; what repair --in-place had begun is finished by repair --finish.",
+    )
+    SPECIAL_FILE = Code(
+        "KD008",
+        "special-file",
+        "a pipe, a socket or a device in place of a file",
+        "What lies in place of a segment, an index, a checkpoint or another file that kdump looks for by itself is a "
+        "named pipe, a socket or a device. No broker makes one; somebody may have put it there to hold up or mislead "
+        "whoever reads the directory. It is not read, and the rest is. Name it as a PATH to read it all the same.",
+    )
+    LINK_OUTSIDE = Code(
+        "KD009",
+        "link-outside",
+        "a link that leads out of the log directory",
+        "A symbolic link that kdump finds by itself leads out of the log directory (the one above the partition "
+        "directory). What it leads to may be anybody's file, so it is not read, and the rest is. A log directory may "
+        "be a link as a whole. Name as a PATH what the link leads to, or the link, to read it all the same.",
+    )
+    FILE_SIZE = Code(
+        "KD010",
+        "file-size",
+        "larger than a file of its kind can be",
+        "A checkpoint or another text file has more than 16 MiB, or an index or a snapshot more than 128 MiB. Such "
+        "files are read whole, and brokers do not make them so large: it may be sparse, or another file under this "
+        "name. It is not read, and the rest is.",
     )
 
     LENGTH_TOO_SMALL = Code(
@@ -190,8 +214,9 @@ class Codes(Enum):
         "KD203",
         "payload-too-large",
         "decompressed records over the limit",
-        "The records decompress to more than --max-decompressed-size allows. A broker has no such limit. Raise it, if "
-        "that much memory is there.",
+        "The records decompress to more than --max-decompressed-size allows, or one record has more headers than that "
+        "allows: each takes 64 bytes of it, and 1,000 are free. A broker has no such limit. Raise it, if that much "
+        "memory is there.",
     )
     RECORD_COUNT = Code(
         "KD204",
@@ -503,7 +528,8 @@ class Codes(Enum):
         "snapshot-beyond-log",
         "a producer snapshot of offsets behind the end of the log",
         "The broker had written everything up to the offset in the name of the snapshot, and the log ends before "
-        "it: records are lost. Look for a replica that has them.",
+        "it: records are lost. Look for a replica that has them. A warning where the number is far from all others: "
+        "the name is wrong then.",
     )
 
     RECOVERY_POINT = Code(
@@ -620,6 +646,24 @@ class Codes(Enum):
         "takes the partition whose id the metadata does not know for a stray one. Find out which id is the current "
         "one.",
         Severity.WARNING,
+    )
+
+    ALREADY_LOST = Code(
+        "KD416",
+        "already-lost",
+        "offsets that the log once had are gone",
+        "Files beside the logs name offsets that were in the log: a producer snapshot, the recovery point, the high "
+        "watermark, a leader epoch, an index, or the log start offset. No segment has them, and no start of a broker "
+        "brings them back. A broker does not notice. Look for a replica that has them.",
+    )
+
+    SEGMENTS_SWAPPED = Code(
+        "KD417",
+        "segments-swapped",
+        "the logs of two segments are exchanged",
+        "Each of two logs begins with the offsets of the other one's name. A broker that starts after a clean stop "
+        "serves wrong offsets from them, and one that recovers them stops. Give each log the other one's name; "
+        "nothing is lost then. Until then neither is checked any further.",
     )
 
     OFFSETS_BACKWARDS = Code(
@@ -775,8 +819,9 @@ class Codes(Enum):
         "KD706",
         "manifest",
         "a repair's manifest does not fit",
-        "The manifest of a repair cannot be read, or the files are not as that repair left them: something wrote to "
-        "them since. Nothing was undone; the backup lies beside the manifest.",
+        "The manifest of a repair cannot be read, names what no repair names, or another user may have written it; or "
+        "the files are not as that repair left them: something wrote to them since. Nothing was done; the backup lies "
+        "beside the manifest.",
     )
 
     NO_CODEC = Code(
@@ -801,11 +846,31 @@ class Codes(Enum):
         "open there, or its marker is lost. Readers with read_committed would wait at its first record for ever. "
         "Nothing was written; convert --open-transactions keep writes the part with the transaction open.",
     )
+    OFFSET_TOO_LARGE = Code(
+        "KD804",
+        "offset-too-large",
+        "an offset above the largest one",
+        "Numbered from the offset that --renumber gives, records would get offsets above 9223372036854775807, the "
+        "largest that Kafka has. Nothing was written; give a smaller offset.",
+    )
+    OUTPUT_EXISTS = Code(
+        "KD805",
+        "output-exists",
+        "an output file is there already",
+        "convert and repair -o write over nothing that is there, index files beside a log included. Nothing was "
+        "written. Give another place, or --overwrite.",
+    )
 
 
-INPUT_CODES: Final = frozenset(
-    {Codes.MISSING, Codes.UNREADABLE, Codes.NOT_A_SEGMENT_FILE, Codes.NO_SEGMENTS, Codes.UNWRITABLE}
-)
+HOSTILE_CODES: Final = frozenset({Codes.SPECIAL_FILE, Codes.LINK_OUTSIDE, Codes.FILE_SIZE})
+"""Of a file that kdump found by itself and does not read, as it may be there to do harm: verify has a finding."""
+INPUT_CODES: Final = HOSTILE_CODES | {
+    Codes.MISSING,
+    Codes.UNREADABLE,
+    Codes.NOT_A_SEGMENT_FILE,
+    Codes.NO_SEGMENTS,
+    Codes.UNWRITABLE,
+}
 """Errors of the input or the output itself, not damage in it: exit status 3."""
 REFUSALS: Final = frozenset(
     {
@@ -815,6 +880,7 @@ REFUSALS: Final = frozenset(
         Codes.LOCK_HELD,
         Codes.MANIFEST,
         Codes.FOREIGN_FILE,
+        Codes.OUTPUT_EXISTS,
     }
 )
 """What repair does not do, though it could read the input: exit status 1."""
@@ -886,7 +952,8 @@ class Finding:
     def __str__(self) -> str:
         extent = "" if self.length is None else f" ({self.length:,} bytes)"
         lost = ""
-        if self.first_offset is not None:
+        # The message of what was lost before names the offsets itself.
+        if self.first_offset is not None and self.code is not Codes.ALREADY_LOST:
             end = " on" if self.last_offset is None else f"..{self.last_offset}"
             lost = f"; offsets {'from ' if self.last_offset is None else ''}{self.first_offset}{end} lost (at most)"
         goes_on = "" if self.continue_at is None else f"; continues at offset {self.continue_at}"

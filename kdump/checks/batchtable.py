@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 from kdump.checks.indexes import LogView
 from kdump.checks.segment import Rows
 from kdump.checks.siblings import EpochRange
-from kdump.checks.table import first_offset, row_at, row_dtype
+from kdump.checks.sieve import cleaned
+from kdump.checks.table import first_offset, read_columns, row_at, row_dtype
+from kdump.log.gaps import Gap
+from kdump.log.resync import ResyncWalk
+from kdump.log.source import Source
 
 
 class BatchTable:
@@ -34,12 +38,18 @@ class BatchTable:
             self.first_offset = first_offset(first)
         self.last_offset = last.last_offset
 
-    def log_view(self, base_offset: int, size: int, holes: list[tuple[int, int]]) -> LogView:
-        """The sound batches as the indexes see them."""
+    def log_view(
+        self, base_offset: int, size: int, holes: list[tuple[int, int]], next_base: int | None = None
+    ) -> LogView:
+        """The sound batches as the indexes see them; for the arguments see LogView."""
         table = self._table()
         table = table[table["is_valid"]]
         is_legacy = bool((table["magic"] < 2).all())
-        return LogView(base_offset, size, _Columns(table), sorted(holes), is_legacy=is_legacy)
+        return LogView(base_offset, size, _Columns(table), sorted(holes), is_legacy=is_legacy, next_base=next_base)
+
+    def was_cleaned(self, base_offset: int) -> bool:
+        """The log cleaner has been in the segment: in a batch, or before the first one."""
+        return (self.first_offset or 0) > base_offset or bool(cleaned(self._table()).any())
 
     def epochs(self) -> Iterator[EpochRange]:
         """Runs of batches of magic 2 with the same leader epoch."""
@@ -58,6 +68,15 @@ class BatchTable:
         return np.concatenate(parts) if parts else np.empty(0, row_dtype())
 
 
+def read_table(source: Source) -> BatchTable:
+    """The rows of a whole log. Raises KdumpError where it cannot be read."""
+    rows = BatchTable()
+    for item in ResyncWalk(source).items():
+        if not isinstance(item, Gap):
+            rows.add(read_columns(item, is_behind_hole=False))
+    return rows
+
+
 @dataclass(frozen=True, slots=True)
 class _Columns:
     """The columns of ``checks.indexes.BatchColumns``."""
@@ -68,6 +87,12 @@ class _Columns:
     def position(self) -> NDArray[np.int64]:
         """See BatchColumns."""
         return self.table["position"]
+
+    @property
+    def end(self) -> NDArray[np.int64]:
+        """See BatchColumns."""
+        end: NDArray[np.int64] = self.table["position"] + self.table["size"]
+        return end
 
     @property
     def base_offset(self) -> NDArray[np.int64]:

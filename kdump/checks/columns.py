@@ -1,16 +1,19 @@
 """Which v2 batches of a chunk have records that are right, by columns: it only accepts.
 
 The rules are those of :mod:`kdump.checks.contents`; batches that break one, or that ``fast`` does not decode, are read
-one by one there.
+one by one there. So are large ones; of these ``checks.slices`` accepts slices of records by the same rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kdump.checks.contents import NO_TIMESTAMP
 from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
 from kdump.fast.headers import native_column
 from kdump.fast.ragged import copy_ranges
@@ -18,8 +21,6 @@ from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import record_timestamps
 from kdump.format.batch import CONTROL, HEADER_SIZE
 from kdump.log.resync import CheckedChunk
-
-_NO_TIMESTAMP = -1
 
 
 class RecordChecks:
@@ -41,6 +42,45 @@ class RecordChecks:
                 yield from part.numbers[part.is_valid & ~are_right(part, part.records)].tolist()
 
 
+@dataclass(frozen=True, slots=True)
+class RecordRules:
+    """What holds of the records of batches that have some; every array has shape (batches with records,)."""
+
+    deltas_rise: NDArray[np.bool_]
+    """The offset deltas rise and are in the range that the header declares."""
+    timestamps_are_set: NDArray[np.bool_]
+    """None is below that of a record without one."""
+    keys_are_utf8: NDArray[np.bool_]
+    """Those of the record headers."""
+    latest: NDArray[np.int64]
+    """The largest timestamp."""
+
+    @classmethod
+    def of(cls, headers: NDArray[np.void], arena: NDArray[np.uint8], records: RecordColumns, after: int = -1) -> Self:
+        """Of ``records``, one or more; their offset deltas are to be larger than ``after``."""
+        filled = np.flatnonzero(records.row_count)
+        first = records.first_row[filled]
+        delta = records.offset_delta
+        rising = np.empty(delta.size, np.bool_)
+        rising[1:] = delta[1:] > delta[:-1]
+        rising[first] = delta[first] > after
+        deltas_rise = np.ones(headers.size, np.bool_)
+        deltas_rise[records.batch[~rising]] = False
+        last = first + records.row_count[filled] - 1
+        timestamps = record_timestamps(headers, records)
+        keys_are_utf8 = np.ones(filled.size, np.bool_)
+        if records.headers.key_size.size and not _are_utf8(arena, records):
+            header_count = np.bincount(records.batch, weights=records.header_count, minlength=headers.size)
+            keys_are_utf8 = header_count[filled] == 0
+        return cls(
+            # Deltas that rise from 0 or more are in range when the last one is.
+            deltas_rise[filled] & (delta[last] <= headers["last_offset_delta"][filled]),
+            np.minimum.reduceat(timestamps, first) >= NO_TIMESTAMP,
+            keys_are_utf8,
+            np.maximum.reduceat(timestamps, first),
+        )
+
+
 def are_right(block: BatchBlock, records: RecordColumns) -> NDArray[np.bool_]:
     """Of which batches the records are right: accepted, and every rule holds; shape (batches,)."""
     headers = block.headers
@@ -51,21 +91,10 @@ def are_right(block: BatchBlock, records: RecordColumns) -> NDArray[np.bool_]:
     right &= (headers["attributes"] & CONTROL == 0) | (headers["producer_id"] >= 0)
     if not records.batch.size:
         return right
-    filled = np.flatnonzero(count)
-    first = records.first_row[filled]
-    delta = records.offset_delta
-    rising = np.empty(delta.size, np.bool_)
-    rising[1:] = delta[1:] > delta[:-1]
-    rising[first] = delta[first] >= 0
-    right[records.batch[~rising]] = False
-    last = first + count[filled] - 1
-    # Deltas that rise from 0 or more are in range when the last one is.
-    right[filled] &= delta[last] <= headers["last_offset_delta"][filled]
-    timestamps = record_timestamps(headers, records)
-    right[filled] &= np.maximum.reduceat(timestamps, first) == native_column(headers, "max_timestamp")[filled]
-    right[filled] &= np.minimum.reduceat(timestamps, first) >= _NO_TIMESTAMP
-    if records.headers.key_size.size and not _are_utf8(block.arena, records):
-        right &= np.bincount(records.batch, weights=records.header_count, minlength=count.size) == 0
+    rules = RecordRules.of(headers, block.arena, records)
+    filled = count > 0
+    right[filled] &= rules.deltas_rise & rules.timestamps_are_set & rules.keys_are_utf8
+    right[filled] &= rules.latest == native_column(headers, "max_timestamp")[filled]
     return right
 
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from kdump.codes import Codes, DamageError, Finding
 from kdump.format import control
-from kdump.format.batch import HEADER_SIZE, BatchHeader, parse_header
-from kdump.format.record import Record, read_records
+from kdump.format.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, parse_header, wrap_int64
+from kdump.format.record import Record, batch_body, is_large, read_body
+from kdump.wire.checksum import Buffer
 
 NO_TIMESTAMP = -1
 
@@ -26,15 +27,18 @@ def check_batch(batch: memoryview, position: int, limit: int) -> Iterator[Findin
     size = header.size
     if header.record_count < 0:
         return  # the header check says so
-    if header.record_count == 0 and size > HEADER_SIZE:
-        message = f"no records are declared, and {size - HEADER_SIZE} bytes follow the header"
-        yield Finding(Codes.RECORD_COUNT, message, position, size)
+    if header.record_count == 0:
+        if size > HEADER_SIZE:
+            message = f"no records are declared, and {size - HEADER_SIZE} bytes follow the header"
+            yield Finding(Codes.RECORD_COUNT, message, position, size)
         return
-    walker = _Records(header)
+    walker = BatchRecords(header)
     try:
-        for record in read_records(header, batch, limit):
-            walker.see(record)
+        walker.see_all(batch_body(header, batch, limit), limit)
     except DamageError as error:
+        if header.attributes & CODEC_MASK:
+            # Of a compressed batch with damage Kafka gives no record.
+            walker.found.clear()
         # Codec ids that do not exist are a matter of the header.
         if error.code is not Codes.CODEC:
             walker.note(error.code, error.message)
@@ -44,15 +48,36 @@ def check_batch(batch: memoryview, position: int, limit: int) -> Iterator[Findin
         yield Finding(code, message, position, size)
 
 
-class _Records:
-    """The records of one batch in stored order; ``found`` has the first message of each code."""
+class BatchRecords:
+    """The records of one batch in stored order.
+
+    Attributes:
+        header: of the batch.
+        found: the first message of each code.
+        number: of the next record.
+        previous_delta: offset delta of the one before it; -1: there is none.
+        latest: the largest timestamp (ms) so far.
+    """
 
     def __init__(self, header: BatchHeader) -> None:
-        self._header = header
-        self._number = 0
-        self._previous_delta = -1
-        self._latest = NO_TIMESTAMP
+        self.header = header
+        self.number = 0
+        self.previous_delta = -1
+        self.latest = NO_TIMESTAMP
         self.found: dict[Codes, str] = {}
+        self._is_kraft = header.is_control and header.producer_id < 0
+
+    def see_all(self, body: Buffer, limit: int) -> None:
+        """All records; ``body``: the same uncompressed. Raises as ``format.record.read_body``."""
+        header = self.header
+        position = 0
+        # Each record of KRaft's control batches is looked at.
+        if is_large(header.record_count, len(body)) and not self._is_kraft:
+            from kdump.checks.slices import see_slices
+
+            position = see_slices(self, body, limit)
+        for record in read_body(header, body, limit, self.number, position):
+            self.see(record)
 
     def note(self, code: Codes, message: str) -> None:
         """Keep the first of its code."""
@@ -60,33 +85,42 @@ class _Records:
 
     def see(self, record: Record) -> None:
         """The next record."""
-        header, number = self._header, self._number
-        delta = record.offset - header.base_offset
+        header, number = self.header, self.number
+        delta = wrap_int64(record.offset - header.base_offset)
         if not 0 <= delta <= header.last_offset_delta:
             message = f"record {number} has offset delta {delta}, outside 0..{header.last_offset_delta}"
             self.note(Codes.OFFSET_DELTA, message)
-        elif delta <= self._previous_delta:
-            message = f"record {number} has offset delta {delta} behind {self._previous_delta}"
+        elif delta <= self.previous_delta:
+            message = f"record {number} has offset delta {delta} behind {self.previous_delta}"
             self.note(Codes.OFFSET_DELTA, message)
-        self._previous_delta = delta
+        self.previous_delta = delta
         timestamp = record.timestamp
         if timestamp < NO_TIMESTAMP:
             self.note(Codes.MAX_TIMESTAMP, f"record {number} has the timestamp {timestamp}")
-        self._latest = max(self._latest, timestamp)
+        self.latest = max(self.latest, timestamp)
         for key, _ in record.headers:
             try:
                 key.decode()
             except UnicodeDecodeError:
                 self.note(Codes.HEADER_ENCODING, f"record {number} has a header key that is not UTF-8: {key!r}")
-        if header.is_control and header.producer_id < 0:
+        if self._is_kraft:
             self._see_control(record)
-        self._number += 1
+        self.number += 1
+
+    def pass_over(self, count: int, last_delta: int, latest: int) -> None:
+        """The next ``count`` records break no rule, or only such as were broken before.
+
+        ``last_delta``: of the last one; ``latest``: their largest timestamp (ms).
+        """
+        self.number += count
+        self.previous_delta = last_delta
+        self.latest = max(self.latest, latest)
 
     def finish(self) -> None:
         """All records were seen."""
-        header = self._header
-        if header.record_count and self._latest != header.max_timestamp:
-            message = f"maxTimestamp is {header.max_timestamp}, the largest timestamp of a record {self._latest}"
+        header = self.header
+        if self.latest != header.max_timestamp:
+            message = f"maxTimestamp is {header.max_timestamp}, the largest timestamp of a record {self.latest}"
             self.note(Codes.MAX_TIMESTAMP, message)
 
     def _see_control(self, record: Record) -> None:
@@ -97,5 +131,5 @@ class _Records:
             if schema is not None:
                 control.parse_kraft(schema, record.value)
         except DamageError as error:
-            if self._number:
-                self.note(error.code, f"record {self._number}: {error.message}")
+            if self.number:
+                self.note(error.code, f"record {self.number}: {error.message}")

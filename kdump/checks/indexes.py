@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from kdump.checks.grouping import grouped
 from kdump.checks.table import UNKNOWN_OFFSET
-from kdump.codes import Codes, Finding, Severity
-from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TXN_ENTRY_SIZE
+from kdump.codes import Codes, DamageError, Finding, Severity
+from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TXN_ENTRY_SIZE, parse_txn_index
+from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.names import Kind
 
 Column = NDArray[np.int64]
@@ -32,6 +33,13 @@ _LAYOUTS: Final = {Kind.INDEX: _OFFSET_ENTRY, Kind.TIME_INDEX: _TIME_ENTRY, Kind
 _LEAST_SPARSE: Final = 16 << 20
 """Bytes without an entry that no broker leaves: far above index.interval.bytes and what is fetched at once."""
 _SPARSE_FACTOR: Final = 16
+_DENSER: Final = 16
+"""Times as many offsets a byte as in the log an index may claim."""
+_NEAR: Final = 1 << 20
+_FAR: Final = 16
+"""A number that nothing else bears out is believed this many offsets after a log, or this many times those in it."""
+_USUAL_RECORD: Final = 16
+"""Bytes: hardly any log has smaller records, compressed."""
 
 
 class BatchColumns(Protocol):
@@ -43,6 +51,10 @@ class BatchColumns(Protocol):
     @property
     def position(self) -> Column:
         """Where each begins in the file, rising."""
+
+    @property
+    def end(self) -> Column:
+        """Where each ends in the file."""
 
     @property
     def base_offset(self) -> Column:
@@ -57,6 +69,12 @@ class BatchColumns(Protocol):
         """Largest timestamp (ms), -1 for none."""
 
 
+class _NoBatches:
+    """The columns of no batches."""
+
+    position = end = base_offset = last_offset = max_timestamp = np.zeros(0, np.int64)
+
+
 class LogView:
     """A log as its indexes see it.
 
@@ -66,6 +84,7 @@ class LogView:
         batches: its sound batches.
         holes: (position, end) of what is no sound batch, rising; entries that lead there are not the index's fault.
         is_legacy: all batches are of magic 0 or 1.
+        next_base: base offset of the next segment, None for the last one, or where that is not known.
     """
 
     def __init__(
@@ -76,11 +95,14 @@ class LogView:
         holes: Sequence[tuple[int, int]] = (),
         *,
         is_legacy: bool = False,
+        next_base: int | None = None,
     ) -> None:
         self.base_offset = base_offset
         self.size = size
         self.is_legacy = is_legacy
+        self.next_base = next_base
         self.position = np.ascontiguousarray(batches.position, np.int64)
+        self.end = np.ascontiguousarray(batches.end, np.int64)
         self.last = np.ascontiguousarray(batches.last_offset, np.int64)
         self.max_timestamp = np.ascontiguousarray(batches.max_timestamp, np.int64)
         # Where only the last offset is known, the others are held to lie between it and the batch before.
@@ -90,7 +112,13 @@ class LogView:
         self._hole_start, self._hole_end = extents[:, 0], extents[:, 1]
         self._by_last = np.argsort(self.last, kind="stable")
         # The last offset of the batch before each.
-        self.before = np.concatenate((np.array([base_offset - 1], np.int64), self.last[:-1]))[: self.last.size]
+        first = max(base_offset - 1, UNKNOWN_OFFSET)
+        self.before = np.concatenate((np.array([first], np.int64), self.last[:-1]))[: self.last.size]
+
+    @classmethod
+    def empty(cls, base_offset: int) -> LogView:
+        """A log without batches."""
+        return cls(base_offset, 0, _NoBatches())
 
     @property
     def end_offset(self) -> int:
@@ -128,9 +156,8 @@ class LogView:
 def check_offset_index(data: bytes, log: LogView) -> Iterator[Finding]:
     """What is wrong with an .index; positions are those of the entries in the index."""
     yield from _check_size(data, OFFSET_ENTRY_SIZE)
-    entries = np.frombuffer(data, _OFFSET_ENTRY, len(data) // OFFSET_ENTRY_SIZE)
-    relative, position = _used(entries["offset"], entries["position"])
-    offset = relative + log.base_offset
+    offset, position = _entries(Kind.INDEX, data, log.base_offset)
+    relative = offset - log.base_offset
     unordered = (relative <= _before(relative, -1)) | (position <= _before(position, -1))
     yield from _findings(
         unordered,
@@ -140,6 +167,7 @@ def check_offset_index(data: bytes, log: LogView) -> Iterator[Finding]:
     )
     number, begins = log.batch_at(position)
     beyond = _tail((position >= log.size) & (offset > log.end_offset))
+    beyond = _believed(beyond, offset, position, log, offset_index_end)
     yield from _beyond(beyond, offset, log, OFFSET_ENTRY_SIZE)
     lost = ~begins & ~beyond & ~log.in_hole(position)
     yield from _findings(
@@ -174,16 +202,15 @@ def check_time_index(data: bytes, log: LogView, *, is_closed: bool = False) -> I
         is_closed: nothing is appended to the segment any more, so the last entry has the largest timestamp.
     """
     yield from _check_size(data, TIME_ENTRY_SIZE)
-    entries = np.frombuffer(data, _TIME_ENTRY, len(data) // TIME_ENTRY_SIZE)
-    timestamp, relative = _used(entries["timestamp"], entries["offset"])
-    offset = relative + log.base_offset
+    offset, timestamp = _entries(Kind.TIME_INDEX, data, log.base_offset)
+    relative = offset - log.base_offset
     yield from _findings(
         (timestamp <= _before(timestamp, -1)) | (relative < _before(relative, 0)),
         TIME_ENTRY_SIZE,
         Codes.INDEX_ORDER,
         lambda i: f"timestamp {timestamp[i]}, offset {offset[i]}" + _after(i, timestamp, offset),
     )
-    beyond = _tail(offset > log.end_offset)
+    beyond = _believed(_tail(offset > log.end_offset), timestamp, offset, log, time_index_end)
     yield from _beyond(beyond, offset, log, TIME_ENTRY_SIZE)
     number, held = log.batch_of(offset)
     if not log.has_holes:
@@ -225,16 +252,135 @@ def without_appended(data: bytes, kind: Kind, log: LogView, size: int) -> bytes:
             that leads behind these is no such one.
     """
     layout = _LAYOUTS[kind]
-    entries = np.frombuffer(data, layout, len(data) // layout.itemsize)
-    first, second = layout.names or ("", "")
-    used = _used(entries[first], entries[second])[0].size
+    first, second = _columns(data, layout)
+    used = _used(first, second)[0].size
+    entries = np.frombuffer(data, layout, used)
     base_offset = 0 if kind is Kind.TXN_INDEX else log.base_offset
-    is_appended = entries["offset"][:used].astype(np.int64) + base_offset > log.end_offset
+    is_appended = entries["offset"].astype(np.int64) + base_offset > log.end_offset
     if kind is Kind.INDEX:
-        is_appended &= entries["position"][:used] < size
+        is_appended &= entries["position"] < size
     kept = used - np.count_nonzero(_tail(is_appended))
     # What is left of an entry that is just being written goes too.
     return data[: kept * layout.itemsize] if kept < used or len(data) % layout.itemsize else data
+
+
+def is_near(offset: int, start: int, end: int) -> bool:
+    """``offset`` lies not so far after a log of ``start`` to ``end`` (exclusive) that it is garbage more likely."""
+    return offset - end <= max(_NEAR, _FAR * (end - start))
+
+
+def offset_index_end(offset: Column, position: Column, log: LogView) -> int | None:
+    """After the last offset of an .index, when all its entries are such as a broker makes for this log; else None.
+
+    They rise, in steps that batches and index.interval.bytes allow; one that leads into a sound batch leads to its
+    start and names no offset before it; and elsewhere no more offsets come to a byte than in the log, by far.
+    """
+    if not offset.size:
+        return None
+    has_batches = bool(log.position.size)
+    step = np.diff(offset, prepend=(int(log.first[0]) if has_batches else log.base_offset) - 1)
+    distance = np.diff(position, prepend=0)
+    is_right = (step > 0) & (distance > 0) & (distance <= LARGEST_ENTRY)
+    density = 1 / _USUAL_RECORD
+    is_inside = np.zeros(offset.size, np.bool_)
+    if has_batches:
+        order = np.argsort(log.position, kind="stable")
+        place = np.searchsorted(log.position[order], position, side="right") - 1
+        number = order[np.maximum(place, 0)]
+        is_inside = (place >= 0) & (position < log.end[number])
+        is_right &= ~is_inside | ((position == log.position[number]) & (offset >= log.first[number]))
+        density = max((int(log.last[-1] - log.first[0]) + 1) / int((log.end - log.position).sum()), density)
+    is_right &= is_inside | (step <= _DENSER * density * distance)
+    return int(offset[-1]) + 1 if is_right.all() else None
+
+
+def time_index_end(timestamp: Column, offset: Column, log: LogView) -> int | None:
+    """After the last offset of a .timeindex that rises and has the right timestamps of batches in the log; else None.
+
+    It says less than an .index: not where in the file an offset is.
+    """
+    if not offset.size:
+        return None
+    is_rising = (timestamp > _before(timestamp, -1)) & (offset >= _before(offset, log.base_offset))
+    number, held = log.batch_of(offset)
+    is_wrong = held & (log.max_timestamp[number] != timestamp) if log.position.size else held
+    if not is_rising.all() or is_wrong.any() or not is_near(int(offset[-1]), log.base_offset, log.end_offset + 1):
+        return None
+    return int(offset[-1]) + 1
+
+
+def index_end(kind: Kind, data: bytes, log: LogView) -> int | None:
+    """After the last offset that an index file names, when it is to be believed; None when not, or without an entry.
+
+    One with zeros behind its entries is in use: where a follower truncates its log, the entries of what it took away
+    stay in the file until the segment is closed (AbstractIndex.truncateToEntries).
+    """
+    if kind is Kind.TXN_INDEX:
+        return _txn_index_end(data, log)
+    offset, other = _entries(kind, data, log.base_offset)
+    if offset.size < len(data) // _ENTRY_SIZES[kind]:
+        return None
+    if kind is Kind.INDEX:
+        return offset_index_end(offset, other, log)
+    return time_index_end(other, offset, log)
+
+
+def indexed_end(kind: Kind, data: bytes, base_offset: int) -> int:
+    """After the largest offset that an index file names, garbage or not; the base offset without an entry."""
+    if kind is Kind.TXN_INDEX:
+        try:
+            return max((entry.last_offset + 1 for entry in parse_txn_index(data)), default=base_offset)
+        except DamageError:
+            return base_offset
+    offset, _ = _entries(kind, data, base_offset)
+    return int(offset.max(initial=base_offset - 1)) + 1
+
+
+_ENTRY_SIZES: Final = {Kind.INDEX: OFFSET_ENTRY_SIZE, Kind.TIME_INDEX: TIME_ENTRY_SIZE}
+
+
+def _txn_index_end(data: bytes, log: LogView) -> int | None:
+    """After the last ABORT marker of a .txnindex whose entries are all possible and rise from the base; else None."""
+    try:
+        entries = parse_txn_index(data)
+    except DamageError:
+        return None
+    last_offset = log.base_offset - 1
+    for entry in entries:
+        is_possible = 0 <= entry.first_offset <= entry.last_offset and entry.last_stable_offset <= entry.last_offset + 1
+        if entry.version or entry.producer_id < 0 or not is_possible or entry.last_offset <= last_offset:
+            return None
+        last_offset = entry.last_offset
+    return last_offset + 1 if entries else None
+
+
+def _entries(kind: Kind, data: bytes, base_offset: int) -> tuple[Column, Column]:
+    """Offsets of the used entries of an .index or a .timeindex, and their positions or timestamps."""
+    if kind is Kind.INDEX:
+        relative, other = _used(*_columns(data, _OFFSET_ENTRY))
+    else:
+        other, relative = _used(*_columns(data, _TIME_ENTRY))
+    return relative + base_offset, other
+
+
+def _columns(data: bytes, dtype: np.dtype[np.void]) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
+    """Both fields of the whole entries."""
+    entries = np.frombuffer(data, dtype, len(data) // dtype.itemsize)
+    first, second = dtype.names or ()
+    return entries[first], entries[second]
+
+
+def _believed(
+    beyond: NDArray[np.bool_], first: Column, second: Column, log: LogView, end_of: Callable[..., int | None]
+) -> NDArray[np.bool_]:
+    """``beyond`` where offsets may be lost after this log and the index is to be believed; else nothing of it.
+
+    An index of garbage knows of no offsets, and none are lost where the next segment goes on at the end of this one.
+    """
+    is_followed = log.next_base is not None and log.next_base <= log.end_offset + 1
+    if beyond.any() and (is_followed or end_of(first, second, log) is None):
+        return np.zeros(beyond.size, np.bool_)
+    return beyond
 
 
 def _check_size(data: bytes, entry_size: int) -> Iterator[Finding]:
@@ -292,8 +438,13 @@ def _beyond(beyond: NDArray[np.bool_], offset: Column, log: LogView, entry_size:
         first * entry_size,
         (beyond.size - first) * entry_size,
         first_offset=log.end_offset + 1,
-        last_offset=int(offset[first:].max()),
+        last_offset=_bounded(int(offset[first:].max()), log.next_base),
     )
+
+
+def _bounded(offset: int, next_base: int | None) -> int:
+    """What follows in the next segment is not lost."""
+    return offset if next_base is None else min(offset, next_base - 1)
 
 
 def _later(later: NDArray[np.bool_]) -> Iterator[Finding]:

@@ -5,11 +5,11 @@ Source: shared/spec/formats.md section 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from kdump.codes import Codes, DamageError, Finding
 from kdump.format import legacy
+from kdump.format.batch import LOG_APPEND_TIME
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.wire import compression
 
@@ -19,11 +19,16 @@ _LAST_CODEC = compression.LZ4
 
 
 class LegacyContents(NamedTuple):
-    """What came of an entry: its findings, and the offset of its first record and their number where that is known."""
+    """What came of an entry: its findings, and the offsets of its records and their number where that is known.
+
+    ``size``: bytes of the messages in a wrapper, decompressed.
+    """
 
     findings: list[Finding]
     first_offset: int | None
     record_count: int = 1
+    last_offset: int | None = None
+    size: int = 0
 
 
 def check_entry(data: memoryview, position: int, limit: int) -> LegacyContents:
@@ -36,61 +41,91 @@ def check_entry(data: memoryview, position: int, limit: int) -> LegacyContents:
         return LegacyContents([], None)  # the header check says so
     entry = legacy.parse_message(data)
     found: dict[Codes, str] = {}
-    first_offset = None
-    record_count = 1
+    first_offset = last_offset = None
+    record_count, inner_size = 1, 0
     try:
         _check_size(entry)
         if entry.codec == compression.NONE:
-            first_offset = entry.offset
+            first_offset = last_offset = entry.offset
         elif entry.codec <= _LAST_CODEC:
-            records = legacy.read_records(entry, limit)
-            first_offset, record_count = records[0].offset, len(records)
-            for code, message in _wrapped(entry, records, limit):
+            content = legacy.wrapped_content(entry, limit)
+            walker = _Wrapped(entry)
+            for record in legacy.wrapped_records(entry, content):
+                walker.see(record)
+            inner_size = len(content)
+            walker.finish(inner_size)
+            first_offset, last_offset, record_count = walker.first_offset, walker.last_offset, walker.count
+            for code, message in walker.found.items():
                 found.setdefault(code, message)
     except DamageError as error:
         found.setdefault(error.code, error.message)
     size = entry.size
     findings = [Finding(code, message, position, size) for code, message in found.items()]
-    return LegacyContents(findings, first_offset, record_count)
+    return LegacyContents(findings, first_offset, record_count, last_offset, inner_size)
 
 
-def _wrapped(entry: Message, records: list[LegacyRecord], limit: int) -> Iterator[tuple[Codes, str]]:
-    """(code, message) of what is wrong with a wrapper and the messages in it."""
-    if entry.key_size() >= 0:
-        yield Codes.WRAPPER_KEY, f"the wrapper has a key of {entry.key_size()} bytes"
-    previous: int | None = None
-    latest = legacy.NO_TIMESTAMP
-    used = 0
-    for number, record in enumerate(records):
-        message = record.message
-        used += message.size
+class _Wrapped:
+    """The messages in a wrapper in stored order; ``found`` has the first message of each code."""
+
+    def __init__(self, entry: Message) -> None:
+        self._entry = entry
+        self.last_offset: int | None = None
+        self._latest = legacy.NO_TIMESTAMP
+        self._used = 0
+        self.first_offset: int | None = None
+        self.count = 0
+        self.found: dict[Codes, str] = {}
+        if entry.key_size() >= 0:
+            self._note(Codes.WRAPPER_KEY, f"the wrapper has a key of {entry.key_size()} bytes")
+
+    def see(self, record: LegacyRecord) -> None:
+        """The next message."""
+        entry, message, number = self._entry, record.message, self.count
+        self.count += 1
+        self._used += message.size
         if not message.is_valid:
-            yield Codes.INNER_CRC, f"message {number} of {len(records)} in the wrapper has a wrong CRC"
+            self._note(Codes.INNER_CRC, f"message {number}")
         if message.magic != entry.magic:
-            yield Codes.INNER_MAGIC, f"message {number} in the wrapper of magic {entry.magic} has magic {message.magic}"
-        if not legacy.may_have_timestamp_type(message, entry):
+            what = f"message {number} in the wrapper of magic {entry.magic} has magic {message.magic}"
+            self._note(Codes.INNER_MAGIC, what)
+        if message.attributes & LOG_APPEND_TIME and not legacy.may_have_timestamp_type(message, entry):
             claim = f"message {number} in the wrapper has the timestamp type LogAppendTime"
             own = f"the timestamp {entry.timestamp}" if entry.is_log_append_time else "not"
-            yield Codes.INNER_TIMESTAMP_TYPE, f"{claim} with the timestamp {message.timestamp}, the wrapper has {own}"
+            what = f"{claim} with the timestamp {message.timestamp}, the wrapper has {own}"
+            self._note(Codes.INNER_TIMESTAMP_TYPE, what)
         if message.codec != compression.NONE:
-            yield Codes.LEGACY_WRAPPER, f"message {number} in the wrapper is compressed itself"
+            self._note(Codes.LEGACY_WRAPPER, f"message {number} in the wrapper is compressed itself")
         else:
             try:
                 _check_size(message)
             except DamageError as error:
-                yield error.code, f"message {number} in the wrapper: {error.message}"
-        if previous is not None and record.offset <= previous:
-            yield Codes.INNER_OFFSET, f"message {number} in the wrapper has offset {record.offset} behind {previous}"
-        previous = record.offset
-        latest = max(latest, message.timestamp)
-    if previous != entry.offset and not (entry.magic == 1 and entry.offset == 0):
-        yield Codes.INNER_OFFSET, f"the wrapper has offset {entry.offset}, its last message {previous}"
-    if entry.magic == 1 and not entry.is_log_append_time and latest != entry.timestamp:
-        yield Codes.MAX_TIMESTAMP, f"the wrapper has timestamp {entry.timestamp}, its newest message {latest}"
-    value = entry.value() or b""
-    left = len(compression.decompress(entry.codec, value, magic=entry.magic, limit=limit)) - used
-    if left:
-        yield Codes.LEGACY_WRAPPER, f"{left} bytes are left over behind the {len(records)} messages in the wrapper"
+                self._note(error.code, f"message {number} in the wrapper: {error.message}")
+        if self.last_offset is None:
+            self.first_offset = record.offset
+        elif record.offset <= self.last_offset:
+            what = f"message {number} in the wrapper has offset {record.offset} behind {self.last_offset}"
+            self._note(Codes.INNER_OFFSET, what)
+        self.last_offset = record.offset
+        self._latest = max(self._latest, message.timestamp)
+
+    def finish(self, size: int) -> None:
+        """All messages were seen; they and what is left over behind them take ``size`` bytes."""
+        entry = self._entry
+        if Codes.INNER_CRC in self.found:
+            self.found[Codes.INNER_CRC] += f" of {self.count} in the wrapper has a wrong CRC"
+        if self.last_offset != entry.offset and not (entry.magic == 1 and entry.offset == 0):
+            what = f"the wrapper has offset {entry.offset}, its last message {self.last_offset}"
+            self._note(Codes.INNER_OFFSET, what)
+        if entry.magic == 1 and not entry.is_log_append_time and self._latest != entry.timestamp:
+            what = f"the wrapper has timestamp {entry.timestamp}, its newest message {self._latest}"
+            self._note(Codes.MAX_TIMESTAMP, what)
+        left = size - self._used
+        if left:
+            what = f"{left} bytes are left over behind the {self.count} messages in the wrapper"
+            self._note(Codes.LEGACY_WRAPPER, what)
+
+    def _note(self, code: Codes, what: str) -> None:
+        self.found.setdefault(code, what)
 
 
 def _check_size(message: Message) -> None:

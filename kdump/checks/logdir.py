@@ -12,27 +12,31 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from kdump.checks.siblings import beyond_end
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format import checkpoint
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.names import is_uri, parse_partition_directory
+from kdump.log.names import LOCK_FILE, is_uri, parse_partition_directory
 from kdump.log.partition import has_gone
 from kdump.log.source import read_whole
 from kdump.log.stamp import Stamp
 
 _DIRECTORY_STATES: Final = ("-delete", "-future", "-stray")
-_LOCK_FILE: Final = ".lock"
 
 Partition = tuple[str, int]
 
 
 class PartitionExtent(NamedTuple):
-    """A partition's segments together; ``end_offset`` is behind its last record, ``last_base`` of its last segment."""
+    """A partition's segments together; ``end_offset`` is behind its last record, ``last_base`` of its last segment.
+
+    ``reached``: see ``siblings.LogSummary``.
+    """
 
     start_offset: int
     end_offset: int
     last_base: int
+    reached: int | None = None
 
 
 class Checkpoints:
@@ -138,7 +142,7 @@ def _behind_end(code: Codes, what: str, offset: int, extent: PartitionExtent) ->
     if offset <= extent.end_offset:
         return None
     message = f"{what} is {offset}, the log ends before {extent.end_offset}"
-    return Finding(code, message, 0, first_offset=extent.end_offset, last_offset=offset - 1)
+    return beyond_end(code, message, offset, extent.end_offset, extent.reached)
 
 
 _CHECKPOINTS: Final[Mapping[str, _Judge]] = {
@@ -219,8 +223,9 @@ def _check_markers(directory: str, files: set[str]) -> Iterator[Finding]:
         yield Finding(Codes.UNCLEAN_SHUTDOWN, "there is no marker of a clean shutdown", 0, path=path)
     else:
         yield from _refusals(path, checkpoint.parse_clean_shutdown)
-    if _LOCK_FILE in files:
-        path = os.path.join(directory, _LOCK_FILE)
+    if LOCK_FILE in files:
+        path = os.path.join(directory, LOCK_FILE)
+        yield from _refusals(path, lambda data: None)
         yield Finding(Codes.LOCK_FILE, "a broker runs or ran here", 0, path=path)
 
 

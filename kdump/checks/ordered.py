@@ -7,7 +7,7 @@ log cleaner leaves. A batch is compared with the sound one before it; tables of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ class OrderedChecks:
         is_compacted: the topic is compacted; None: judged by the batches.
         is_coordinator: a coordinator's topic (``__consumer_offsets``, ``__transaction_state``), whose transactional
             batches always have sequence 0.
+        transactional_id: gives that of a producer id, None where it is not known.
     """
 
     def __init__(
@@ -41,8 +42,9 @@ class OrderedChecks:
         producers: Iterable[ProducerEntry] = (),
         is_compacted: bool | None = None,
         is_coordinator: bool = False,
+        transactional_id: Callable[[int], str | None] = lambda producer_id: None,
     ) -> None:
-        self._producers = ProducerChecks(producers, is_coordinator=is_coordinator)
+        self._producers = ProducerChecks(producers, is_coordinator=is_coordinator, transactional_id=transactional_id)
         self._missing = MissingOffsets(is_compacted)
         self._history = History()
         self._path: str | None = None
@@ -97,9 +99,9 @@ class OrderedChecks:
             self._missing.note_before(highest + 1, base_offset)
 
     def skip_segment(self) -> None:
-        """The next segment is gone: what was in it is not known."""
+        """The next segment is gone, or not looked at: what is in it is not known."""
         self._is_behind_hole = True
-        self._producers.see_hole()
+        self._producers.forget()
 
     def see(self, rows: list[BatchRow] | NDArray[np.void]) -> Iterator[Finding]:
         """The next rows of the segment, in file order: tuples, or columns of ``table.row_dtype``."""

@@ -6,7 +6,7 @@ so the first sequence of a producer may be any.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
@@ -17,6 +17,7 @@ from kdump.format import control
 from kdump.format.batch import MAX_INT32, increment_sequence
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
+from kdump.writers.units import time_text
 
 HANGING_AFTER_MS: Final = 15 * 60 * 1000
 """transaction.max.timeout.ms by default: a coordinator aborts what is older."""
@@ -37,6 +38,7 @@ class _Producer:
     coordinator_epoch: int = -1
     txn_first_offset: int | None = None
     txn_timestamp: int = -1
+    txn_start: int = -1
     txn_path: str | None = None
     txn_position: int = 0
     has_transactions: bool | None = None
@@ -54,11 +56,18 @@ class ProducerChecks:
     ``OrderedChecks`` for the arguments.
     """
 
-    def __init__(self, producers: Iterable[ProducerEntry] = (), *, is_coordinator: bool = False) -> None:
+    def __init__(
+        self,
+        producers: Iterable[ProducerEntry] = (),
+        *,
+        is_coordinator: bool = False,
+        transactional_id: Callable[[int], str | None] = lambda producer_id: None,
+    ) -> None:
         self._producers: dict[int, _Producer] = {}
         # (first offset, producer id) of open transactions, and of some that have ended since.
         self._open: list[tuple[int, int]] = []
         self._is_coordinator = is_coordinator
+        self._transactional_id = transactional_id
         self._path: str | None = None
         self._holes = 0
         self._sequence_gaps: list[Finding] = []
@@ -91,6 +100,11 @@ class ProducerChecks:
     def see_hole(self) -> None:
         """Batches may be lost here: what producers did in it is not known."""
         self._holes += 1
+
+    def forget(self) -> None:
+        """A whole segment is not seen: nothing is known of any producer, as at the start of a log that begins late."""
+        self._producers, self._open = {}, []
+        self._begins_late = True
 
     def see(self, row: BatchRow) -> Iterator[Finding]:
         """The next sound batch."""
@@ -142,9 +156,12 @@ class ProducerChecks:
                 continue
             age = max(0, self.latest - producer.txn_timestamp)
             lost = "; its end may lie in a hole" if producer.holes != self._holes else ""
+            name = self._transactional_id(producer_id)
+            whose = "" if name is None else f" of transactional id '{name}'"
+            since = f" ({time_text(producer.txn_start)} UTC)" if producer.txn_start >= 0 else ""
             message = (
-                f"the transaction of producer {producer_id} (epoch {producer.epoch}) is open since offset "
-                f"{producer.txn_first_offset}, {age / 1000:,.0f} s before the newest batch{lost}"
+                f"the transaction{whose} of producer {producer_id} (epoch {producer.epoch}) is open since offset "
+                f"{producer.txn_first_offset}{since}, {age / 1000:,.0f} s before the newest batch{lost}"
             )
             yield Finding(
                 Codes.TRANSACTION_OPEN,
@@ -182,6 +199,7 @@ class ProducerChecks:
             producer.txn_first_offset = row.base_offset
             heappush(self._open, (row.base_offset, row.producer_id))
             producer.txn_timestamp, producer.txn_has_records = row.max_timestamp, False
+            producer.txn_start = row.base_timestamp
             producer.txn_path, producer.txn_position = self._path, row.position
         producer.txn_has_records |= row.record_count != 0
         producer.epoch = row.producer_epoch

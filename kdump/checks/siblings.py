@@ -16,17 +16,25 @@ from typing import Final, NamedTuple, Protocol
 
 from kdump.checks.grouping import grouped
 from kdump.checks.indexes import LogView, check_offset_index, check_time_index, without_appended
-from kdump.codes import Codes, DamageError, Finding, KdumpError
+from kdump.codes import Codes, DamageError, Finding, KdumpError, Severity
 from kdump.format import checkpoint
 from kdump.format.index import TXN_ENTRY_SIZE, AbortedTxn, parse_txn_index
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log import files
-from kdump.log.names import CLEANER_STATES, SIBLING_TEXT_FILES, SWAP_STATE, FileName, Kind, parse_file_name, sibling
+from kdump.log.names import (
+    CLEANER_STATES,
+    INDEX_KINDS,
+    SIBLING_TEXT_FILES,
+    SWAP_STATE,
+    FileName,
+    Kind,
+    parse_file_name,
+    sibling,
+)
 from kdump.log.partition import has_gone
 from kdump.log.source import read_whole
 
 _OFFSET_DIGITS: Final = 20
-_INDEX_KINDS: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
 _LEFTOVERS: Final = (".deleted", *CLEANER_STATES)
 _SNAPSHOT_HEAD: Final = 10
 _SNAPSHOT_ENTRY: Final = 46
@@ -47,7 +55,8 @@ class EpochRange(NamedTuple):
 class LogSummary(NamedTuple):
     """What the files of a partition are compared with.
 
-    ``end_offset``: behind the last record, None without a log. ``epochs``: of the magic 2 batches whose epoch is not
+    ``end_offset``: behind the last record, None without a log. ``reached``: behind the last record that there ever was,
+    as far as ``reach.Evidence`` believes it; None: not asked. ``epochs``: of the magic 2 batches whose epoch is not
     -1, in file order.
     """
 
@@ -55,6 +64,7 @@ class LogSummary(NamedTuple):
     epochs: Sequence[EpochRange] = ()
     producers_at: ProducersAt | None = None
     is_compacted: bool = False
+    reached: int | None = None
 
 
 def check_txn_index(
@@ -194,7 +204,7 @@ class SegmentFiles:
 
     def __init__(self, log_path: str) -> None:
         self.log_path = log_path
-        self.contents = {kind: _contents(sibling(log_path, kind)) for kind in _INDEX_KINDS}
+        self.contents = {kind: _contents(sibling(log_path, kind)) for kind in INDEX_KINDS}
         # Asked behind the others: what they say lies in the log up to here.
         try:
             self.log_size: int | None = files.size(log_path)
@@ -219,8 +229,6 @@ class SegmentFiles:
 
 def _contents(path: str) -> bytes | KdumpError | None:
     """Of a file; None where there is none."""
-    if not files.exists(path):
-        return None
     try:
         return read_whole(path)
     except KdumpError as error:
@@ -297,7 +305,7 @@ def check_partition_files(directory: str, summarize: Callable[[], LogSummary]) -
         path = os.path.join(directory, name)
         parsed = parse_file_name(name)
         if parsed and parsed.kind is Kind.SNAPSHOT and parsed.base_offset is not None and not parsed.state:
-            yield from _read_and_check(path, _snapshot_check(parsed.base_offset, log))
+            yield from _read_and_check(path, snapshot_check(parsed.base_offset, log))
         elif parsed and parsed.kind is Kind.TXN_INDEX and sibling(name, Kind.LOG) not in names:
             yield from _read_and_check(path, partial(check_txn_index, log=None))
         elif name in texts:
@@ -313,11 +321,24 @@ def refused_text_files(directory: str) -> Iterator[Finding]:
             yield from (finding for finding in found if finding.code is Codes.TEXT_FILE)
 
 
-def _snapshot_check(offset: int, log: LogSummary) -> Callable[[bytes], Iterator[Finding]]:
+def beyond_end(code: Codes, message: str, offset: int, end_offset: int, reached: int | None) -> Finding:
+    """The finding of a file that names ``offset``, above the end of the log.
+
+    ``reached``: up to where (exclusive) the log is believed to have been, None: anywhere. Of a number beyond that
+    nothing is lost: it is to be put right itself.
+    """
+    if reached is not None and offset > reached:
+        return Finding(code, f"{message}; nothing else says that it was there", 0, graded=Severity.WARNING)
+    return Finding(code, message, 0, first_offset=end_offset, last_offset=offset - 1)
+
+
+def snapshot_check(offset: int, log: LogSummary) -> Callable[[bytes], Iterator[Finding]]:
+    """What tells what is wrong with the bytes of the producer snapshot at ``offset`` of a log."""
+
     def check(data: bytes) -> Iterator[Finding]:
         if log.end_offset is not None and offset > log.end_offset:
             message = f"the snapshot includes offsets up to {offset - 1}, the log ends before {log.end_offset}"
-            yield Finding(Codes.SNAPSHOT_BEYOND_LOG, message, 0, first_offset=log.end_offset, last_offset=offset - 1)
+            yield beyond_end(Codes.SNAPSHOT_BEYOND_LOG, message, offset, log.end_offset, log.reached)
             yield from check_snapshot(data, offset)
         else:
             producers = log.producers_at(offset) if log.producers_at else None
@@ -422,5 +443,5 @@ def _name_problems(name: str, parsed: FileName | None, logs: set[str]) -> Iterat
                 Codes.NAME_PADDING,
                 f"a broker opens {parsed.base_offset:0{_OFFSET_DIGITS}d}{parsed.kind.value} instead",
             )
-        if parsed.kind in _INDEX_KINDS and parsed.stem not in logs:
+        if parsed.kind in INDEX_KINDS and parsed.stem not in logs:
             yield Codes.LOG_MISSING, f"there is no {parsed.stem}{Kind.LOG.value}"

@@ -49,11 +49,16 @@ def sift(rows: NDArray[np.void], base_offset: int | None) -> Sieved:
         ),
         strict=True,
     )
+    latest = int(rows["max_timestamp"].max(where=rows["is_valid"], initial=-1))
+    return Sieved(steps, last, bool(cleaned(rows).any()), latest)
+
+
+def cleaned(rows: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Which rows are batches of magic 2 that the log cleaner has been at: fewer records than offsets, or a horizon."""
     is_v2 = rows["is_valid"] & (rows["magic"] >= 2) & (rows["record_count"] >= 0)
     span = rows["last_offset"] - rows["base_offset"]
-    cleaned = is_v2 & ((rows["attributes"] & DELETE_HORIZON != 0) | (rows["record_count"] <= span))
-    latest = int(rows["max_timestamp"].max(where=rows["is_valid"], initial=-1))
-    return Sieved(steps, last, bool(cleaned.any()), latest)
+    found: NDArray[np.bool_] = is_v2 & ((rows["attributes"] & DELETE_HORIZON != 0) | (rows["record_count"] <= span))
+    return found
 
 
 def _out_of_order(rows: NDArray[np.void], base_offset: int | None) -> NDArray[np.bool_]:

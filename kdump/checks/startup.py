@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache, partial
 from typing import Final, NamedTuple
 
+from kdump.checks.batchtable import BatchTable, read_table
+from kdump.checks.reach import AlreadyLost, Evidence, LastSegment, Segment, Witness
 from kdump.checks.sound import SoundData, sound_data, torn_end
+from kdump.checks.swapped import OFFSET_BYTES, first_offset_of, swapped
+from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, parse_header
 from kdump.kafka.startup.batches import batches
 from kdump.kafka.startup.content import Content, ContentSource, sha256
 from kdump.kafka.startup.directory import Action, Directory
@@ -67,6 +73,13 @@ class FileState(NamedTuple):
     size_before: int | None
 
 
+class TransactionStart(NamedTuple):
+    """``timestamp``: ms, of the first record, None where that is not there; ``transactional_id``: None, not known."""
+
+    timestamp: int | None
+    transactional_id: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class StartCheck:
     """One start of one partition directory.
@@ -77,9 +90,12 @@ class StartCheck:
         start: how it ends.
         files: every file there is or was.
         lost: what it loses, in offset order.
+        already_lost: what was lost before, as far as that was asked for; the start itself changes nothing about it.
+        swapped: pairs of logs that were exchanged, as far as that was asked for.
         end_before: behind the last offset of the log before the start, as far as it was read.
         forgotten: open transactions that the broker does not know any more.
         bytes_read: of the files, by the broker.
+        begun: what is known of the transactions, left open or forgotten, by first offset; as far as it was asked for.
     """
 
     path: str
@@ -87,13 +103,16 @@ class StartCheck:
     start: Start
     files: tuple[FileState, ...]
     lost: tuple[LostRange, ...]
+    already_lost: tuple[AlreadyLost, ...]
+    swapped: tuple[tuple[str, str], ...]
     end_before: int | None
     forgotten: tuple[OpenTransaction, ...]
     bytes_read: int
+    begun: Mapping[int, TransactionStart] = field(default_factory=dict)
 
     @property
     def is_harmless(self) -> bool:
-        """The partition starts, and everything that was there is there afterwards."""
+        """The partition starts, and everything that was there is there afterwards, whatever was lost before."""
         return self.start.outcome is Outcome.STARTS and not (self.lost or self.forgotten)
 
 
@@ -126,13 +145,22 @@ class LogDirectoryCheck:
         return Outcome.DIR_OFFLINE if outcomes else Outcome.STARTS
 
 
-def check_start(directory: Directory, settings: Settings, *, checksums: bool = False) -> StartCheck:
+def check_start(
+    directory: Directory,
+    settings: Settings,
+    *,
+    checksums: bool = False,
+    evidence: Evidence | None = None,
+    transactional_id: Callable[[int], str | None] | None = None,
+) -> StartCheck:
     """What a broker would make of a partition directory.
 
     Args:
         directory: as it lies there; it is brought to what a start leaves of it.
         settings: what the broker knows of it.
         checksums: digest the files too: all of them are read.
+        evidence: what lies beside the logs before the start, to tell what was lost already; None: do not ask.
+        transactional_id: gives that of a producer id; None: do not ask when transactions began and whose they are.
 
     Raises:
         KdumpError: a file cannot be opened.
@@ -158,7 +186,78 @@ def check_start(directory: Directory, settings: Settings, *, checksums: bool = F
         )
         for name, action, content in directory.changes()
     )
-    return StartCheck(directory.path, settings, result, files, lost, end_before, forgotten, bytes_read)
+    exchanged = () if evidence is None else tuple(_swapped(directory))
+    # What one name lacks may be under another one then.
+    already_lost = () if evidence is None or exchanged else tuple(_already_lost(directory, evidence, end_before))
+    begun = {}
+    if transactional_id is not None and served is not None:
+        for one in (*forgotten, *served.open_transactions):
+            timestamp = _timestamp_at(directory, one.first_offset)
+            begun[one.first_offset] = TransactionStart(timestamp, transactional_id(one.producer_id))
+    return StartCheck(
+        directory.path, settings, result, files, lost, already_lost, exchanged, end_before, forgotten, bytes_read, begun
+    )
+
+
+def _timestamp_at(directory: Directory, offset: int) -> int | None:
+    """The timestamp (ms) with which the batch of magic 2 begins that begins at ``offset``, in the logs as they were."""
+    logs = sorted((base_offset, name) for base_offset, name, _ in _logs(directory) if base_offset <= offset)
+    if not logs:
+        return None
+    _, name = logs[-1]
+    with ContentSource(name, directory.before[name]) as source, suppress(StartFailureError):
+        for batch in batches(source, 0):
+            if batch.base_offset >= offset:
+                head = source.read(batch.position, HEADER_SIZE)
+                is_it = batch.base_offset == offset and len(head) == HEADER_SIZE and head[MAGIC_OFFSET] == 2
+                return parse_header(head).base_timestamp if is_it else None
+    return None
+
+
+def _swapped(directory: Directory) -> Iterator[tuple[str, str]]:
+    """Names of logs that were exchanged."""
+    logs = sorted(_logs(directory), key=lambda log: log[0])
+    firsts = []
+    for _, name, content in logs:
+        with ContentSource(name, content) as source:
+            firsts.append(first_offset_of(source.read(0, OFFSET_BYTES)))
+    for one, other in swapped([base_offset for base_offset, _, _ in logs], firsts):
+        yield logs[one][1], logs[other][1]
+
+
+def _already_lost(directory: Directory, evidence: Evidence, end_before: int | None) -> list[AlreadyLost]:
+    """What the logs did not have before the start.
+
+    Args:
+        directory: as it is after the start.
+        evidence: as it was before.
+        end_before: of the log; None where it does not start.
+    """
+    logs = {
+        base_offset: (name, content) for base_offset, name, content in sorted(_logs(directory), key=lambda log: log[0])
+    }
+
+    def end_of(base_offset: int) -> int:
+        if end_before is not None and base_offset == max(logs):
+            return end_before
+        with ContentSource(*logs[base_offset]) as source:
+            last_offset = sound_data(source).last_offset
+        return base_offset if last_offset is None else last_offset + 1
+
+    last_base = max(logs, default=0)
+
+    @cache
+    def last_log() -> BatchTable:
+        with ContentSource(*logs[last_base]) as source:
+            return read_table(source)
+
+    def index_ends() -> Iterator[Witness]:
+        if evidence.names_later(last_base, end_of(last_base)):
+            yield from evidence.index_ends(last_log().log_view(last_base, logs[last_base][1].size, []))
+
+    segments = [Segment(base, not content.size, partial(end_of, base)) for base, (_, content) in logs.items()]
+    last = LastSegment(lambda: last_log().was_cleaned(last_base), index_ends)
+    return evidence.already_lost(segments, last if segments and not segments[-1].is_empty else None)
 
 
 def _losses(directory: Directory, result: Start) -> Iterator[LostRange]:

@@ -31,7 +31,7 @@ def limit_option(what: str = "Take a batch that decompresses to more for damage.
         type=click.IntRange(1),
         default=DEFAULT_LIMIT,
         metavar="BYTES",
-        help=f"{what}  [default: 1 GiB]",
+        help=f"{what}  [default: 128 MiB]",
     )
 
 

@@ -30,7 +30,7 @@ from kdump.engine.convert import (
 from kdump.engine.export import export_text
 from kdump.format.batch import CODEC_NAMES, MAGIC
 from kdump.log.files import enter, handed_over
-from kdump.log.names import is_uri
+from kdump.log.names import MAX_OFFSET, is_uri
 from kdump.log.source import reads_once
 from kdump.scan.run import Reporter
 from kdump.scan.selection import Range
@@ -97,8 +97,10 @@ Examples:
     help="A part of a log with records of transactions that have no end marker: write nothing, or write it so."
     " [default: refuse]",
 )
-@click.option("--renumber", type=click.IntRange(0), metavar="FROM", help="Number the records from FROM on.")
+@click.option("--renumber", type=click.IntRange(0, MAX_OFFSET), metavar="FROM", help="Number the records from FROM on.")
 @click.option("--split-bytes", type=click.IntRange(1), metavar="N", help="Begin a new segment before N bytes are over.")
+@click.option("--overwrite", is_flag=True, help="Replace files that are there; without it they are refused.")
+@click.option("--csv-safe", is_flag=True, help="With --to csv: no cell begins as a spreadsheet's formula does.")
 @click.option("--strict", is_flag=True, help="Write nothing when anything would be lost.")
 @click.option("--skip-damaged", is_flag=True, help="Leave out what is damaged, and say so.")
 @click.option("--output", type=click.Choice(["text", "jsonl"]), default="text", help="How to say what was done.")
@@ -144,7 +146,7 @@ def convert(source: str | None, destination: str | None, **given: Any) -> int:
 
 def _plan(source: str, destination: str, conversion: Conversion, given: Mapping[str, Any]) -> Sequence[Job]:
     if given["form"] is not None:
-        return plan_export(source, destination, given["form"], conversion)
+        return plan_export(source, destination, given["form"], conversion, is_safe=given["csv_safe"])
     if given["input_form"] is not None:
         return plan_import(source, destination, conversion)
     return plan_conversion(source, destination, conversion)
@@ -154,7 +156,7 @@ def _run(source: str, jobs: Sequence[Job], console: Console, given: Mapping[str,
     """All jobs, then their files together; nothing when one fails, or with ``--strict`` anything is lost."""
     is_text = given["output"] == "text"
     results: list[SegmentResult] = []
-    with Outputs(jobs) as outputs:
+    with Outputs(jobs, overwrites=given["overwrite"]) as outputs:
         for result in _results(source, jobs, outputs, console.reporter(verbose=given["verbose"]), spark):
             results.append(result)
             if given["verbose"]:
@@ -219,7 +221,7 @@ def _to_stdout(source: str, conversion: Conversion, given: Mapping[str, Any]) ->
     console = Console(show_traceback=given["traceback"])
     damaged = unreadable = False
     try:
-        jobs = plan_export(source, "", given["form"], conversion)
+        jobs = plan_export(source, "", given["form"], conversion, is_safe=given["csv_safe"])
     except KdumpError as error:
         console.show_error(error)
         jobs, unreadable = [], True
@@ -273,6 +275,8 @@ def _check_together(source: str, destination: str | None, given: Mapping[str, An
             raise click.UsageError(f"--to {form} does not go with --codec")
     elif not (has_codec or is_committed or any(_is_given(given[name]) for name in (*_OF_LOGS, *_OF_BOTH))):
         raise click.UsageError("nothing to do: --to-magic, --codec, --to or another option says what to convert to")
+    if given["csv_safe"] and form != "csv":
+        raise click.UsageError("--csv-safe goes with --to csv")
     if not destination:
         raise click.UsageError("no DST given: -o FILE or -o DIRECTORY")
     if is_uri(destination):

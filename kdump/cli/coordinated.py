@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -33,6 +33,10 @@ def _named(wanted: Coordinated) -> Coordinated:
     return wanted
 
 
+_TELLING: Final = 3
+"""Partitions in a row, from 0 on, that are taken for all of their topic."""
+
+
 class PartitionFinder:
     """Knows the partition of a group or transactional id, or learns it from where its records are.
 
@@ -44,9 +48,9 @@ class PartitionFinder:
     def __init__(self, wanted: Coordinated, partitions: int | None) -> None:
         self._wanted = wanted
         self._partitions = partitions
+        self._here: set[int] = set()
         self._found: set[int] = set()
         self._found_elsewhere: list[str] = []
-        self._least = 1
 
     def wants(self, target: Target, named: Iterable[str]) -> bool:
         """A file may hold records of it; ``named``: files and partition directories that are read all the same."""
@@ -64,7 +68,7 @@ class PartitionFinder:
         has_records = has_rows and target.kind is Kind.LOG
         topic, partition = partition_of_file(target.path) or (None, -1)
         if topic == self._wanted.topic:
-            self._least = max(self._least, partition + 1)
+            self._here.add(partition)
             if has_records:
                 self._found.add(partition)
         elif has_records:
@@ -73,19 +77,23 @@ class PartitionFinder:
     def notes(self) -> Iterator[str]:
         """Which partition it is, for standard error."""
         wanted, partitions = self._wanted, self._partitions
+        least = max(self._here, default=0) + 1
+        # From the first partition on all are here: hardly by chance, so the topic has no others.
+        count_here = least if len(self._here) == least >= _TELLING else None
         what = f"{wanted.kind} '{wanted.name}'"
         if partitions is not None:
             yield f"{what} belongs to {wanted.topic}-{wanted.partition(partitions)} of {partitions} partitions"
         elif not self._found:
-            likely = max(DEFAULT_PARTITIONS, self._least)
+            likely = count_here or max(DEFAULT_PARTITIONS, least)
             home = f"{wanted.topic}-{wanted.partition(likely)}"
-            yield f"{what} belongs to {home} if the topic has {likely} partitions (--partitions says how many)"
+            as_here = ", as many as are here" if count_here else ""
+            yield f"{what} belongs to {home} if the topic has {likely} partitions{as_here} (--partitions says how many)"
         for path in self._found_elsewhere:
             yield f"{what} is in {path}, whose directory is no partition of {wanted.topic}"
         if not self._found and not self._found_elsewhere:
             yield f"{what}: no records found"
         for partition in sorted(self._found):
-            count = wanted.likely_partitions(partition, self._least)
+            count = wanted.likely_partitions(partition, least, count_here)
             if partitions is None:
                 fits = "not put it" if count is None else f"put it if the topic has {count} partitions"
                 yield f"{what} is in {wanted.topic}-{partition}, where its hash would {fits}"

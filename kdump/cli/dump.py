@@ -312,6 +312,7 @@ def _dump_names(run: FileRun, files: str, dump_one: Callable[[Target], None]) ->
         if target is None:
             run.ignore(name)
         else:
+            enter(target.path)
             dump_one(target)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import os
 import sys
 
@@ -69,7 +70,10 @@ def main() -> None:
         if show_traceback:
             sys.excepthook(type(error), error, error.__traceback__)
         else:
-            click.echo(f"kdump: internal error: {type(error).__name__}: {error} (--traceback shows where)", err=True)
+            from kdump.writers.blocks import escaped
+
+            text = f"internal error: {type(error).__name__}: {escaped(str(error))} (--traceback shows where)"
+            click.echo(f"kdump: {text}", err=True)
         status = exit_status.UNREADABLE
     _leave(status)
 
@@ -87,7 +91,7 @@ def _run() -> int:
     except click.exceptions.Exit as request:
         return request.exit_code
     except click.ClickException as error:
-        error.show()
+        _show_usage(error)
         return exit_status.USAGE
     except (click.Abort, KeyboardInterrupt):
         return exit_status.INTERRUPTED
@@ -97,6 +101,15 @@ def _run() -> int:
     except OSError as error:
         click.echo(f"kdump: {error.strerror or error}", err=True)
         return exit_status.UNREADABLE
+
+
+def _show_usage(error: click.ClickException) -> None:
+    """As click does; what the caller gave is in it, and may drive no terminal."""
+    from kdump.writers.blocks import escaped
+
+    text = io.StringIO()
+    error.show(text)
+    click.echo(escaped(text.getvalue(), keep="\n"), err=True, nl=False)
 
 
 def _leave(status: int) -> None:

@@ -23,7 +23,7 @@ class OffsetRange(click.ParamType[Range]):
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Range:
         """Usage error for anything else."""
-        match = re.fullmatch(r"(-?\d+)?:(-?\d+)?", str(value))
+        match = re.fullmatch(r"(-?\d{1,1024})?:(-?\d{1,1024})?", str(value))
         if match is None:
             self.fail(f"'{value}' is not A:B (either may be left out)", param, ctx)
         return _noted(Range(*(None if bound is None else int(bound) for bound in match.groups())), value, ctx)

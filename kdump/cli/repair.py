@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any, Final
 
 import click
@@ -11,14 +12,15 @@ from kdump.cli import exit_status
 from kdump.cli.common import common_options
 from kdump.cli.console import Console
 from kdump.codes import REFUSALS, KdumpError
-from kdump.engine.repair import Repair, Repaired, RepairOptions, undo_repair
+from kdump.engine.repair import Finished, Repair, Repaired, RepairOptions, finish_repairs, undo_repair
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.metered import MeteredSource
-from kdump.log.source import open_source
+from kdump.log.source import note_named, open_source
 from kdump.mend.account import account, losses
 from kdump.mend.manifest import Manifest
 from kdump.mend.pieces import TxnPolicy
+from kdump.mend.place import Place
 from kdump.mend.plan import Settings, Way
 from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.undo import Marker, Undone
@@ -38,10 +40,19 @@ def repair_json(repaired: Repaired) -> str:
         "isDone": repaired.is_done,
         "written": repaired.written,
         "manifest": repaired.manifest,
-        "unfinished": list(repaired.unfinished),
+        "unfinished": [begun.path for begun in repaired.unfinished],
         "losses": losses(plan),
         "left": [
             {"path": finding.path, "code": finding.code.value.code, "message": str(finding)} for finding in plan.left
+        ],
+        "snapshots": [
+            {
+                "path": snapshot.finding.path,
+                "action": "remove" if snapshot.data is None else "rebuild",
+                "code": snapshot.finding.code.value.code,
+                "message": snapshot.finding.message,
+            }
+            for snapshot in plan.unfit_snapshots
         ],
         "starts": None if repaired.starts is None else starts_members(repaired.starts),
         "logs": account(plan),
@@ -52,11 +63,10 @@ def repair_json(repaired: Repaired) -> str:
 def repair_text(repaired: Repaired, *, color: bool) -> str:
     """What would be or was done, and where it is."""
     target = escaped(repaired.plan.target)
-    text = "".join(f"{target}: finished what {escaped(manifest)} began\n" for manifest in repaired.finished)
-    text += "".join(
-        f"{target}: {escaped(manifest)} was begun and not finished, what follows is the state in between: --in-place "
+    text = "".join(
+        f"{target}: {escaped(begun.path)}: {escaped(str(begun))}, what follows is the state in between; --finish "
         "finishes it, --undo takes it back\n"
-        for manifest in repaired.unfinished
+        for begun in repaired.unfinished
     )
     text += plan_text(repaired.plan, is_done=repaired.is_done, color=color)
     if repaired.starts is not None:
@@ -67,6 +77,17 @@ def repair_text(repaired: Repaired, *, color: bool) -> str:
     if repaired.manifest is not None:
         text += f"{target}: to undo: kdump repair --undo {escaped(repaired.manifest)}\n"
     return text
+
+
+def finished_text(finished: Finished) -> str:
+    """Which repairs were finished."""
+    lines = (f"finished what {escaped(manifest)} began" for manifest in finished.manifests)
+    return "".join(f"{escaped(finished.path)}: {line}\n" for line in lines)
+
+
+def finished_json(finished: Finished) -> str:
+    """The same as a JSON object in one line."""
+    return json.dumps({"type": "finished", "path": finished.path, "manifests": list(finished.manifests)}) + "\n"
 
 
 def undone_text(manifest: Manifest, undone: Undone) -> str:
@@ -109,9 +130,10 @@ Examples:
     metavar="MANIFEST",
     help="Undo the repair in place that wrote this manifest.",
 )
+@click.option("--finish", is_flag=True, help="Finish the repairs in place, and the undoing, that were interrupted.")
 @click.option("--like-broker", is_flag=True, help="End the log where a broker's recovery cuts it.")
 @click.option("--salvage", is_flag=True, help="Keep every good batch, also behind damage.")
-@click.option("--indexes", is_flag=True, help="Rebuild index files of good logs, nothing else.")
+@click.option("--indexes", is_flag=True, help="Rebuild index files and snapshots of good logs, nothing else.")
 @click.option("--deep", is_flag=True, help="With --salvage: drop batches whose records do not decode, too.")
 @click.option(
     "--hold-offsets/--no-hold-offsets",
@@ -147,11 +169,12 @@ Examples:
     default="text",
     help="Lines for people (default), or a JSON object a partition.",
 )
+@click.option("--overwrite", is_flag=True, help="With -o: replace files that are there; without it they are refused.")
 @click.option(
     "--backup-dir",
     type=click.Path(),
     metavar="DIR",
-    help="Where --in-place keeps the originals.  [default: PARTITION/.kdump]",
+    help="Where --in-place keeps the originals, or --finish and --undo find them.  [default: PARTITION/.kdump]",
 )
 @click.option(
     "--allow-worse-start",
@@ -172,9 +195,12 @@ def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
     """
     manifest = given["manifest"]
     options = _options(paths, output, given)
+    for path in (*paths, *given["replicas"], *(() if manifest is None else (manifest,))):
+        note_named(path)
     console = Console(escapes=False, show_traceback=given["traceback"])
     reporter = console.reporter(verbose=given["verbose"])
     left = unreadable = False
+    told: set[str] = set()
 
     def fail(error: KdumpError) -> None:
         nonlocal left, unreadable
@@ -184,7 +210,8 @@ def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
 
     if manifest is not None:
         try:
-            undone = undo_repair(manifest, replaces_changed=given["replace_changed"], force=given["force"])
+            replaces_changed, force, backup = given["replace_changed"], given["force"], given["backup_dir"]
+            undone = undo_repair(manifest, replaces_changed=replaces_changed, force=force, backup=backup)
             console.out.write(undone_text(*undone).encode())
         except KdumpError as error:
             fail(error.located(manifest))
@@ -195,12 +222,20 @@ def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
     ) as job:
         for path in paths:
             try:
+                if given["finish"]:
+                    force, backup = given["force"], given["backup_dir"]
+                    for finished in finish_repairs(path, on_error=fail, force=force, backup=backup):
+                        is_text = given["output_format"] == "text"
+                        console.out.write((finished_text if is_text else finished_json)(finished).encode())
+                    continue
                 for repaired in job.path(path):
                     left |= repaired.leaves_damage
                     for segment in repaired.plan.segments if reporter.verbose else ():
                         reporter.note(f"{segment.path}: {segment.stamp.size:,} bytes, {repaired.plan.way.value}")
                     is_text = given["output_format"] == "text"
-                    text = repair_text(repaired, color=console.color) if is_text else repair_json(repaired)
+                    text = repair_json(repaired)
+                    if is_text:
+                        text = _once(repair_text(repaired, color=console.color), repaired.plan.place, told)
                     console.out.write(text.encode())
             except KdumpError as error:
                 fail(error.located(path))
@@ -218,12 +253,18 @@ def _options(paths: tuple[str, ...], output: str | None, given: dict[str, Any]) 
     way = ways[0] if ways else None
     if "" in (output, manifest, given["backup_dir"], *given["replicas"], *paths):
         raise click.UsageError("a path is empty")
-    if manifest is not None and (paths or way or output or in_place or salvages or _other_options(given)):
-        raise click.UsageError("--undo goes with nothing else but --replace-changed and --force")
+    is_other = bool(way or output or in_place or salvages or _reading_options(given))
+    if manifest is not None and (paths or is_other or given["finish"]):
+        raise click.UsageError("--undo goes with nothing else but --replace-changed, --backup-dir and --force")
+    if given["finish"] and is_other:
+        raise click.UsageError("--finish goes with nothing else but --backup-dir, --force and --output")
     if output is not None and in_place:
         raise click.UsageError("-o and --in-place exclude each other")
-    if not in_place and (given["backup_dir"] or (given["force"] and manifest is None)):
+    writes = in_place or given["finish"] or manifest is not None
+    if not writes and (given["backup_dir"] or given["force"]):
         raise click.UsageError("--backup-dir and --force go with --in-place")
+    if output is None and given["overwrite"]:
+        raise click.UsageError("--overwrite goes with -o")
     if not in_place and given["allow_worse_start"]:
         raise click.UsageError("--allow-worse-start goes with --in-place")
     if manifest is None and given["replace_changed"]:
@@ -250,13 +291,27 @@ def _options(paths: tuple[str, ...], output: str | None, given: dict[str, Any]) 
         ),
         decides_transactions=given["txn"] is not None,
         allow_worse_start=given["allow_worse_start"],
+        overwrites=given["overwrite"],
     )
 
 
-def _other_options(given: dict[str, Any]) -> bool:
-    """Options were given that say how a log is read, or where a backup goes."""
-    interval = given["index_interval_bytes"]
-    return bool(given["first_segment"] or given["backup_dir"] or interval != DEFAULT_INDEX_INTERVAL)
+def _once(text: str, place: Place, told: set[str]) -> str:
+    """``text`` without the lines about the log directory that were told with another partition of it.
+
+    ``told``: such lines; they are added to.
+    """
+    if place.log_directory is None:
+        return text
+    starts = f"{escaped(place.log_directory)}: ", f"{escaped(os.path.join(place.log_directory, CLEAN_SHUTDOWN))}: "
+    lines = text.splitlines(keepends=True)
+    kept = [line for line in lines if not (line.startswith(starts) and line in told)]
+    told.update(line for line in lines if line.startswith(starts))
+    return "".join(kept)
+
+
+def _reading_options(given: dict[str, Any]) -> bool:
+    """Options were given that say how a log is read."""
+    return bool(given["first_segment"] or given["index_interval_bytes"] != DEFAULT_INDEX_INTERVAL)
 
 
 def _salvage_options(given: dict[str, Any]) -> list[str]:

@@ -7,20 +7,24 @@ from typing import Any
 
 import click
 
-from kdump.checks.startup import Obstacle, StartCheck
+from kdump.checks.startup import LogDirectoryCheck, Obstacle, StartCheck
 from kdump.cli import engine_options, exit_status
 from kdump.cli.console import Console
 from kdump.codes import KdumpError
-from kdump.engine.startup import Item, Runner, StartOptions, in_process, is_partition, start_all
+from kdump.engine.startup import Item, KeepsChanging, Runner, StartOptions, in_process, is_partition, start_all
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.outcome import Outcome
 from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.writers.blocks import escaped
 from kdump.writers.startups import (
+    has_topic_id,
+    keeps_changing_json,
     log_directory_text,
     obstacle_json,
     obstacle_text,
     startup_json,
     startup_text,
+    stray_text,
     ways_text,
 )
 
@@ -57,9 +61,16 @@ def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> 
     except KdumpError as error:
         console.show_error(error)
         return exit_status.UNREADABLE
+    strays: list[str] = []
     for item in start_all(paths, options, fail, run):
         is_harmful |= _is_harmful(item)
         text = _json(item) if output == "jsonl" else _text(item, is_brief=not given["verbose"])
+        if isinstance(item, StartCheck) and not has_topic_id(item):
+            strays.append(item.path)
+        # Of those in a log directory it is told once, with what holds for all of it.
+        if output == "text" and (item.path in paths or isinstance(item, LogDirectoryCheck)):
+            text += stray_text(item.path, strays)
+            strays = []
         console.out.write(text.encode("utf-8", "surrogateescape"))
     console.close()
     return exit_status.combined(damaged=is_harmful, unreadable=unreadable)
@@ -80,19 +91,25 @@ def _runner(paths: Sequence[str], given: Mapping[str, Any], console: Console) ->
 
 def _is_harmful(item: Item) -> bool:
     if isinstance(item, StartCheck):
-        return not item.is_harmless
+        return not item.is_harmless or bool(item.already_lost or item.swapped)
+    if isinstance(item, KeepsChanging):
+        return False
     return isinstance(item, Obstacle) or item.outcome is not Outcome.STARTS
 
 
 def _json(item: Item) -> str:
     if isinstance(item, StartCheck):
         return startup_json(item)
+    if isinstance(item, KeepsChanging):
+        return keeps_changing_json(item.path)
     return obstacle_json(item) if isinstance(item, Obstacle) else ""
 
 
 def _text(item: Item, *, is_brief: bool) -> str:
     if isinstance(item, Obstacle):
         return obstacle_text(item)
+    if isinstance(item, KeepsChanging):
+        return f"{escaped(item.path)}: {item.message}\n"
     if not isinstance(item, StartCheck):
         return log_directory_text(item)
     text = startup_text(item, is_brief=is_brief)

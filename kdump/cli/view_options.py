@@ -45,6 +45,7 @@ _OPTIONS: Final = (
         default="kafka",
         help="Text of DumpLogSegments (default), JSON lines, CSV, or a table for eyes.",
     ),
+    click.option("--csv-safe", is_flag=True, help="With --output csv: no cell begins as a spreadsheet's formula does."),
     click.option("--batches", "view", flag_value="batches", help="Structured output: show batches."),
     click.option("--records", "view", flag_value="records", help="Structured output: show records, contents included."),
     click.option("--fields", metavar="A,B,...", help="Structured output: only these columns; 'help' lists them."),
@@ -132,6 +133,8 @@ def check_together(given: Mapping[str, Any], paths: Sequence[str], *, other_file
         _check_text_files(paths[0])
     if given["template"] is not None and given["output"] != "kafka":
         raise click.UsageError("--format is an output of its own, it does not go with --output")
+    if given["csv_safe"] and given["output"] != "csv":
+        raise click.UsageError("--csv-safe goes with --output csv")
     if given["follow"]:
         if len(paths) != 1 or given["resync"] or given["isolation"] == "read_committed":
             raise click.UsageError("--follow takes one PATH, and neither --resync nor --isolation read_committed")
@@ -273,7 +276,7 @@ def lines(
     """Makes the writer of a file's rows; UsageError for a wrong ``--format``."""
     from kdump.writers.context import FileContext
     from kdump.writers.formatted import FormatLines
-    from kdump.writers.printers import RowLines
+    from kdump.writers.printers import RowLines, Syntax
     from kdump.writers.table import TableLines
 
     template = given["template"]
@@ -285,7 +288,8 @@ def lines(
         return lambda context: FormatLines(template, context)
     if given["output"] == "table":
         return lambda context: TableLines(chosen, context, width=width, color=color)
-    return lambda context: RowLines(given["output"], chosen, context)
+    syntax: Syntax = "csv-safe" if given["csv_safe"] else given["output"]
+    return lambda context: RowLines(syntax, chosen, context)
 
 
 def check_decoder(name: str) -> None:

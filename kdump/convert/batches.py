@@ -5,9 +5,9 @@ Source: shared/spec/formats.md section 3. What a batch keeps of the one it was i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,24 +89,60 @@ def write_batches(
             strict=True,
         )
     ):
-        base, last, earliest, newest, attribute, count = values
-        header = NEW_BATCH if headers is None else headers[number]
-        pieces.append(
-            encode_batch(
-                header._replace(
-                    base_offset=base,
-                    attributes=header.attributes & ~(CODEC_MASK | LOG_APPEND_TIME) | attribute,
-                    last_offset_delta=last - base,
-                    base_timestamp=earliest,
-                    max_timestamp=newest,
-                    base_sequence=_moved(header, base),
-                    record_count=count,
-                ),
-                data[start:end].data,
-                level,
-            )
-        )
+        header = _Determined(*values).put_into(NEW_BATCH if headers is None else headers[number])
+        pieces.append(encode_batch(header, data[start:end].data, level))
     return EncodedEntries.join(MAGIC, pieces, base_offset, last_offset, max_timestamp)
+
+
+def write_large_batch(
+    records: Iterator[RecordGroups], codec: int, level: int | None, header: BatchHeader | None = None
+) -> EncodedEntries:
+    """One batch of records that come in pieces, a group of one record or more each. Arguments as ``write_batches``."""
+    body = bytearray()
+    base = last = count = attribute = 0
+    earliest = newest = NO_TIMESTAMP
+    for number, groups in enumerate(records):
+        table = groups.table
+        if not number:
+            base = int(table.offset[0])
+            earliest = int(table.timestamp[0]) if header is None else header.base_timestamp
+            newest = int(table.timestamp[0])
+        data, _ = write_records(table, table.offset - base, table.timestamp - earliest)
+        body += data.data
+        last = int(table.offset[-1])
+        count += table.rows
+        if groups.is_log_append_time[0]:
+            attribute, newest = LOG_APPEND_TIME, int(groups.timestamp[0])
+        else:
+            newest = max(newest, int(table.timestamp.max()))
+    determined = _Determined(base, last, earliest, newest, codec | attribute, count)
+    changed = determined.put_into(header or NEW_BATCH)
+    piece = encode_batch(changed, body, level)
+    return EncodedEntries.join(MAGIC, [piece], *(np.array([value]) for value in (base, last, newest)))
+
+
+class _Determined(NamedTuple):
+    """What the records of a batch determine of its header."""
+
+    base: int
+    last: int
+    earliest: int
+    newest: int
+    attributes: int
+    """The codec and the timestamp type."""
+    records: int
+
+    def put_into(self, header: BatchHeader) -> BatchHeader:
+        """``header`` with these fields."""
+        return header._replace(
+            base_offset=self.base,
+            attributes=header.attributes & ~(CODEC_MASK | LOG_APPEND_TIME) | self.attributes,
+            last_offset_delta=self.last - self.base,
+            base_timestamp=self.earliest,
+            max_timestamp=self.newest,
+            base_sequence=_moved(header, self.base),
+            record_count=self.records,
+        )
 
 
 def encode_batch(header: BatchHeader, records: Buffer, level: int | None) -> bytes:

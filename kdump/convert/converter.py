@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import Codes, DamageError
-from kdump.convert.batches import encode_batch, write_batches
+from kdump.convert.batches import encode_batch, write_batches, write_large_batch
 from kdump.convert.conversion import Conversion
 from kdump.convert.entries import EntryReader
 from kdump.convert.losses import Loss, Losses
-from kdump.convert.selected import Selected, select, selected_groups
+from kdump.convert.selected import Selected, select, select_large, selected_groups, selected_pieces
 from kdump.convert.slices import SliceTransactions
 from kdump.fast.encoded import EncodedEntries
-from kdump.fast.entries import Entries
+from kdump.fast.entries import Entries, LargeEntry
 from kdump.fast.headers import native_column
 from kdump.fast.messageruns import message_runs
 from kdump.fast.recordtable import RecordGroups
@@ -38,7 +38,8 @@ from kdump.format.batch import (
     write_batch,
 )
 from kdump.format.legacy import NO_TIMESTAMP
-from kdump.kafka.downconvert import convert_down
+from kdump.kafka.downconvert import convert_down, convert_large
+from kdump.log.names import MAX_OFFSET
 from kdump.scan.outcomes import ABORTED, OPEN, STATES
 from kdump.scan.transactions import Transactions
 from kdump.wire import compression
@@ -92,7 +93,8 @@ class Converter:
 
         Raises:
             DamageError: NO_CODEC, the format asked for does not have the codec; SLICE_OPEN, a part would have a
-                transaction without an end.
+                transaction without an end; OFFSET_TOO_LARGE, the new offsets would be too large; PAYLOAD_TOO_LARGE, a
+                batch would become a wrapper over the limit.
             KdumpError: a stream cannot be read.
         """
         for entries in self._reader.entries():
@@ -105,7 +107,7 @@ class Converter:
 
     def _messages(self, entries: Entries) -> Iterator[EncodedEntries]:
         """Entries of magic 0 and 1."""
-        groups, selected = entries.groups, select(entries.groups, self._conversion)
+        groups, selected = entries.groups, self._select(entries)
         self.records += int(selected.kept.sum())
         codec = self._codecs(groups)
         to_magic = groups.magic if self._to_magic is None else np.minimum(groups.magic, self._to_magic)
@@ -121,6 +123,9 @@ class Converter:
             if kind == _Way.COPY:
                 yield _copied(entries, numbers)
                 continue
+            if isinstance(entries, LargeEntry):
+                yield from self._large_message(entries, kind, magic, int(codec[0]))
+                continue
             part, part_codec = self._numbered(selected_groups(groups, selected, numbers)), codec[numbers]
             if kind == _Way.WRITE or self._conversion.codec:
                 runs = message_runs(part)
@@ -134,9 +139,40 @@ class Converter:
                 self._lose_timestamps(part)
             yield from convert_down(part, magic, part_codec, self._conversion.level)
 
+    def _large_message(self, entry: LargeEntry, way: _Way, magic: int, codec: int) -> Iterator[EncodedEntries]:
+        """A wrapper whose records come in pieces, written anew."""
+        records = self._large_records(entry)
+        if way == _Way.WRITE:
+            yield write_large_batch(records, codec, self._conversion.level)
+            return
+        if codec == compression.ZSTD:
+            raise _no_zstd(f"the message at offset {entry.first_offset}", magic)
+        yield from self._large_older(records, magic, codec)
+
+    def _large_older(self, records: Iterator[RecordGroups], magic: int, codec: int) -> Iterator[EncodedEntries]:
+        """The records of one entry, which come in pieces, as messages of an older format."""
+
+        def counted() -> Iterator[RecordGroups]:
+            for part in records:
+                self._lose(Loss.HEADERS, part.table.header_count > 0)
+                if magic == 0:
+                    self._lose_timestamps(part)
+                yield part
+
+        yield from convert_large(counted(), magic, codec, self._conversion.level, self._conversion.limit)
+
+    def _large_records(self, entry: LargeEntry) -> Iterator[RecordGroups]:
+        """Its selected records with their new offsets."""
+        return map(self._numbered, selected_pieces(entry, self._conversion))
+
+    def _select(self, entries: Entries) -> Selected:
+        if isinstance(entries, LargeEntry):
+            return select_large(entries, self._conversion)
+        return select(entries.groups, self._conversion)
+
     def _batches(self, entries: Entries) -> Iterator[EncodedEntries]:
         """Entries of magic 2."""
-        groups, selected = entries.groups, select(entries.groups, self._conversion)
+        groups, selected = entries.groups, self._select(entries)
         if self._part is not None:
             is_kept = (selected.kept > 0) | selected.is_whole
             selected = selected.with_whole(groups, self._part.needed(entries, is_kept))
@@ -164,6 +200,9 @@ class Converter:
             headers = _new_headers(entries, numbers, is_unmarked, codec, drops_producers)
             if way[numbers[0]] == _Way.RECODE:
                 yield self._recoded(entries, numbers, headers, is_recoded)
+            elif isinstance(entries, LargeEntry):
+                records = self._large_records(entries)
+                yield write_large_batch(records, int(codec[0]), self._conversion.level, headers[0])
             else:
                 part = self._numbered(selected_groups(groups, selected, numbers))
                 yield write_batches(part, codec[numbers], self._conversion.level, headers)
@@ -185,6 +224,9 @@ class Converter:
         self._lose(Loss.PRODUCERS, _has_producer(groups) & ~is_dropped)
         numbers = np.flatnonzero(~is_dropped)
         if not numbers.size:
+            return
+        if isinstance(entries, LargeEntry):
+            yield from self._large_older(self._large_records(entries), to_magic, int(codec[0]))
             return
         part = self._numbered(selected_groups(groups, selected, numbers))
         self._lose(Loss.HEADERS, part.table.header_count > 0)
@@ -260,7 +302,12 @@ class Converter:
         if self._next_offset is None:
             return groups
         first, self._next_offset = self._next_offset, self._next_offset + groups.table.rows
-        return groups.with_offsets(np.arange(first, self._next_offset))
+        if self._next_offset > MAX_OFFSET + 1:
+            raise DamageError(
+                Codes.OFFSET_TOO_LARGE,
+                f"{groups.table.rows} records from offset {first} on do not fit below {MAX_OFFSET}, the largest offset",
+            )
+        return groups.with_offsets(first + np.arange(groups.table.rows, dtype=np.int64))
 
     def _lose(self, loss: Loss, lost: NDArray[np.bool_]) -> None:
         count = int(np.count_nonzero(lost))

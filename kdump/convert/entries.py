@@ -6,6 +6,7 @@ What counts as damage is what ``kdump verify`` calls an error of the log itself 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -14,18 +15,19 @@ from numpy.typing import NDArray
 
 from kdump.checks.columns import are_right
 from kdump.checks.contents import check_batch
-from kdump.checks.legacycontents import check_entry
+from kdump.checks.legacycontents import LegacyContents, check_entry
 from kdump.checks.local import LocalChecks
 from kdump.checks.table import read_columns
 from kdump.codes import Codes, Finding, Severity
 from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
-from kdump.fast.entries import Entries
+from kdump.fast.entries import Entries, LargeEntry
 from kdump.fast.legacymessages import read_messages
-from kdump.fast.recordtable import RecordGroups, RecordTable
+from kdump.fast.pieces import batch_pieces
+from kdump.fast.recordtable import RecordGroups
 from kdump.format import legacy
 from kdump.format import record as v2
 from kdump.format.batch import HEADER_SIZE, MAGIC, MAGIC_OFFSET, MAX_INT32, header_dtype, parse_header
-from kdump.format.record import Record
+from kdump.format.record import in_pieces, is_large
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
@@ -121,19 +123,19 @@ class EntryReader:
         groups = RecordGroups.of_batches(block)
         entries = Entries(chunk.data, bounds, groups, block.arena, block.body_start, block.body_end)
         sound = are_right(block, block.records)
-        yield from self._sound(chunk, first, entries, sound, damaged[first : first + sound.size])
+        yield from self._sound(chunk, entries, sound, damaged[first : first + sound.size])
 
     def _stretch(self, chunk: CheckedChunk, stretch: Stretch, damaged: NDArray[np.bool_]) -> Iterator[Entries]:
-        part = slice(stretch.first, stretch.last)
         # Batches of unknown codecs or magics are errors of their headers.
         bounds = np.array(chunk.bounds(stretch.first, stretch.last), np.int64)
-        accepted, groups = read_messages(chunk.data, bounds[:-1], bounds[1:], self._limit)
-        yield from self._sound(chunk, stretch.first, _legacy(chunk.data, bounds, groups), accepted, damaged[part])
+        for part in read_messages(chunk.data, bounds[:-1], bounds[1:], self._limit):
+            own = bounds[part.first : part.last + 1]
+            is_damaged = damaged[stretch.first + part.first : stretch.first + part.last]
+            yield from self._sound(chunk, _legacy(chunk.data, own, part.groups), part.accepted, is_damaged)
 
     def _sound(
         self,
         chunk: CheckedChunk,
-        first: int,
         entries: Entries,
         accepted: NDArray[np.bool_],
         damaged: NDArray[np.bool_],
@@ -153,8 +155,10 @@ class EntryReader:
         if data[MAGIC_OFFSET] == MAGIC:
             if not self._note(check_batch(data, position, self._limit)):
                 yield from self._ordered(read_batch(data, self._limit), position)
-        elif not self._note(iter(check_entry(data, position, self._limit).findings)):
-            yield from self._ordered(_read_message(data, self._limit), position)
+            return
+        contents = check_entry(data, position, self._limit)
+        if not self._note(iter(contents.findings)):
+            yield from self._ordered(_read_message(data, contents, self._limit), position)
 
     def _ordered(self, entries: Entries, position: int) -> Iterator[Entries]:
         """Without those out of order; the data of the entries begins at ``position`` of the log."""
@@ -199,38 +203,35 @@ def _between(entries: Entries, first: int, last: int) -> Entries:
 
 
 def read_batch(data: memoryview, limit: int) -> Entries:
-    """A batch that only the scalar decoder reads (one with warnings, or with padded numbers)."""
+    """A batch that only the scalar decoder reads (one with warnings, or with padded numbers), or a large one."""
     header = parse_header(data)
-    records = list(v2.read_records(header, data, limit))
-    body = np.frombuffer(bytes(v2.batch_body(header, data, limit)), np.uint8)
-    groups = RecordGroups(
-        RecordTable.of(records),
-        np.array([0, len(records)]),
-        np.array([MAGIC]),
-        np.array([header.codec]),
-        np.array([header.is_log_append_time]),
-        np.array([header.max_timestamp]),
-        np.frombuffer(data[:HEADER_SIZE], header_dtype()),
-    )
-    return Entries(data, np.array([0, len(data)]), groups, body, np.array([0]), np.array([body.size]))
+    body = np.frombuffer(v2.batch_body(header, data, limit), np.uint8)
+    headers = np.frombuffer(data[:HEADER_SIZE], header_dtype())
+
+    bounds, one = np.array([0, len(data)]), np.array([0])
+    if not is_large(header.record_count, body.size):
+        groups = RecordGroups.of_entry(list(v2.read_records(header, data, limit)), header, headers)
+        return Entries(data, bounds, groups, body, one, one + body.size)
+    groups = RecordGroups.of_entry([], header, headers, header.record_count)
+    pieces = partial(batch_pieces, header, data, body, limit)
+    return LargeEntry(data, bounds, groups, body, one, one + body.size, pieces, header.base_offset, header.last_offset)
 
 
-def _read_message(data: memoryview, limit: int) -> Entries:
+def _read_message(data: memoryview, contents: LegacyContents, limit: int) -> Entries:
     """The same for a message of magic 0 or 1."""
     entry = legacy.parse_message(data)
-    records = [
-        Record(record.offset, record.timestamp, -1, record.message.key(), record.message.value(), ())
-        for record in legacy.read_records(entry, limit)
-    ]
-    groups = RecordGroups(
-        RecordTable.of(records),
-        np.array([0, len(records)]),
-        np.array([entry.magic]),
-        np.array([entry.codec]),
-        np.array([entry.is_log_append_time]),
-        np.array([entry.timestamp]),
-    )
-    return _legacy(data, np.array([0, len(data)]), groups)
+
+    def pieces() -> Iterator[RecordGroups]:
+        return (RecordGroups.of_entry(records, entry) for records in in_pieces(legacy.plain_records(entry, limit)))
+
+    bounds = np.array([0, len(data)])
+    if not is_large(contents.record_count, contents.size):
+        return _legacy(data, bounds, RecordGroups.of_entry(list(legacy.plain_records(entry, limit)), entry))
+    assert contents.first_offset is not None
+    assert contents.last_offset is not None
+    groups = RecordGroups.of_entry([], entry, None, contents.record_count)
+    none, one = np.empty(0, np.uint8), np.array([0])
+    return LargeEntry(data, bounds, groups, none, one, one, pieces, contents.first_offset, contents.last_offset)
 
 
 def _legacy(data: memoryview, bounds: NDArray[np.int64], groups: RecordGroups) -> Entries:

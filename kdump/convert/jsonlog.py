@@ -43,6 +43,8 @@ _BATCH_BYTES: Final = 16 << 10
 """Of records that no batch is named for: a producer's batch.size."""
 _TIMESTAMP_TYPES: Final = (rows.CREATE_TIME, rows.LOG_APPEND_TIME, rows.NO_TIMESTAMP_TYPE)
 _OUTCOMES: Final = (COMMITTED, ABORTED, OPEN)
+_MOST_SHOWN: Final = 80
+"""Characters of a value in a message."""
 _INT64: Final = range(-(1 << 63), 1 << 63)
 
 
@@ -214,7 +216,7 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
     if kind == "finding":
         return None
     if kind != "record":
-        raise ValueError(f"a row of type {kind!r}, only records can be converted")
+        raise ValueError(f"a row of type {_shown(kind)}, only records can be converted")
     for name in ("key", "value"):
         if name not in row and isinstance(row.get(f"{name}Size"), int) and row[f"{name}Size"] >= 0:
             raise ValueError(f"the {name} is left out (dump --deep-iteration does that, --records does not)")
@@ -247,13 +249,17 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
         base_offset=_integer(row, "batchBaseOffset", record.offset, _INT64),
     )
     # A message of magic 0 or 1 that is not compressed is an entry of its own.
-    place = row.get("position") if magic == MAGIC or codec else record.offset
+    position = None if row.get("position") is None else _integer(row, "position", 0, _INT64)
+    place = position if magic == MAGIC or codec else record.offset
     stamp = record.timestamp if is_log_append_time else None
+    file = row.get("file")
+    if not (file is None or isinstance(file, str)):
+        raise ValueError(f"file is {_shown(file)}, not text")
     # Lines of several segments may follow each other, each with an entry at position 0.
     batch: tuple[object, ...] = (
         place,
         row.get("batchBaseOffset"),
-        row.get("file"),
+        file,
         stamp,
         header._replace(base_offset=0),
     )
@@ -285,7 +291,15 @@ def _check_outcome(row: dict[str, Any]) -> None:
         return
     _choice(row, "txnState", _OUTCOMES)
     if row.get("isTransactional") is not True:
-        raise ValueError(f"txnState is {outcome!r}, but isTransactional is not true")
+        raise ValueError(f"txnState is {_shown(outcome)}, but isTransactional is not true")
+
+
+def _shown(value: object) -> str:
+    """A value in a message: what is nested, maybe deeply, by its kind only, and a long one by its beginning."""
+    if isinstance(value, list | dict):
+        return "an array" if isinstance(value, list) else "an object"
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _integer(row: dict[str, Any], name: str, default: int, values: range) -> int:
@@ -293,14 +307,14 @@ def _integer(row: dict[str, Any], name: str, default: int, values: range) -> int
     if value is None:
         value = default
     if not isinstance(value, int) or isinstance(value, bool) or value not in values:
-        raise ValueError(f"{name} is {value!r}, not a number from {values.start} to {values.stop - 1}")
+        raise ValueError(f"{name} is {_shown(value)}, not a number from {values.start} to {values.stop - 1}")
     return value
 
 
 def _flag(row: dict[str, Any], name: str) -> bool:
     value = row.get(name)
     if not (value is None or isinstance(value, bool)):
-        raise ValueError(f"{name} is {value!r}, not true or false")
+        raise ValueError(f"{name} is {_shown(value)}, not true or false")
     return bool(value)
 
 
@@ -310,7 +324,7 @@ def _choice(row: dict[str, Any], name: str, choices: tuple[str, ...]) -> int:
     if value is None:
         return 0
     if value not in choices:
-        raise ValueError(f"{name} is {value!r}, not one of {', '.join(choices)}")
+        raise ValueError(f"{name} is {_shown(value)}, not one of {', '.join(choices)}")
     return choices.index(value)
 
 

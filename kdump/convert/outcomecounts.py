@@ -100,9 +100,9 @@ class CountedPrinter(Generic[RowT, RowsT]):
         """See Printer."""
         self._printer.skip(record, row)
 
-    def join(self, rows: list[RowT]) -> RowsT:
+    def joined(self, rows: list[RowT]) -> Iterator[RowsT]:
         """See Printer."""
-        return self._printer.join(rows)
+        return self._printer.joined(rows)
 
     def columns(self) -> BlockPrinter[RowsT] | None:
         """See Printer."""

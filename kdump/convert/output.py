@@ -60,8 +60,10 @@ class OutputSegments:
         base_offset: int | None,
         split_bytes: int | None,
         producers: Callable[[], Iterable[ProducerEntry]],
+        like: os.stat_result | None = None,
     ) -> None:
         self._path = path
+        self._like = like
         self._base_offset = base_offset
         self._limit = LARGEST_SEGMENT if split_bytes is None else min(split_bytes, LARGEST_SEGMENT)
         self._known_producers = producers
@@ -125,8 +127,8 @@ class OutputSegments:
     def _begin(self, offset: int) -> _Segment:
         directory, name = os.path.split(self._path)
         if self.segments or not name:
-            return _Segment(os.path.join(directory, f"{offset:020d}{Kind.LOG.value}"), offset)
-        return _Segment(self._path, offset if self._base_offset is None else self._base_offset)
+            return _Segment(os.path.join(directory, f"{offset:020d}{Kind.LOG.value}"), offset, self._like)
+        return _Segment(self._path, offset if self._base_offset is None else self._base_offset, self._like)
 
     def _end(self) -> None:
         if self._segment is not None:
@@ -159,8 +161,9 @@ class OutputSegments:
 class _Segment:
     """A log that is being written, and its indexes."""
 
-    def __init__(self, path: str, base_offset: int) -> None:
-        self.file = NewFile(path)
+    def __init__(self, path: str, base_offset: int, like: os.stat_result | None) -> None:
+        self.file = NewFile(path, like)
+        self._like = like
         self.indexes = IndexBuilder(base_offset, interval=DEFAULT_INDEX_INTERVAL, size=DEFAULT_INDEX_SIZE, keep=True)
         self._base_offset = base_offset
         self._writer = BlockWriter(self.file.descriptor, at_once=False, escapes=False)
@@ -203,11 +206,11 @@ class _Segment:
         assert contents is not None
         log = self.file.finish()
         # The log comes into its place last: there is never one without its indexes.
-        staged = [*_stage_indexes(self.file.path, contents), log]
+        staged = [*_stage_indexes(self.file.path, contents, self._like), log]
         return WrittenSegment(self.file.path, self._base_offset, self._size, self._entries), staged
 
 
-def _stage_indexes(log: str, contents: SegmentIndexes) -> list[Staged]:
+def _stage_indexes(log: str, contents: SegmentIndexes, like: os.stat_result | None) -> list[Staged]:
     """Write the index files that belong beside a log."""
     stem = log.removesuffix(Kind.LOG.value)
     staged: list[Staged] = []
@@ -218,7 +221,7 @@ def _stage_indexes(log: str, contents: SegmentIndexes) -> list[Staged]:
     ):
         if content is not None:
             try:
-                file = NewFile(stem + kind.value)
+                file = NewFile(stem + kind.value, like)
                 staged.append(Staged(file.temporary, file.path))
                 file.write(content)
                 file.finish()

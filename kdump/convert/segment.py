@@ -24,7 +24,7 @@ from kdump.log.source import STDIN, Source, open_source, read_whole
 from kdump.scan.selection import Range
 from kdump.scan.transactions import TransactionReader, Transactions
 from kdump.wire import compression
-from kdump.writers.files import Staged, discard
+from kdump.writers.files import Staged, discard, status_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,9 @@ def convert_segment(job: SegmentJob, progress: Progress = lambda done, size: Non
         part = _part(job, source, conversion)
         converter = Converter(reader, conversion, _transactions(job, source), part)
         producers = partial(_producers, job, conversion, part)
-        with OutputSegments(job.target, job.base_offset, conversion.split_bytes, producers) as output:
+        with OutputSegments(
+            job.target, job.base_offset, conversion.split_bytes, producers, status_of(job.source)
+        ) as output:
             for entries in converter.entries():
                 result.check(reader.findings, conversion)
                 output.write(entries)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.convert.conversion import Conversion
+from kdump.fast.entries import LargeEntry
 from kdump.fast.headers import native_column
 from kdump.fast.recordtable import RecordGroups
 from kdump.scan.masks import within
@@ -40,6 +42,30 @@ def select(groups: RecordGroups, conversion: Conversion) -> Selected:
     if not times.is_open:
         rows &= within(times, table.timestamp) & np.repeat(groups.magic > 0, groups.rows)
     kept = np.diff(np.append(0, np.cumsum(rows, dtype=np.int64))[groups.bounds])
+    return _selected(groups, conversion, rows, kept)
+
+
+def select_large(entry: LargeEntry, conversion: Conversion) -> Selected:
+    """The same for an entry whose records come in pieces; its mask is not kept."""
+    if not conversion.selects:
+        return select(entry.groups, conversion)
+    kept = sum(int(select(piece, conversion).kept.sum()) for piece in entry.pieces())
+    return _selected(entry.groups, conversion, None, np.array([kept]))
+
+
+def selected_pieces(entry: LargeEntry, conversion: Conversion) -> Iterator[RecordGroups]:
+    """Its selected records in order, a group with one or more of them at a time."""
+    for piece in entry.pieces():
+        rows = select(piece, conversion).rows
+        part = piece if rows is None else piece.select_rows(rows)
+        if part.table.rows:
+            yield part
+
+
+def _selected(
+    groups: RecordGroups, conversion: Conversion, rows: NDArray[np.bool_] | None, kept: NDArray[np.int64]
+) -> Selected:
+    offsets, times = conversion.offsets, conversion.times
     is_whole = (kept == groups.rows) & ((kept > 0) | times.is_open)
     if groups.headers is not None:
         base_offset = native_column(groups.headers, "base_offset")

@@ -18,7 +18,7 @@ from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment, co
 from kdump.engine.export import ExportJob, Form, export_segment
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.names import Kind, parse_file_name
+from kdump.log.names import MAX_OFFSET, Kind, parse_file_name
 from kdump.log.partition import segment_files
 from kdump.log.source import STDIN, is_stream
 from kdump.writers.files import Staged, discard, make_directories, publish, remove_empty
@@ -42,7 +42,7 @@ def plan_conversion(source: str, destination: str, conversion: Conversion) -> li
     """The segments of a path and the logs that they become.
 
     Raises:
-        KdumpError: MISSING, UNREADABLE, NO_SEGMENTS, NOT_A_SEGMENT_FILE.
+        KdumpError: MISSING, UNREADABLE, NO_SEGMENTS, NOT_A_SEGMENT_FILE, OFFSET_TOO_LARGE.
         DestinationError: a log would replace a file of the source.
     """
     jobs = []
@@ -72,9 +72,13 @@ def plan_import(source: str, destination: str, conversion: Conversion) -> list[S
     return jobs
 
 
-def plan_export(source: str, destination: str, form: Form, conversion: Conversion) -> list[ExportJob]:
+def plan_export(
+    source: str, destination: str, form: Form, conversion: Conversion, *, is_safe: bool = False
+) -> list[ExportJob]:
     """The segments of a path and the files made of them. Raises as ``plan_conversion``."""
-    jobs = [ExportJob(path, target, form, conversion) for path, target in _pairs(source, destination, f".{form}")]
+    jobs = [
+        ExportJob(path, target, form, conversion, is_safe) for path, target in _pairs(source, destination, f".{form}")
+    ]
     _refuse_sources(jobs)
     return jobs
 
@@ -82,13 +86,18 @@ def plan_export(source: str, destination: str, form: Form, conversion: Conversio
 class Outputs:
     """What the jobs of a run have written: nothing is in its place before ``publish``, and nothing left without it.
 
+    Args:
+        jobs: of the run.
+        overwrites: files that are there are replaced.
+
     Raises:
         KdumpError: UNWRITABLE: a directory cannot be made, or belongs to a running broker; what is in a file's place
-            is none.
+            is none. OUTPUT_EXISTS.
     """
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
+    def __init__(self, jobs: Sequence[Job], *, overwrites: bool = False) -> None:
         self._jobs = jobs
+        self._overwrites = overwrites
         self._staged: list[Staged] = []
         self._logs: list[str] = []
         self._made: list[str] = []
@@ -101,7 +110,7 @@ class Outputs:
                     raise KdumpError(Codes.UNWRITABLE, "a broker runs on this log directory", path=log_directory)
         for job in self._jobs:
             for path in _files_of(job):
-                _check_place(path)
+                self._check_place(path)
         try:
             for directory in directories:
                 self._made += make_directories(directory)
@@ -125,22 +134,23 @@ class Outputs:
         """Put everything in its place.
 
         Raises:
-            KdumpError: UNWRITABLE, with nothing in its place when a segment that was split off would replace a file
-                beside the source.
+            KdumpError: UNWRITABLE or OUTPUT_EXISTS, with everything as it was; a segment that was split off never
+                replaces a file beside the source.
         """
         planned = {path for job in self._jobs for path in _files_of(job)}
         sources, beside = _sources(self._jobs), _beside(self._jobs)
         for _, path in self._staged:
-            if path not in planned:
-                _check_place(path)
-                if _identity(path) in sources or (os.path.lexists(path) and _directory_of(path) in beside):
-                    raise KdumpError(Codes.UNWRITABLE, "exists beside the source", path=path)
+            is_beside = os.path.lexists(path) and _directory_of(path) in beside
+            if path not in planned and (_identity(path) in sources or is_beside):
+                raise KdumpError(Codes.UNWRITABLE, "exists beside the source", path=path)
+            self._check_place(path)
         try:
-            publish(self._staged)
             written = {path for _, path in self._staged}
             # An index of what was there before says nothing about what is there now.
             stale = {path for log in self._logs for path in _with_indexes(log)} - written
-            discard(Staged(path, path) for path in stale)
+            for path in stale:
+                self._check_place(path)
+            publish(self._staged, stale)
         except OSError as error:
             raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=error.filename) from None
         self._staged = []
@@ -150,6 +160,18 @@ class Outputs:
     ) -> None:
         discard(self._staged)
         self._remove_directories()
+
+    def _check_place(self, path: str) -> None:
+        """Raises KdumpError UNWRITABLE or OUTPUT_EXISTS for what a file must not take the place of.
+
+        Directories, devices and pipes never; a link of /proc, as /dev/stdout is, stands for whatever is open there.
+        """
+        with suppress(FileNotFoundError, NotADirectoryError):
+            is_open_file = os.path.islink(path) and os.readlink(path).startswith("/proc/")
+            if is_open_file or not stat.S_ISREG(os.stat(path).st_mode):
+                raise KdumpError(Codes.UNWRITABLE, "is there and is no regular file", path=path)
+        if os.path.lexists(path) and not self._overwrites:
+            raise KdumpError(Codes.OUTPUT_EXISTS, "is there already; --overwrite replaces it", path=path)
 
     def _remove_directories(self) -> None:
         """Those that were made and are empty, the innermost first."""
@@ -189,6 +211,9 @@ def _numbered(jobs: Sequence[SegmentJob], first: int, names_logs: bool) -> Itera
         of_partition = list(partition)
         offset = first
         for number, job in enumerate(of_partition):
+            if offset > MAX_OFFSET:
+                message = f"renumbered from {first} on, this segment would begin at offset {offset}, above {MAX_OFFSET}"
+                raise KdumpError(Codes.OFFSET_TOO_LARGE, message, path=job.source)
             target = os.path.join(os.path.dirname(job.target), _log_name(offset)) if names_logs else job.target
             base_offset = _offset_in(target)
             yield replace(
@@ -242,17 +267,6 @@ def _with_indexes(log: str) -> list[str]:
     return [log, *(stem + kind.value for kind in _INDEX_FILES)]
 
 
-def _check_place(path: str) -> None:
-    """KdumpError UNWRITABLE for what a file must not take the place of: directories, devices, pipes.
-
-    A link of /proc, as /dev/stdout is, stands for whatever is open there.
-    """
-    with suppress(FileNotFoundError, NotADirectoryError):
-        is_open_file = os.path.islink(path) and os.readlink(path).startswith("/proc/")
-        if is_open_file or not stat.S_ISREG(os.stat(path).st_mode):
-            raise KdumpError(Codes.UNWRITABLE, "is there and is no regular file", path=path)
-
-
 def _directory_of(path: str) -> str:
     return os.path.realpath(os.path.dirname(path))
 
@@ -282,6 +296,6 @@ def _log_name(offset: int) -> str:
 
 
 def _offset_in(target: str) -> int | None:
-    """The offset that a log is named by."""
+    """The offset that a log is named by; None where it has another name, or one above the largest offset."""
     match = _OFFSET_NAME.fullmatch(os.path.basename(target))
-    return int(match[1]) if match else None
+    return int(match[1]) if match and int(match[1]) <= MAX_OFFSET else None

@@ -26,11 +26,12 @@ from kdump.scan.view import LogView, ViewOptions
 from kdump.tables import RECORD
 from kdump.writers.blocks import BlockWriter
 from kdump.writers.context import FileContext
-from kdump.writers.files import NewFile
-from kdump.writers.printers import RowLines, RowPrinter
+from kdump.writers.files import NewFile, status_of
+from kdump.writers.printers import RowLines, RowPrinter, Syntax
 
 TextForm = Literal["jsonl", "csv"]
 Form = Literal["jsonl", "csv", "parquet"]
+"""What a file for other tools holds; its name ends so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +42,15 @@ class ExportJob:
     target: str
     form: Form
     conversion: Conversion
+    is_safe: bool = False
+    """Cells of CSV that a spreadsheet would take for a formula are neutralised."""
 
 
 def export_segment(job: ExportJob, progress: Progress = lambda done, size: None) -> SegmentResult:
     """Export one segment; whatever goes wrong is in the result. The directory of the target exists."""
     result = SegmentResult(job.source)
     with result.noting_errors(job.target):
-        file = NewFile(job.target)
+        file = NewFile(job.target, status_of(job.source))
         try:
             if job.form == "parquet":
                 _to_parquet(job, file.temporary, result, progress)
@@ -82,7 +85,8 @@ def export_text(job: ExportJob, emit: Emit, *, has_title: bool) -> SegmentResult
 
 
 def _lines(job: ExportJob, form: TextForm) -> RowLines:
-    return RowLines(form, None, FileContext.of(job.source))
+    syntax: Syntax = "csv-safe" if job.is_safe else form
+    return RowLines(syntax, None, FileContext.of(job.source))
 
 
 def _to_text(job: ExportJob, lines: RowLines, emit: Emit, result: SegmentResult, progress: Progress) -> None:
@@ -105,10 +109,9 @@ def _to_text(job: ExportJob, lines: RowLines, emit: Emit, result: SegmentResult,
 
 
 def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Progress) -> None:
-    from kdump.writers.arrow import ArrowPrinter, ArrowRows, in_order
+    from kdump.writers.arrow import ArrowPrinter
     from kdump.writers.parquet import ROW_SCHEMA, ParquetRecords
 
-    parts: list[ArrowRows] = []
     order = _order(job)
     with open_source(job.source) as source, ParquetRecords(path) as records:
         transactions = _transactions(job, source)
@@ -117,15 +120,13 @@ def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Prog
         view = LogView(
             source,
             CountedPrinter(printer, counts),
-            parts.append,
+            records.add,
             _view_options(job, result),
             observer=order,
             on_finding=_Damage(job, source, result).see,
         )
         for _ in view.steps():
-            for batch in in_order(parts, ROW_SCHEMA):
-                records.write(batch)
-            parts.clear()
+            records.write()
             progress(view.bytes_read, source.size)
     _note_order(order, result)
     result.notes += counts.notes()

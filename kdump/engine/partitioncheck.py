@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
@@ -19,6 +20,7 @@ from kdump.checks.holes import Behind
 from kdump.checks.indexes import LogView
 from kdump.checks.logdir import PartitionExtent
 from kdump.checks.ordered import OrderedChecks
+from kdump.checks.reach import AlreadyLost, Evidence, LastSegment, Segment
 from kdump.checks.segment import CheckOptions, Look, Rows, SegmentLook, check_segment
 from kdump.checks.settling import (
     PAUSE_SECONDS,
@@ -38,12 +40,14 @@ from kdump.checks.siblings import (
     check_segment_files,
 )
 from kdump.checks.summary import SegmentSummary
-from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.checks.swapped import exchanged_logs, swapped_finding
+from kdump.codes import HOSTILE_CODES, Codes, Finding, KdumpError, Severity
+from kdump.engine.transactionalids import transactional_id
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.names import SWAP_STATE, Kind, parse_file_name, parse_partition_directory
+from kdump.log.names import INDEX_KINDS, SWAP_STATE, Kind, parse_file_name, parse_partition_directory
 from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import has_gone, segment_files, segments_behind
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
@@ -90,7 +94,8 @@ class PartitionCheck:
             segments: in offset order.
             folder: the directory, when they are all of its segments; its other files are checked too.
 
-        Returns what they cover. A segment that cannot be read is an error among the items.
+        Returns what they cover. A segment that cannot be read is an error among the items, and one that must not be
+        read (it may be there to do harm) a finding.
         """
         directory = files.directory_of(segments[0])
         watch = Watch(directory, segments[-1])
@@ -99,14 +104,27 @@ class PartitionCheck:
             is_compacted=was_cleaned(directory) or None,
             producers=read_snapshot(segments[0]),
             is_coordinator=topic in _COORDINATOR_TOPICS,
+            transactional_id=partial(transactional_id, os.path.dirname(directory)),
         )
+        # Read before the logs, which may grow.
+        evidence = None if folder is None else Evidence.of_directory(folder)
         seen = _Partition()
+        exchanged = exchanged_logs(segments)
+        seen.are_exchanged = bool(exchanged)
         for number, segment in enumerate(segments):
+            if segment in exchanged:
+                ordered.skip_segment()
+                seen.skip()
+                yield from _swapped_items(segment, exchanged[segment])
+                continue
             try:
                 yield from self._segment(segment, segments_following(segments, number), ordered, seen)
             except KdumpError as error:
+                seen.skip()
                 if folder is not None and has_gone(segment, error):
                     ordered.skip_segment()
+                elif error.code in HOSTILE_CODES:
+                    yield Finding(error.code, error.message, 0, path=segment)
                 else:
                     yield error.located(segment)
         if ordered.misses_offsets and _is_cleaned_now(directory, watch):
@@ -116,12 +134,14 @@ class PartitionCheck:
             # What is open at the end of one segment of several may be closed in the next.
             is_open = finding.code is Codes.TRANSACTION_OPEN and not is_whole
             yield replace(finding, graded=Severity.INFO) if is_open else finding
+        if evidence is not None and seen.is_known and not _behind(segments[-1]):
+            yield from seen.already_lost(evidence)
         if folder is not None:
             yield from _check_files(folder, segments[-1], seen, watch)
         first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
-        if first_base is None or last_base is None or not seen.is_end_known:
+        if first_base is None or last_base is None or not seen.is_end_known or exchanged:
             return None
-        return PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base)
+        return PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base, seen.reached)
 
     def _segment(self, path: str, behind: Sequence[str], ordered: OrderedChecks, seen: _Partition) -> Iterator[Item]:
         counts = dict.fromkeys(Severity, 0)
@@ -141,11 +161,13 @@ class PartitionCheck:
             if counts[Severity.ERROR] and size is not None and base_offset is not None and not is_foreign:
                 producers = ProducerStates.from_snapshot(read_snapshot(path))
                 recovery = recover(source, base_offset, producers, want_indexes=False)
-            seen.add(rows, base_offset, is_compacted=ordered.is_compacted, is_foreign=is_foreign)
-            # An empty log is clean, whatever lies beside it; with a file of another type nothing can be compared.
+            seen.add(path, rows, base_offset, is_compacted=ordered.is_compacted, is_foreign=is_foreign)
+            # With a file of another type nothing can be compared.
             if size and base_offset is not None and reading.beside is not None and not is_foreign:
-                log = rows.log_view(base_offset, size, holes)
+                next_base = base_offset_of(behind[0]) if behind else None
+                log = seen.last_log = rows.log_view(base_offset, size, holes, next_base)
                 for finding in _check_beside(reading, log, ordered, is_closed=bool(behind)):
+                    seen.is_indexed_later |= finding.code is Codes.INDEX_BEYOND_LOG
                     yield counted(finding, path, counts)
         yield SegmentSummary(path, size, rows.count, rows.first_offset, rows.last_offset, counts, recovery)
 
@@ -181,7 +203,8 @@ class PartitionCheck:
                 if is_last or error.code is not Codes.MISSING or not files.exists(path + SWAP_STATE):
                     raise
             else:
-                beside = SegmentFiles(path) if has_siblings else None
+                # An empty log is clean, whatever lies beside it: preallocated files of some megabytes.
+                beside = SegmentFiles(path) if has_siblings and source.size else None
                 if is_last or beside is None or not (source.is_replaced or beside.are_being_swapped):
                     return source, beside
                 source.close()
@@ -270,17 +293,58 @@ class _Partition:
 
     def __init__(self) -> None:
         self._epochs: list[EpochRange] = []
+        self._segments: list[tuple[str, Segment]] = []
         self._is_compacted = False
-        self._ends_foreign = False
+        self.is_known = True
+        """Every segment could be read, as a log of the offsets in its name."""
+        self.is_end_known = True
+        """The last segment is a log; of a file of another type nobody knows which offsets are in it."""
+        self.are_exchanged = False
+        """Two logs have each other's names: nothing beside them fits."""
         self.end_offset: int | None = None
+        self.reached: int | None = None
+        """The end offset that the log once had, as far as that was asked for."""
+        self.last_log: LogView | None = None
+        """The batches of the segment added last; None for an empty one."""
+        self.is_indexed_later = False
+        """An index of it names offsets after its end."""
+        self._last_rows: BatchTable | None = None
 
-    def add(self, rows: BatchTable, base_offset: int | None, *, is_compacted: bool, is_foreign: bool) -> None:
+    def skip(self) -> None:
+        """The next segment is not added."""
+        self.is_known = False
+
+    def add(
+        self, path: str, rows: BatchTable, base_offset: int | None, *, is_compacted: bool, is_foreign: bool
+    ) -> None:
         """The next segment; one without batches reaches up to its base offset."""
         self._is_compacted = is_compacted
-        self._ends_foreign = is_foreign
+        self.is_end_known = not is_foreign
+        self.is_known &= not is_foreign
         self._epochs += rows.epochs()
         last = (base_offset or 0) - 1 if rows.last_offset is None else rows.last_offset
-        self.end_offset = max(self.end_offset or 0, last + 1)
+        self.end_offset = end = max(self.end_offset or 0, last + 1)
+        if base_offset is not None:
+            self._segments.append((path, Segment(base_offset, rows.count == 0, lambda: end)))
+        self.last_log = None
+        self._last_rows = rows
+        self.is_indexed_later = False
+
+    def already_lost(self, evidence: Evidence) -> Iterator[Finding]:
+        """What the logs had once; found out once all segments are added."""
+        last, rows = self.last_log, self._last_rows
+        last_segment = None
+        if last is not None and rows is not None:
+            kinds = INDEX_KINDS if self.is_indexed_later else (Kind.TXN_INDEX,)
+            last_segment = LastSegment(
+                lambda: rows.was_cleaned(last.base_offset), lambda: evidence.index_ends(last, kinds)
+            )
+        found = evidence.already_lost([segment for _, segment in self._segments], last_segment)
+        self.reached = max([self.end_offset or 0, *(lost.last_offset + 1 for lost in found)])
+        for lost in found:
+            later = [path for path, segment in self._segments if segment.base_offset > lost.last_offset]
+            path = later[0] if later else self._segments[-1][0]
+            yield already_lost_finding(lost, path)
 
     def reach(self, end_offset: int | None) -> None:
         """The log has got at least so far since."""
@@ -289,14 +353,32 @@ class _Partition:
 
     def summary(self) -> LogSummary:
         """What the files of the directory are compared with."""
-        return LogSummary(
-            None if self._ends_foreign else self.end_offset, self._epochs, is_compacted=self._is_compacted
-        )
+        if self.are_exchanged:
+            return LogSummary(None)
+        if not self.is_end_known:
+            return LogSummary(None, self._epochs, is_compacted=self._is_compacted)
+        return LogSummary(self.end_offset, self._epochs, is_compacted=self._is_compacted, reached=self.reached)
 
-    @property
-    def is_end_known(self) -> bool:
-        """The last segment is a log; of a file of another type nobody knows which offsets are in it."""
-        return not self._ends_foreign
+
+def already_lost_finding(lost: AlreadyLost, path: str) -> Finding:
+    """What is lost, at the segment that follows it, or after which it was."""
+    return Finding(
+        Codes.ALREADY_LOST,
+        f"already lost: {lost}",
+        0,
+        first_offset=lost.first_offset,
+        last_offset=lost.last_offset,
+        path=path,
+    )
+
+
+def _swapped_items(path: str, other: str) -> Iterator[Item]:
+    """Of two logs that were exchanged: the finding at the first of them, and the summary of each."""
+    counts = dict.fromkeys(Severity, 0)
+    counts[Severity.ERROR] = 1
+    if (base_offset_of(path) or 0) < (base_offset_of(other) or 0):
+        yield swapped_finding(path, other)
+    yield SegmentSummary(path, files.size(path), None, None, None, counts, None)
 
 
 def segments_following(segments: Sequence[str], number: int) -> Sequence[str]:

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+import stat
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Final, Self
 
 from kdump.checks.startup import StartCheck
+from kdump.checks.swapped import exchanged_logs, swapped_finding
 from kdump.codes import Codes, KdumpError
 from kdump.engine.startup import StartOptions, Task, task_of, tasks_below
 from kdump.log.lock import DirectoryLock, LockState
-from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
-from kdump.log.partition import segment_files, segments_behind
-from kdump.log.source import STDIN, Source, open_source, reads_once
+from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
+from kdump.log.partition import segment_files, segments_around, segments_behind
+from kdump.log.source import STDIN, Source, check_size, open_source, reads_once
 from kdump.log.stamp import Stamp
-from kdump.mend import disk
 from kdump.mend.account import account, json_account
 from kdump.mend.copies import CopyWriter
-from kdump.mend.indexes import INDEX_KINDS
+from kdump.mend.folders import open_repair
 from kdump.mend.inplace import prepare
-from kdump.mend.journal import clear_unprepared, finish, read_journal, unfinished
+from kdump.mend.journal import Unfinished, clear_unprepared, finish, unfinished
 from kdump.mend.manifest import MANIFEST_NAME, Manifest
+from kdump.mend.pieces import TxnPolicy
 from kdump.mend.place import Place, is_metadata, log_directory_above, place_of
 from kdump.mend.plan import Completion, PartitionPlan, Settings, Way
 from kdump.mend.planned import cut_lines
@@ -56,6 +58,8 @@ class RepairOptions:
     salvaging: SalvageOptions = field(default_factory=SalvageOptions)
     decides_transactions: bool = False
     """``salvaging`` says what is done about transactions whose end is lost."""
+    overwrites: bool = False
+    """Copies replace files that are there."""
     allow_worse_start: bool = False
     """Repair in place also where the next start of the broker ends worse after that."""
 
@@ -71,10 +75,10 @@ class Repaired:
     plan: PartitionPlan
     written: str | None = None
     manifest: str | None = None
-    finished: tuple[str, ...] = ()
-    """Manifests of repairs that were begun before, and are finished now."""
-    unfinished: tuple[str, ...] = ()
-    """Manifests of repairs that were begun before: the plan, or the copy, is of the state in between."""
+    unfinished: tuple[Unfinished, ...] = ()
+    """Repairs that were begun before: the plan, or the copy, is of the state in between."""
+    has_guesses: bool = False
+    """A transaction was left that nobody has decided about, and readers take a later marker for its end."""
     starts: Starts | None = None
     """The next start without and with what changes a partition directory in its place."""
 
@@ -85,8 +89,10 @@ class Repaired:
 
     @property
     def leaves_damage(self) -> bool:
-        """Something is to be done that was not, or that no repair does."""
-        if self.plan.left or (self.plan.way is Way.INDEXES and self.plan.is_damaged):
+        """Something is to be done that was not, or that no repair does, or readers of the result see a guess."""
+        if self.unfinished or self.has_guesses or self.plan.left:
+            return True
+        if self.plan.way is Way.INDEXES and self.plan.is_damaged:
             return True
         return self.plan.has_changes and not self.is_done
 
@@ -111,8 +117,6 @@ class Repair:
         self._way = options.way or Way.LIKE_BROKER
         self._open = opened
         self._on_error = on_error
-        self._finished: dict[str, list[str]] = {}
-        """By partition directory: manifests of the repairs that were begun before and are finished now."""
         self._locks = _Locks()
 
     def __enter__(self) -> Self:
@@ -130,65 +134,55 @@ class Repair:
             KdumpError: the path cannot be looked at, or nothing is done about it.
         """
         if os.path.isdir(path):
-            if self._options.in_place:
-                self._resume_below(path)
             yield from self._directory(path)
         else:
             yield self._partition(path, [_log_of(path)], is_whole=False)
-
-    def _resume_below(self, directory: str) -> None:
-        """Finish what was begun in a partition directory, or those of a log directory, before it is looked at.
-
-        A log whose name changes may be there under a name for a broker only.
-        """
-        folders = [directory, *sorted(entry.path for entry in os.scandir(directory) if entry.is_dir())]
-        for folder in folders:
-            try:
-                if any(True for _ in unfinished(folder)):
-                    place = place_of(folder)
-                    self._check_place(place)
-                    self._locks.take(place)
-                    self._resume(place)
-            except KdumpError as error:
-                self._on_error(error.located(folder))
-
-    def _resume(self, place: Place) -> None:
-        """Finish what was begun in a partition; its lock is held."""
-        for begun in unfinished(place.directory):
-            resume(*begun)
-            self._finished.setdefault(place.directory, []).append(_manifest(begun))
-
-    def _check_place(self, place: Place) -> None:
-        """Raises KdumpError REPAIR_REFUSED or LOCK_HELD where nothing may be written."""
-        _refuse_links([place.directory])
-        _check_lock(place, is_forced=self._options.force)
 
     def _directory(self, directory: str) -> Iterator[Repaired]:
         partitions: dict[str, list[str]] = {}
         # What is missing of a partition of which no log is left a replica may have.
         all_files = bool(self._options.salvaging.replicas)
-        for path in segment_files(directory, self._on_error, all_files=all_files):
-            segments = partitions.setdefault(os.path.dirname(path), [])
-            name = parse_file_name(path)
-            if not all_files or (name is not None and name.kind is Kind.LOG):
-                segments.append(path)
+        try:
+            for path in segment_files(directory, self._on_error, all_files=all_files):
+                segments = partitions.setdefault(os.path.dirname(path), [])
+                name = parse_file_name(path)
+                if not all_files or (name is not None and name.kind is Kind.LOG):
+                    segments.append(path)
+        except KdumpError as error:
+            if error.code is not Codes.NO_SEGMENTS or not self._name_unfinished(directory, partitions):
+                raise
+            return
+        self._name_unfinished(directory, partitions)
         for folder, segments in partitions.items():
             try:
                 yield self._partition(folder, segments, is_whole=True)
             except KdumpError as error:
                 self._on_error(error.located(folder))
 
+    def _name_unfinished(self, directory: str, partitions: Container[str]) -> bool:
+        """Say which directories have a repair that was begun, and no log: some were there under a broker's name."""
+        is_named = False
+        for folder in _with_those_below(directory):
+            if folder not in partitions:
+                try:
+                    _refuse_unfinished(folder)
+                except KdumpError as error:
+                    self._on_error(error.located(folder))
+                    is_named = True
+        return is_named
+
     def _partition(self, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
         place = place_of(target if is_whole else os.path.dirname(target))
         repaired = self._of_partition(target, segments, place, is_whole=is_whole)
         try:
-            return replace(repaired, unfinished=tuple(map(_manifest, unfinished(place.directory))))
+            return replace(repaired, unfinished=tuple(unfinished(place.directory)))
         except KdumpError as error:
             # A manifest that cannot be read is no reason to keep the plan back.
             self._on_error(error.located(place.directory))
             return repaired
 
     def _of_partition(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
+        _refuse_exchanged(segments)
         if segments and is_metadata(segments[0]) and (self._options.in_place or self._way is Way.SALVAGE):
             return self._leave_metadata(target, segments, place, is_whole=is_whole)
         if self._options.output is not None:
@@ -242,7 +236,7 @@ class Repair:
             raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
         name = os.path.basename(os.path.abspath(target))
         check_room(output, sum(Stamp.of_log(segment).size for segment in segments))
-        with Staging(output) as staging:
+        with Staging(output, overwrites=self._options.overwrites) as staging:
             account_name = f"kdump-{name}.json"
             staging.refuse_existing([name, account_name])
             copies = CopyWriter(staging)
@@ -260,25 +254,25 @@ class Repair:
                 return Repaired(plan)
             if is_whole:
                 copies.write_others(plan)
-                staging.commit_directory(name)
+                staging.commit_directory(name, account_name, json_account(plan))
             else:
-                staging.commit_files()
-        disk.write_file(os.path.join(output, account_name), json_account(plan))
-        return Repaired(plan, os.path.join(output, name if is_whole else ""))
+                staging.commit_files(account_name, json_account(plan))
+        is_asked_for = self._options.decides_transactions and self._options.salvaging.transactions is TxnPolicy.LEAVE
+        has_guesses = bool(plan.guessed) and not is_asked_for
+        return Repaired(plan, os.path.join(output, name if is_whole else ""), has_guesses=has_guesses)
 
     def _in_place(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
-        _refuse_links([*segments, *(sibling(segment, kind) for segment in segments for kind in INDEX_KINDS)])
-        _refuse_links([entry.path for entry in os.scandir(place.directory) if entry.name in SIBLING_TEXT_FILES])
+        _refuse_special([*segments, *(sibling(segment, kind) for segment in segments for kind in INDEX_KINDS)])
+        _refuse_special([entry.path for entry in os.scandir(place.directory) if entry.name in SIBLING_TEXT_FILES])
         for segment in segments:
             name = parse_file_name(segment)
             if name is not None and name.state:
                 message = f"a file that a broker is about to remove or to take in ({name.state}); use -o"
                 raise _refused(message, segment)
-        self._check_place(place)
+        _check_place(place, is_forced=self._options.force)
         _refuse_backup(place, self._options.backup)
+        _refuse_unfinished(place.directory)
         self._locks.take(place)
-        self._resume(place)
-        finished = self._finished.pop(place.directory, [])
         clear_unprepared(place.directory)
         if not self._options.salvaging.replicas:
             segments = [segment for segment in segments if os.path.lexists(segment)]
@@ -288,7 +282,7 @@ class Repair:
         plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
         self._refuse(plan)
         if not plan.has_changes or plan.is_refused:
-            return Repaired(plan, finished=tuple(finished))
+            return Repaired(plan)
         # Nothing to compare, at the price of two more passes over the log.
         starts = None if _is_what_a_start_does(plan) else self._starts(plan)
         if starts is not None and starts.worse and not self._options.allow_worse_start:
@@ -299,8 +293,8 @@ class Repair:
                 target,
             )
         completion = Completion(lines=cut_lines(plan)) if starts is None else starts.repaired.completion
-        _refuse_links([os.path.join(os.path.dirname(place.directory), line.name) for line in completion.lines])
-        return Repaired(plan, manifest=self._repair(plan, completion), finished=tuple(finished), starts=starts)
+        _refuse_special([os.path.join(os.path.dirname(place.directory), line.name) for line in completion.lines])
+        return Repaired(plan, manifest=self._repair(plan, completion), starts=starts)
 
     def _refuse(self, plan: PartitionPlan) -> None:
         """Raises KdumpError REPAIR_REFUSED for what nobody has decided."""
@@ -322,43 +316,102 @@ class Repair:
             named = "; ".join(
                 f"producer {touched.producer_id} from offset {touched.first_offset} on" for touched in plan.undecided
             )
-            raise _refused(f"transactions whose end is not known touch a hole ({named}): --txn decides", plan.target)
+            raise _refused(f"transactions whose end is not known touch a gap ({named}): --txn decides", plan.target)
         if self._way is Way.INDEXES and plan.is_damaged and not options.in_place:
             damaged = next(segment for segment in plan.segments if segment.is_cut or segment.fails)
             raise _refused("the log is damaged; --indexes rebuilds those of good logs only", damaged.path)
 
     def _repair(self, plan: PartitionPlan, completion: Completion) -> str:
         _check_room_in_place(plan, self._options.backup)
-        preparation = Preparation(plan.place.directory, self._options.backup)
-        try:
-            prepare(plan, preparation, self._options.settings, completion)
-            for segment in plan.segments:
-                segment.stamp.check(segment.path)
-            digests = {os.path.basename(segment.path): segment.recovered.read.sha256 for segment in plan.segments}
-            manifest = preparation.begin(self._way.value, account(plan), digests)
-        except BaseException:
-            preparation.discard()
-            raise
-        finish(preparation.journal, manifest)
-        return os.path.join(manifest.backup, MANIFEST_NAME)
+        with Preparation(plan.place.directory, self._options.backup) as preparation:
+            try:
+                prepare(plan, preparation, self._options.settings, completion)
+                for segment in plan.segments:
+                    segment.stamp.check(segment.path)
+                digests = {os.path.basename(segment.path): segment.recovered.read.sha256 for segment in plan.segments}
+                manifest = preparation.begin(self._way.value, account(plan), digests)
+            except BaseException:
+                preparation.discard()
+                raise
+            finish(preparation.folders, manifest)
+            return os.path.join(manifest.backup, MANIFEST_NAME)
 
 
-def undo_repair(path: str, *, replaces_changed: bool = False, force: bool = False) -> tuple[Manifest, Undone]:
+def undo_repair(
+    path: str, *, replaces_changed: bool = False, force: bool = False, backup: str | None = None
+) -> tuple[Manifest, Undone]:
     """Undo the repair whose manifest is ``path``; gives that, and what came of it.
 
     Args:
         path: of the manifest.
         replaces_changed: see ``kdump.mend.undo.undo``.
         force: also where nobody can tell whether a broker runs.
+        backup: the directory that was named for the originals; see ``kdump.mend.folders.open_repair``.
 
     Raises:
-        KdumpError: see ``kdump.mend.undo.undo``; LOCK_HELD.
+        KdumpError: see ``kdump.mend.undo.undo`` and ``kdump.mend.folders.open_repair``; LOCK_HELD.
     """
-    manifest = read_journal(path)
-    place = place_of(manifest.directory)
-    _check_lock(place, is_forced=force)
+    folders, manifest = open_repair(path, backup)
+    with folders, _locked(manifest.directory, is_forced=force):
+        return manifest, undo(folders, manifest, replaces_changed=replaces_changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What came of finishing the repairs of a partition directory: their manifests, where they are now."""
+
+    path: str
+    manifests: tuple[str, ...]
+
+
+def finish_repairs(
+    path: str, *, on_error: Callable[[KdumpError], None], force: bool = False, backup: str | None = None
+) -> Iterator[Finished]:
+    """Finish the repairs, and the undoing of repairs, that were begun below ``path``.
+
+    A log whose name changes may be there under a name for a broker only, so every directory is looked into.
+
+    Args:
+        path: a partition directory, or a log directory.
+        on_error: takes what is wrong with one partition.
+        force: also where nobody can tell whether a broker runs.
+        backup: the directory that was named for the originals.
+
+    Raises:
+        KdumpError: MISSING, or REPAIR_REFUSED where the path is no directory.
+    """
+    if not os.path.isdir(path):
+        if not os.path.lexists(path):
+            raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=path)
+        raise _refused("is no directory; --finish takes partition directories and log directories", path)
+    for directory in _with_those_below(path):
+        try:
+            begun = list(unfinished(directory))
+            manifests = []
+            for one in begun:
+                folders, manifest = open_repair(one.path, backup)
+                with folders, _locked(manifest.directory, is_forced=force):
+                    resume(folders, manifest)
+                manifests.append(os.path.join(manifest.backup, MANIFEST_NAME))
+            if manifests:
+                yield Finished(directory, tuple(manifests))
+        except KdumpError as error:
+            on_error(error.located(directory))
+
+
+def _with_those_below(directory: str) -> list[str]:
+    """A directory, and the directories in it."""
+    below = sorted(entry.path for entry in os.scandir(directory) if entry.is_dir(follow_symlinks=False))
+    return [directory, *below]
+
+
+@contextmanager
+def _locked(directory: str, *, is_forced: bool) -> Iterator[None]:
+    """Hold the lock of the log directory in which a partition lies. Raises KdumpError REPAIR_REFUSED or LOCK_HELD."""
+    place = place_of(directory)
+    _check_place(place, is_forced=is_forced)
     with DirectoryLock(place.log_directory) if place.log_directory is not None else nullcontext():
-        return manifest, undo(path, manifest, replaces_changed=replaces_changed)
+        yield
 
 
 def _started(task: Task) -> StartCheck:
@@ -391,10 +444,6 @@ def _is_what_a_start_does(plan: PartitionPlan) -> bool:
     )
 
 
-def _manifest(begun: tuple[str, Manifest]) -> str:
-    return os.path.join(begun[1].backup, MANIFEST_NAME)
-
-
 class _Locks:
     """The locks of the log directories that are written to: once taken, held until the run is done."""
 
@@ -412,8 +461,9 @@ class _Locks:
             self._held.popitem()[1].release()
 
 
-def _check_lock(place: Place, *, is_forced: bool) -> None:
-    """Raises KdumpError LOCK_HELD where nobody can tell whether a broker runs."""
+def _check_place(place: Place, *, is_forced: bool) -> None:
+    """Raises KdumpError REPAIR_REFUSED for a symbolic link, LOCK_HELD where nobody can tell whether a broker runs."""
+    _refuse_special([place.directory])
     if place.lock is LockState.UNKNOWN and not is_forced:
         message = "on this file system nobody can tell whether a broker runs elsewhere; --force goes on"
         raise KdumpError(Codes.LOCK_HELD, message, path=place.log_directory)
@@ -431,6 +481,12 @@ def _refuse_backup(place: Place, backup: str | None) -> None:
 
 def _is_below(path: str, directory: str) -> bool:
     return os.path.commonpath((path, directory)) == directory
+
+
+def _refuse_unfinished(directory: str) -> None:
+    """Raises KdumpError REPAIR_REFUSED where a repair was begun before: somebody has to decide about it."""
+    for begun in unfinished(directory):
+        raise _refused(f"{begun}; --finish finishes it, --undo takes it back", begun.path)
 
 
 def _refuse_pending(directory: str) -> None:
@@ -466,10 +522,34 @@ def _copy_of(target: str, replica: str) -> str:
     return below if os.path.isdir(below) else replica
 
 
-def _refuse_links(paths: list[str]) -> None:
+def _refuse_exchanged(segments: list[str]) -> None:
+    """Raises KdumpError REPAIR_REFUSED where a log has the contents of another one: all of it is good data."""
+    named = bool(segments) and parse_file_name(segments[0])
+    others = exchanged_logs(segments_around(segments[0])) if named else {}
+    path = next((segment for segment in segments if segment in others), None)
+    if path is not None:
+        raise _refused(f"{swapped_finding(path, others[path]).message}; nothing of them is damage", path)
+
+
+def _refuse_special(paths: list[str]) -> None:
+    """Raises KdumpError where a file is not one that a repair may take the place of.
+
+    REPAIR_REFUSED: it is neither a file nor a directory; FILE_SIZE: an index or a text file, of which the backup keeps
+    the bytes, is a giant.
+    """
     for path in paths:
-        if os.path.islink(path):
+        try:
+            status = os.lstat(path)
+        except OSError:
+            continue
+        mode = status.st_mode
+        if stat.S_ISLNK(mode):
             raise _refused("is a symbolic link, through which nothing is written: name what it leads to", path)
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise _refused("is a pipe, a socket or a device, in whose place nothing is written", path)
+        name = parse_file_name(path)
+        if name is None or name.kind not in (Kind.LOG, Kind.CHECKPOINT):
+            check_size(path, status.st_size)
 
 
 def _refused(message: str, path: str) -> KdumpError:

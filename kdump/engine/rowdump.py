@@ -12,7 +12,7 @@ from kdump.kafka import rows
 from kdump.log.names import Kind
 from kdump.log.source import read_whole
 from kdump.payloads.choice import DecoderChoice
-from kdump.scan.printing import Emit, Printer, TextBytes
+from kdump.scan.printing import Emit, Printer, TextBytes, TextRow
 from kdump.scan.redacted import RedactingPrinter
 from kdump.scan.run import FileRun, Reporter
 from kdump.scan.selection import RowBudget
@@ -113,7 +113,9 @@ class RowDump(FileRun):
             transactions = None
             if options.shows_txn_state and source.size is not None:
                 transactions = self.transactions.of(target.path)
-            printer: Printer[str, TextBytes] = RowPrinter(lines, options.table, transactions, self._decoding(target))
+            printer: Printer[TextRow, TextBytes] = RowPrinter(
+                lines, options.table, transactions, self._decoding(target)
+            )
             if options.secret is not None:
                 printer = RedactingPrinter(printer, options.secret)
             view = LogView(
@@ -169,7 +171,9 @@ class RowDump(FileRun):
         for row in found:
             first, end = self._budget.admit(1)
             if end > first:
-                self._write(lines.line(table, row))
+                row_text = lines.line(table, row)
+                # Only rows of records are long.
+                self._write(row_text if isinstance(row_text, str) else "".join(row_text.pieces))
 
     def _title(self, table: Table, lines: Lines) -> None:
         """A title comes once, and again where another table begins."""

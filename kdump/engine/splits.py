@@ -18,7 +18,7 @@ from kdump.log.extents import Extent, extent_of
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import segment_files
-from kdump.log.source import Source, open_source
+from kdump.log.source import Source, is_named, open_source
 from kdump.scan.selection import Range
 from kdump.writers.context import FileContext
 
@@ -43,6 +43,13 @@ class LogFile:
     size: int
     offsets: Range = field(default_factory=Range)
     given: str = field(default="", repr=False)
+    is_named: bool = False
+
+    def open(self) -> Source:
+        """The file, in whatever process. Raises as ``open_source``."""
+        if self.is_named:
+            files.enter(self.path)
+        return open_source(self.given or self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,7 @@ class Split:
         Raises:
             KdumpError: MISSING, UNREADABLE, also where the file has become shorter.
         """
-        source = open_source(self.log.given or self.log.path)
+        source = self.log.open()
         if source.size is None or source.size < self.log.size:
             source.close()
             what = f"has {source.size} bytes, it had {self.log.size} when the job was planned"
@@ -170,7 +177,8 @@ def _logs_of(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> It
         name = parse_file_name(path)
         base_offset = None if name is None else name.base_offset
         whole = files.absolute(path)
-        log = LogFile(whole, FileContext.of(path), base_offset, size, given=files.handed_over(whole))
+        given = files.handed_over(whole)
+        log = LogFile(whole, FileContext.of(path), base_offset, size, given=given, is_named=is_named(path))
         if previous is not None:
             is_next = os.path.dirname(previous.path) == os.path.dirname(log.path)
             yield replace(previous, offsets=Range(None, base_offset)) if is_next else previous

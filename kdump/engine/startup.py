@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
+from kdump.checks.reach import Evidence, KnownOffsets
 from kdump.checks.settling import Watch, settled
 from kdump.checks.startup import LogDirectoryCheck, Obstacle, StartCheck, check_start
 from kdump.codes import Codes, KdumpError
+from kdump.engine.transactionalids import transactional_id
 from kdump.format.checkpoint import (
     CLEAN_SHUTDOWN,
+    HIGH_WATERMARK_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
     LOG_START_CHECKPOINT,
     META_PROPERTIES,
@@ -18,6 +22,7 @@ from kdump.format.checkpoint import (
     RECOVERY_POINT_CHECKPOINT,
 )
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
+from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import ILLEGAL_STATE, KAFKA, KAFKA_STORAGE
 from kdump.kafka.startup.loading import Settings
@@ -33,6 +38,8 @@ from kdump.kafka.startup.outcome import Outcome
 from kdump.log import files
 from kdump.log.names import CLUSTER_METADATA, Kind, parse_file_name, parse_partition_directory
 from kdump.log.partition import no_segments
+from kdump.log.siblings import read_checkpoint
+from kdump.log.source import read_whole
 
 _OF_A_PARTITION: Final = frozenset({LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA})
 _OF_LOG_DIRECTORIES: Final = {META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT}
@@ -68,23 +75,57 @@ class Task(NamedTuple):
             try:
                 directory = Directory.on_disk(self.path)
                 watch = Watch(self.path, *(os.path.join(self.path, name) for name in directory.before))
-                return check_start(directory, self.settings, checksums=self.checksums)
+                return check_start(
+                    directory,
+                    self.settings,
+                    checksums=self.checksums,
+                    evidence=self._evidence(directory.before),
+                    transactional_id=partial(transactional_id, _above(self.path)),
+                )
             except KdumpError as error:
                 return error.located(self.path)
 
-        return settled(start, _harm, lambda _: watch.has_changed)[0]
+        result, undecided = settled(start, _harm, lambda _: watch.has_changed)
+        if undecided:
+            return KdumpError(Codes.CHANGED_WHILE_READ, "cannot be told: the files keep changing", path=self.path)
+        return result
+
+    def _evidence(self, contents: Mapping[str, Content]) -> Evidence:
+        """What lies beside the logs; where no offset is given, there is no line of it in the checkpoint."""
+        settings = self.settings
+        return Evidence(
+            self.path,
+            contents,
+            lambda name: read_whole(os.path.join(self.path, name)),
+            KnownOffsets(
+                settings.is_clean,
+                settings.recovery_point or None,
+                read_checkpoint(self.path, HIGH_WATERMARK_CHECKPOINT),
+                settings.log_start_offset or None,
+            ),
+        )
 
 
 def _harm(result: StartCheck | KdumpError) -> frozenset[object]:
-    """What is wrong with a start, to be known again."""
+    """What is wrong with a start, to be known again in the next look.
+
+    What cannot be read while it changes is another thing each time: one file may have been cut in both looks.
+    """
     if isinstance(result, KdumpError):
-        return frozenset({(result.code, result.path)})
-    if result.is_harmless:
-        return frozenset()
-    return frozenset({result.start.outcome, *((loss.reason, loss.first_offset) for loss in result.lost)})
+        return frozenset({object()})
+    outcome = {result.start.outcome} - {Outcome.STARTS}
+    losses = ((loss.reason, loss.first_offset) for loss in result.lost)
+    return frozenset({*outcome, *losses, *result.already_lost, *result.forgotten, *result.swapped})
 
 
-Item = StartCheck | Obstacle | LogDirectoryCheck
+class KeepsChanging(NamedTuple):
+    """A partition directory about which nothing can be told: a broker is at work on its files."""
+
+    path: str
+    message: str
+
+
+Item = StartCheck | Obstacle | LogDirectoryCheck | KeepsChanging
 Runner = Callable[[Sequence[Task]], Iterable[StartCheck | KdumpError]]
 
 
@@ -135,8 +176,11 @@ def start_all(
                 if place.is_whole and not files.exists(task.path):
                     # Deleted since the log directory was listed.
                     continue
-                on_error(result)
                 unread += 1
+                if result.code is Codes.CHANGED_WHILE_READ:
+                    yield KeepsChanging(task.path, result.message)
+                else:
+                    on_error(result)
                 continue
             if result.start.outcome is not Outcome.STARTS:
                 failed.append(result)

@@ -12,7 +12,7 @@ from kdump.engine.splits import LogFile, Split
 from kdump.log import files
 from kdump.log.extents import Extent, extent_of
 from kdump.log.offsetindex import rising_entries
-from kdump.log.source import Source, open_source
+from kdump.log.source import Source, is_named
 from kdump.writers.context import FileContext
 
 
@@ -43,7 +43,7 @@ class Stretch(Split):
             KdumpError: it cannot be read.
         """
         try:
-            source = open_source(self.log.given or self.log.path)
+            source = self.log.open()
         except KdumpError as error:
             if error.code is Codes.MISSING:
                 raise DataLossError(f"{self.log.path} was deleted before it was read") from None
@@ -87,6 +87,7 @@ def stretches_between(navigator: Navigator, log: PartitionLog, start: Place | No
         ends = end.position if number == last else navigator.size(log, number)
         if begins < ends:
             path = log.path(number)
-            file = LogFile(path, FileContext.of(path), log.bases[number], ends, given=files.handed_over(path))
+            given = files.handed_over(path)
+            file = LogFile(path, FileContext.of(path), log.bases[number], ends, given=given, is_named=is_named(path))
             rolled_size = navigator.size(log, number) if number < log.newest else None
             yield Stretch(file, begins, ends, start.first, rolled_size)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from kdump.checks.logdir import Checkpoints, PartitionExtent, check_log_directory
+from kdump.checks.reach import Evidence
 from kdump.checks.segment import CheckOptions
 from kdump.checks.siblings import (
     LogSummary,
@@ -20,11 +21,11 @@ from kdump.checks.siblings import (
     check_txn_index,
 )
 from kdump.checks.summary import SegmentSummary
-from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.engine.partitioncheck import Item, PartitionCheck, base_offset_of, counted
+from kdump.codes import HOSTILE_CODES, Codes, Finding, KdumpError, Severity
+from kdump.engine.partitioncheck import Item, PartitionCheck, already_lost_finding, base_offset_of, counted
 from kdump.log import files
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory, sibling
-from kdump.log.partition import segment_files
+from kdump.log.partition import partition_folders, segment_files
 from kdump.log.source import STDIN, open_source, read_whole, reads_once
 
 Judge = Callable[[list[str], str | None], Generator[Item | KdumpError, None, PartitionExtent | None]]
@@ -74,24 +75,25 @@ class Verification:
     def _directory(self, directory: str) -> Iterator[Item]:
         errors: list[KdumpError] = []
         extents: dict[tuple[str, int], PartitionExtent | None] = {}
-        is_empty = True
+        with_logs = set()
         checkpoints = Checkpoints(directory)
         # A partition is listed when the one before is done: a broker may be at work.
         for folder, segments in groupby(segment_files(directory, errors.append), os.path.dirname):
-            is_empty = False
+            with_logs.add(folder)
             extent = yield from self._partition(list(segments), folder)
             name = parse_partition_directory(os.path.basename(folder))
             if name is not None and folder != directory:
                 extents[name] = extent
-        if is_empty:
-            # Its logs are gone, what belongs to them need not be.
-            others = segment_files(directory, lambda error: None, all_files=True)
-            for folder in dict.fromkeys(map(os.path.dirname, others)):
-                yield from check_partition_files(folder, lambda: LogSummary(None))
+        for folder in partition_folders(directory):
+            if folder not in with_logs:
+                yield from _without_logs(folder)
         if extents:
             yield from check_log_directory(checkpoints, extents)
         for error in errors:
-            self._fail(error)
+            if error.code in HOSTILE_CODES:
+                yield Finding(error.code, error.message, 0, path=error.path)
+            else:
+                self._fail(error)
         if self._failed:
             raise self._failed[0]
 
@@ -144,3 +146,13 @@ def verify(path: str, *, deep: bool = True) -> Iterator[Finding]:
     for item in Verification(PartitionCheck(CheckOptions(deep=deep)).segments).path(files.enter(os.fspath(path))):
         if isinstance(item, Finding):
             yield item
+
+
+def _without_logs(folder: str) -> Iterator[Finding]:
+    """A partition directory whose logs are gone: what belongs to them need not be."""
+    names = list(segment_files(folder, lambda error: None, all_files=True))
+    if not names:
+        return
+    for lost in Evidence.of_directory(folder).already_lost([], None):
+        yield already_lost_finding(lost, os.path.join(folder, lost.witnesses[0]))
+    yield from check_partition_files(folder, lambda: LogSummary(None))

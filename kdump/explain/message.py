@@ -192,12 +192,14 @@ def _inner_messages(wrapper: Message, payload: memoryview, labels: Labeller, lim
     survey = _survey_messages(payload)
     total = len(survey.starts)
     outer: list[Wrapped] = [Wrapped()] * total
-    error = None
+    error: DamageError | None = None
     try:
-        records = read_records(wrapper, limit)
-        outer = [Wrapped(record.offset, record.timestamp) for record in records]
-        for record in records:
-            check_inner(record, wrapper)
+        for number, record in enumerate(read_records(wrapper, limit)):
+            outer[number] = Wrapped(record.offset, record.timestamp)
+            try:
+                check_inner(record, wrapper)
+            except DamageError as damage:
+                error = error or damage
     except DamageError as damage:
         error = damage
     wrong = [number for number in range(total) if not parse_message(payload[slice(*survey.bounds(number))]).is_valid]

@@ -25,6 +25,7 @@ from kdump.format.batch import (
     HEADER_SIZE,
     MAGIC_OFFSET,
 )
+from kdump.format.record import most_headers
 from kdump.wire import compression
 from kdump.wire.checksum import Buffer, crc32c
 
@@ -32,6 +33,8 @@ _ARENA_SIZE = 8 << 20
 """Bytes of decompressed batches that are decoded together."""
 _LARGEST_COUNT = 500_000
 """Records of one batch up to which its columns and its text (some 300 bytes a record) are made at once."""
+_LARGEST_BODY = 8 << 20
+"""Bytes of the uncompressed records of one batch, likewise: the scalar decoders hold a record at a time."""
 _REFUSED = -1
 """A record count that no decoder accepts."""
 
@@ -96,6 +99,7 @@ class BlockReader:
     ) -> None:
         keep_freed_memory()
         self._limit = limit
+        self._most_headers = most_headers(limit)
         self._with_records = with_records
         self._largest_count = largest_count
         self._only_valid = only_valid
@@ -157,7 +161,7 @@ class BlockReader:
             return
         for begin, end, bodies in self._bodies(view, data, entries, is_valid):
             part = slice(begin, end)
-            records = decode_records(bodies.arena, bodies.start, bodies.end, bodies.count)
+            records = decode_records(bodies.arena, bodies.start, bodies.end, bodies.count, self._most_headers)
             yield BatchBlock(
                 entries.numbers[part],
                 entries.headers[part],
@@ -177,6 +181,7 @@ class BlockReader:
         count[count > self._largest_count] = _REFUSED
         if self._only_valid:
             count[~is_valid] = _REFUSED
+        count[entries.ends - entries.starts > HEADER_SIZE + _LARGEST_BODY] = _REFUSED
         codec = native_column(entries.headers, "attributes") & CODEC_MASK
         body_starts = entries.starts + HEADER_SIZE
         if not codec.any():
@@ -190,7 +195,7 @@ class BlockReader:
             piece: Buffer = view[start:end]
             if kind and count[number] > 0:
                 try:
-                    piece = compression.decompress(kind, piece, magic=2, limit=self._limit)
+                    piece = compression.decompress(kind, piece, magic=2, limit=min(self._limit, _LARGEST_BODY))
                 except DamageError:
                     count[number] = _REFUSED
             pieces.append(piece)

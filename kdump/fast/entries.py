@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,3 +52,23 @@ class Entries:
     def sizes(self) -> NDArray[np.int64]:
         """Bytes of each entry; shape (entries,)."""
         return np.diff(self.bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class LargeEntry(Entries):
+    """One entry with so many records, or so large ones, that they are given in pieces.
+
+    Its group has no rows, though its bounds count them.
+    """
+
+    pieces: Callable[[], Iterator[RecordGroups]]
+    """The records in order, a group at a time; as often as it is called."""
+    first_offset: int
+    last_offset: int
+    """Of the first and the last record, or of the batch."""
+
+    def extents(
+        self, numbers: NDArray[np.intp] | slice
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """See Entries."""
+        return np.array([self.first_offset]), np.array([self.last_offset]), self.groups.timestamp[numbers]

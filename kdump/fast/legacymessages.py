@@ -7,6 +7,7 @@ may have; ``kdump.format.legacy`` reads any other.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,6 +31,10 @@ _HEAD: Final = np.dtype(
 _KEY_POSITION: Final = np.array([18, 26])
 """By magic."""
 _SMALLEST: Final = LOG_OVERHEAD + MIN_ENTRY_LENGTH
+_ARENA_SIZE: Final = 8 << 20
+"""Bytes of decompressed wrappers that are decoded together."""
+_LARGEST_CONTENT: Final = 4 << 20
+"""Bytes of one decompressed wrapper: a larger one is read a message at a time, in less memory."""
 _FEW_LANES: Final = 32
 """Wrappers up to which each is walked alone: a numpy step would cost more than a loop over them."""
 
@@ -81,7 +86,7 @@ class _Messages:
             fits,
         )
 
-    def take(self, index: NDArray[np.intp] | NDArray[np.bool_]) -> _Messages:
+    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> _Messages:
         """Some messages, in the order of ``index``."""
         return _Messages(*(getattr(self, name)[index] for name in self.__slots__))
 
@@ -90,29 +95,52 @@ class _Messages:
         return _Messages(*(np.concatenate((getattr(self, name), getattr(others, name))) for name in self.__slots__))
 
 
+@dataclass(frozen=True, slots=True)
+class MessagePart:
+    """Entries ``first`` to ``last`` (exclusive) of those that were asked for."""
+
+    first: int
+    last: int
+    accepted: NDArray[np.bool_]
+    """Shape (last - first,)."""
+    groups: RecordGroups
+    """A group an entry; that of a refused one is empty."""
+
+
 def read_messages(
     view: memoryview, starts: NDArray[np.int64], ends: NDArray[np.int64], limit: int
-) -> tuple[NDArray[np.bool_], RecordGroups]:
-    """The records of legacy entries whose framing and CRCs are right.
+) -> Iterator[MessagePart]:
+    """The records of legacy entries whose framing and CRCs are right, in order.
 
     Args:
         view: the chunk; the records of plain messages refer to it.
         starts: where each entry begins in it, shape (entries,), one or more.
         ends: where each one ends.
-        limit: most bytes that one wrapper may decompress to.
-
-    Returns:
-        Which entries were accepted, shape (entries,), and a group an entry; that of a refused one is empty.
+        limit: most bytes that one wrapper may decompress to; those of more than some megabytes are refused.
     """
     arena = np.frombuffer(view, np.uint8)
     entries = _Messages.read(arena, starts, ends)
     codec = (entries.attributes & CODEC_MASK).astype(np.int64)
     accepted = entries.fits & (codec <= compression.LZ4) & ((codec == 0) | (entries.key_size < 0))
+    wrappers = np.flatnonzero(accepted & (codec > 0))
+    for first, last, contents in _contents(view, entries, codec, wrappers, limit):
+        part = slice(first, last)
+        yield MessagePart(first, last, *_read_part(view, entries.take(part), codec[part], accepted[part], contents))
+
+
+def _read_part(
+    view: memoryview,
+    entries: _Messages,
+    codec: NDArray[np.int64],
+    accepted: NDArray[np.bool_],
+    contents: list[Buffer],
+) -> tuple[NDArray[np.bool_], RecordGroups]:
+    """Which entries are accepted, which is changed in place, and a group an entry; ``contents``: of each wrapper."""
+    arena = np.frombuffer(view, np.uint8)
     number = np.flatnonzero(accepted & (codec == 0))
     messages, offset, timestamp = entries.take(number), entries.offset[number], entries.timestamp[number]
     wrappers = np.flatnonzero(accepted & (codec > 0))
     if wrappers.size:
-        contents = _contents(view, entries, codec, wrappers, limit)
         ends_inside = np.cumsum(np.fromiter(map(len, contents), np.int64, len(contents))) + arena.size
         arena = np.frombuffer(b"".join((view, *contents)), np.uint8)
         inside = _Wrapped.read(arena, np.append(len(view), ends_inside)[:-1], ends_inside, entries.take(wrappers))
@@ -147,17 +175,29 @@ def read_messages(
 
 def _contents(
     view: memoryview, entries: _Messages, codec: NDArray[np.int64], wrappers: NDArray[np.intp], limit: int
-) -> list[Buffer]:
-    """What is inside each wrapper; nothing where it cannot be decompressed."""
+) -> Iterator[tuple[int, int, list[Buffer]]]:
+    """(first, last, contents) of ranges of entries: what is inside each wrapper; nothing where it is not decompressed.
+
+    A range has some megabytes of contents, or the one wrapper that has more.
+    """
+    first = size = 0
     contents: list[Buffer] = []
-    columns = (entries.value_start, entries.value_size, codec, entries.magic)
-    for start, size, kind, magic in zip(*(column[wrappers].tolist() for column in columns), strict=True):
+    columns = (wrappers, *(column[wrappers] for column in (entries.value_start, entries.value_size)))
+    columns = (*columns, codec[wrappers], entries.magic[wrappers])
+    for number, start, length, kind, magic in zip(*(column.tolist() for column in columns), strict=True):
         try:
-            content: Buffer = compression.decompress(kind, view[start : start + size], magic=magic, limit=limit)
+            content: Buffer = compression.decompress(
+                kind, view[start : start + length], magic=magic, limit=min(limit, _LARGEST_CONTENT)
+            )
         except (DamageError, ValueError):
             content = b""
         contents.append(content)
-    return contents
+        size += len(content)
+        if size >= _ARENA_SIZE:
+            yield first, number + 1, contents
+            first, size, contents = number + 1, 0, []
+    if first < codec.size:
+        yield first, codec.size, contents
 
 
 @dataclass(frozen=True, slots=True)

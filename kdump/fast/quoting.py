@@ -35,6 +35,11 @@ _CSV_BEFORE: Final = (b"", b"", b'"', b'"{""base64"":""')
 _CSV_BEHIND: Final = (b"", b"", b'"', b'""}"')
 
 
+_APOSTROPHE: Final = ord("'")
+_FORMULAS: Final = np.zeros(256, np.bool_)
+_FORMULAS[list(b"=+-@\t\r")] = True
+
+
 def json_strings(source: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.integer]) -> list[Column]:
     """``source[start:start + size]`` of every row as a JSON value, null where the size is negative.
 
@@ -50,14 +55,23 @@ def json_strings(source: NDArray[np.uint8], start: NDArray[np.int64], size: NDAr
 
 
 def csv_strings(
-    source: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.integer], *, alone: bool = False
+    source: NDArray[np.uint8],
+    start: NDArray[np.int64],
+    size: NDArray[np.integer],
+    *,
+    alone: bool = False,
+    is_safe: bool = False,
 ) -> list[Column]:
     """The same as a CSV field (RFC 4180), empty where the size is negative.
 
     Only what holds a comma, a quote or a line end is quoted; with ``alone`` (the only field of its row) also what is
-    empty, for the row would be an empty line.
+    empty, for the row would be an empty line. With ``is_safe`` a text that a spreadsheet would take for a formula gets
+    a ``'`` in front.
     """
     strings = _Strings(source, start, size)
+    if is_safe:
+        first = strings.text.bounds[:-1]
+        strings.text = _insert(strings.text, first[_FORMULAS[strings.text.data[first]]], _APOSTROPHE)
     data = strings.text.data
     is_quote = data == _QUOTE
     places = np.flatnonzero(is_quote | (data == ord(",")) | (data == ord("\n")) | (data == ord("\r")))
@@ -151,8 +165,8 @@ def _is_utf8(piece: bytes) -> bool:
     return True
 
 
-def csv_text(text: bytes, *, alone: bool) -> bytes:
+def csv_text(text: bytes, *, alone: bool, is_safe: bool = False) -> bytes:
     """One CSV field, as ``csv_strings`` writes it."""
     data = np.frombuffer(text, np.uint8)
-    columns = csv_strings(data, np.zeros(1, np.int64), np.array([len(text)]), alone=alone)
+    columns = csv_strings(data, np.zeros(1, np.int64), np.array([len(text)]), alone=alone, is_safe=is_safe)
     return assemble(columns, 1).data.tobytes()

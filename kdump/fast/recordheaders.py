@@ -5,6 +5,7 @@ Round j reads the j-th header of every row that still has one. Most rows have no
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from typing import Final
 
@@ -103,8 +104,8 @@ def _read_rounds(
         found = _read_alone(arena[position : end[row]].tobytes(), int(count[row]) - rounds)
         valid[row] = found is not None and bool(has_keys[row])
         if found:
-            last = first + len(found)
-            key_start, key_size, value_start, value_size = np.array(found, np.int64).T
+            key_start, key_size, value_start, value_size = np.frombuffer(found, np.int64).reshape(-1, 4).T
+            last = first + key_start.size
             headers.key_start[first:last] = key_start + position
             headers.key_size[first:last] = key_size
             headers.value_start[first:last] = value_start + position
@@ -112,9 +113,9 @@ def _read_rounds(
     return valid
 
 
-def _read_alone(body: bytes, count: int) -> list[tuple[int, int, int, int]] | None:
-    """``count`` headers that fill ``body``: key start and size, value start and size; None when they do not."""
-    found = []
+def _read_alone(body: bytes, count: int) -> array[int] | None:
+    """``count`` headers that fill ``body``: key start and size, value start and size of each; None otherwise."""
+    found = array("q")
     position = 0
     try:
         for _ in range(count):
@@ -124,7 +125,7 @@ def _read_alone(body: bytes, count: int) -> list[tuple[int, int, int, int]] | No
             key_size = raw >> 1
             raw, value_start = read_varint(body, key_start + key_size)
             value_size = -1 if raw & 1 else raw >> 1
-            found.append((key_start, key_size, value_start, value_size))
+            found.extend((key_start, key_size, value_start, value_size))
             position = value_start + max(value_size, 0)
     except (IndexError, ValueError):
         return None

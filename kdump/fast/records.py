@@ -8,18 +8,23 @@ makes them). No Python statement runs once a record, but for the walk of a few h
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.fast.recordheaders import HeaderColumns, read_record_headers
 from kdump.fast.varints import INT64_BYTES, read_varints, sizes, zigzag
-from kdump.fast.walk import walk_records
+from kdump.fast.walk import walk_records, walk_some
+from kdump.format.batch import MAX_INT32
 
 _BLOCK_ROWS: Final = 8192
 """Rows decoded at a time: their dozen intermediate columns stay in the L2 cache."""
+_SLICE_ROWS: Final = 1 << 16
+_SLICE_BYTES: Final = 4 << 20
+"""Rows of a large batch that are in columns at the same time, and bytes in which they begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +79,78 @@ def decode_records(
     body_start: NDArray[np.int64],
     body_end: NDArray[np.int64],
     count: NDArray[np.int64],
+    most_headers: int = MAX_INT32,
 ) -> RecordColumns:
     """Decode the records of many batches.
 
     ``arena``: contiguous. ``body_start``, ``body_end``, ``count``: int64, shape (batches,); the uncompressed records
     of batch b lie in ``arena[body_start[b]:body_end[b]]``, ``count[b]`` as its header declares. Bodies must not
-    overlap. Never raises on damaged content.
+    overlap. ``most_headers``: of one record. Never raises on damaged content.
     """
     starts, accepted = walk_records(arena, body_start, body_end, count)
+    return _decode(arena, starts, accepted, body_end, count, most_headers=most_headers)
+
+
+class RecordSlice(NamedTuple):
+    """Some records of a large batch, that follow one another."""
+
+    start: int
+    """Where the first one begins in the arena."""
+    columns: RecordColumns
+    """Of one batch, which has these records only."""
+
+
+def decode_slices(
+    arena: NDArray[np.uint8], start: int, end: int, count: int, most_headers: int = MAX_INT32
+) -> Iterator[RecordSlice]:
+    """Decode the records of one large batch some thousand at a time, in little memory.
+
+    Its ``count`` records lie in ``arena[start:end]``. Where ``decode_records`` would not accept the batch, the last
+    slice that comes has no rows and is not accepted: those before it are right as far as they go.
+    """
+    left = count
+    while left:
+        found = walk_some(arena, start, min(left, _SLICE_ROWS), min(end - start, _SLICE_BYTES))
+        if found is None or not found[0] or found[1] > end or (found[1] == end) != (left == len(found[0])):
+            yield RecordSlice(start, _refused())
+            return
+        starts, following = found
+        rows = len(starts)
+        columns = _decode(
+            arena,
+            np.array(starts, np.int64) + start,
+            np.ones(1, np.bool_),
+            np.array([following]),
+            np.array([rows]),
+            most_headers=most_headers,
+        )
+        yield RecordSlice(start, columns)
+        if not columns.accepted[0]:
+            return
+        start, left = following, left - rows
+
+
+def _refused() -> RecordColumns:
+    none, one = np.empty(0, np.int64), np.zeros(1, np.int64)
+    sizes = np.empty(0, np.int32)
+    return RecordColumns(
+        np.zeros(1, np.bool_), one, one, HeaderColumns.none(), sizes, none, none, none, sizes, none, sizes, sizes
+    )
+
+
+def _decode(
+    arena: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    accepted: NDArray[np.bool_],
+    body_end: NDArray[np.int64],
+    count: NDArray[np.int64],
+    *,
+    most_headers: int,
+) -> RecordColumns:
+    """The records that begin at ``starts``, those of the accepted batches; ``accepted`` is changed in place."""
     row_count = np.where(accepted, count, 0)
     batch = np.repeat(np.arange(count.size, dtype=np.int32), row_count)
-    fields = _Fields(starts.size)
+    fields = _Fields(starts.size, most_headers)
     ends = _record_ends(starts, row_count, body_end)
     for first in range(0, starts.size, _BLOCK_ROWS):
         fields.decode(arena, starts, ends, slice(first, first + _BLOCK_ROWS))
@@ -114,7 +180,8 @@ def _record_ends(
 class _Fields:
     """The columns of the fixed fields while they are filled in, block by block."""
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, most_headers: int) -> None:
+        self._most_headers = most_headers
         self.timestamp_delta = np.empty(rows, np.int64)
         self.offset_delta = np.empty(rows, np.int64)
         self.key_start = np.empty(rows, np.int64)
@@ -154,6 +221,7 @@ class _Fields:
         header_count = zigzag(raw)
         room = ends[block] - at
         valid = (header_count >= 0) & np.where(header_count == 0, room == 0, header_count <= room >> 1)
+        valid &= header_count <= self._most_headers
         self.header_count[block] = np.where(valid, header_count, 0)
         self.header_start[block] = at
         self.valid[block] = valid

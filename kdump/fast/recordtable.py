@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from kdump.fast.blocks import BatchBlock
 from kdump.fast.headers import native_column
 from kdump.fast.recordheaders import HeaderColumns
+from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import record_offsets, record_timestamps
-from kdump.format.batch import CODEC_MASK, CONTROL, LOG_APPEND_TIME, MAGIC
+from kdump.format.batch import CODEC_MASK, CONTROL, LOG_APPEND_TIME, MAGIC, BatchHeader
 from kdump.format.control import KEY_SIZE
+from kdump.format.legacy import Message
 from kdump.format.record import Record
 
 
@@ -196,14 +198,18 @@ class RecordGroups:
     @classmethod
     def of_batches(cls, block: BatchBlock) -> Self:
         """The batches of a block; those that were refused are empty. ValueError when records were not asked for."""
-        records = block.records
-        if records is None:
+        if block.records is None:
             raise ValueError("the records were not decoded")
-        attributes = native_column(block.headers, "attributes")
+        return cls.of_columns(block.arena, block.records, block.headers)
+
+    @classmethod
+    def of_columns(cls, arena: NDArray[np.uint8], records: RecordColumns, headers: NDArray[np.void]) -> Self:
+        """The batches of ``headers`` with those of their records that are in ``records``."""
+        attributes = native_column(headers, "attributes")
         table = RecordTable(
-            block.arena,
-            record_offsets(block.headers, records),
-            record_timestamps(block.headers, records),
+            arena,
+            record_offsets(headers, records),
+            record_timestamps(headers, records),
             records.key_start,
             records.key_size,
             records.value_start,
@@ -217,8 +223,30 @@ class RecordGroups:
             np.full(attributes.size, MAGIC, np.int64),
             attributes & CODEC_MASK,
             attributes & LOG_APPEND_TIME != 0,
-            native_column(block.headers, "max_timestamp"),
-            block.headers,
+            native_column(headers, "max_timestamp"),
+            headers,
+        )
+
+    @classmethod
+    def of_entry(
+        cls,
+        records: Sequence[Record],
+        entry: BatchHeader | Message,
+        headers: NDArray[np.void] | None = None,
+        count: int | None = None,
+    ) -> Self:
+        """A group of records of one batch or message.
+
+        ``headers``: of a batch, shape (1,). ``count``: how many records the bounds tell of; None: those given.
+        """
+        return cls(
+            RecordTable.of(records),
+            np.array([0, len(records) if count is None else count]),
+            np.array([entry.magic]),
+            np.array([entry.codec]),
+            np.array([entry.is_log_append_time]),
+            np.array([entry.max_timestamp if isinstance(entry, BatchHeader) else entry.timestamp]),
+            headers,
         )
 
 

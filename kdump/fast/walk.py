@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.fast.lanes import descending, lanes_left
-from kdump.fast.varints import MALFORMED, read_varint, read_varints
+from kdump.fast.varints import INT32_BYTES, MALFORMED, read_varint, read_varints
 
 MIN_RECORD_SIZE: Final = 7
 """Length, attributes, timestamp, offset, key, value and header count: a byte each."""
@@ -117,6 +117,20 @@ def _walk_lanes(
     return fits
 
 
+def walk_some(arena: NDArray[np.uint8], start: int, count: int, size: int) -> tuple[list[int], int] | None:
+    """The starts of up to ``count`` records from ``start`` on that begin within ``size`` bytes, one or more.
+
+    Returns them, relative to ``start``, and where the last one ends, which may be behind the arena; None for a length
+    that is negative, malformed or cut.
+    """
+    starts, end = _hop_alone(arena[start : start + size + INT32_BYTES].tobytes(), count)
+    while starts and starts[-1] >= size:
+        end = starts.pop()
+    if len(starts) < count and end < size:
+        return None
+    return starts, start + end
+
+
 def _hop_long(arena: NDArray[np.uint8], at: NDArray[np.int64], hop: NDArray[np.int64]) -> None:
     """Fill in the hops that the table does not know; a negative or malformed length hops behind every end."""
     rows = np.flatnonzero(hop == 0)
@@ -129,7 +143,16 @@ def _hop_long(arena: NDArray[np.uint8], at: NDArray[np.int64], hop: NDArray[np.i
 
 def _walk_alone(body: bytes, count: int) -> list[int] | None:
     """Record starts in a body of ``count`` records, relative to it; None unless the lengths fill it exactly."""
-    starts = []
+    starts, end = _hop_alone(body, count)
+    return starts if len(starts) == count and end == len(body) else None
+
+
+def _hop_alone(body: bytes, count: int) -> tuple[list[int], int]:
+    """The starts of up to ``count`` records, and where the last one ends.
+
+    They end early in front of a length that is negative, malformed or cut; only the last one may leave the body.
+    """
+    starts: list[int] = []
     position = 0
     try:
         for _ in range(count):
@@ -143,8 +166,11 @@ def _walk_alone(body: bytes, count: int) -> list[int] | None:
             else:
                 raw, position = read_varint(body, position)
             if raw & 1:
-                return None
+                break
             position += raw >> 1
+        else:
+            return starts, position
     except (IndexError, ValueError):
-        return None
-    return starts if position == len(body) else None
+        pass
+    end = starts.pop()
+    return starts, end

@@ -312,7 +312,9 @@ def _unescaped(text: str) -> str:
         code = match[1]
         return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
 
-    return _ESCAPE.sub(character, text)
+    text = _ESCAPE.sub(character, text)
+    # Two halves of a character are one, as in Java; half a character alone is no text that could be written.
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _number(properties: dict[str, str], name: str) -> int | None:

@@ -49,20 +49,27 @@ class AbortedTxn(NamedTuple):
 
 def parse_offset_index(data: bytes, base_offset: int) -> list[OffsetEntry]:
     """All whole 8-byte entries, zero padding too; a partial one at the end is left out."""
-    whole = len(data) - len(data) % OFFSET_ENTRY_SIZE
-    return [
-        OffsetEntry(base_offset + relative, position)
-        for relative, position in _OFFSET_ENTRY.iter_unpack(memoryview(data)[:whole])
-    ]
+    used, padding = _used_and_padding(data, OFFSET_ENTRY_SIZE)
+    entries = [OffsetEntry(base_offset + relative, position) for relative, position in _OFFSET_ENTRY.iter_unpack(used)]
+    return entries + [OffsetEntry(base_offset, 0)] * padding
 
 
 def parse_time_index(data: bytes, base_offset: int) -> list[TimeEntry]:
     """All whole 12-byte entries, zero padding too; a partial one at the end is left out."""
-    whole = len(data) - len(data) % TIME_ENTRY_SIZE
-    return [
-        TimeEntry(timestamp, base_offset + relative)
-        for timestamp, relative in _TIME_ENTRY.iter_unpack(memoryview(data)[:whole])
-    ]
+    used, padding = _used_and_padding(data, TIME_ENTRY_SIZE)
+    entries = [TimeEntry(timestamp, base_offset + relative) for timestamp, relative in _TIME_ENTRY.iter_unpack(used)]
+    return entries + [TimeEntry(0, base_offset)] * padding
+
+
+def _used_and_padding(data: bytes, entry_size: int) -> tuple[memoryview, int]:
+    """The whole entries up to the last one that is not all zeros, and how many of zeros follow.
+
+    Brokers make the file ahead, mostly of zeros: one object stands for all of these.
+    """
+    used = -(-len(data.rstrip(b"\0")) // entry_size)
+    whole = len(data) // entry_size
+    used = min(used, whole)
+    return memoryview(data)[: used * entry_size], whole - used
 
 
 def used_entries(entries: list[_Entry], base_offset: int) -> Iterator[tuple[int, _Entry]]:

@@ -6,6 +6,7 @@ Source: shared/spec/formats.md section 2 (KIP-31 for relative offsets, KIP-32 fo
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
@@ -15,8 +16,10 @@ from kdump.format.batch import (
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     MIN_ENTRY_LENGTH,
+    NO_SEQUENCE,
     wrap_int64,
 )
+from kdump.format.record import Record
 from kdump.wire import compression
 from kdump.wire.checksum import crc32
 
@@ -149,8 +152,8 @@ def write_message(
     return b"".join((_ENTRY.pack(offset, 4 + len(covered), crc32(covered)), covered))
 
 
-def read_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> list[LegacyRecord]:
-    """The records of one entry: itself, or those inside its compressed value.
+def read_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> Iterator[LegacyRecord]:
+    """The records of one entry, one or more: itself, or those inside its compressed value.
 
     As in Kafka a wrapper is read whole before its first record is seen, and a cut last inner message is dropped.
 
@@ -159,7 +162,36 @@ def read_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> list
             records before it stand (see ``check_inner``).
     """
     if entry.codec == compression.NONE:
-        return [LegacyRecord(entry.offset, entry.timestamp, entry)]
+        yield LegacyRecord(entry.offset, entry.timestamp, entry)
+        return
+    yield from wrapped_records(entry, wrapped_content(entry, limit))
+
+
+def wrapped_records(entry: Message, content: memoryview) -> Iterator[LegacyRecord]:
+    """The records of the wrapper ``entry``, out of its decompressed ``content``. Raises as ``read_records``."""
+    last_offset = _last_inner_offset(content)
+    if last_offset is None:
+        raise _wrapper("the wrapper holds no message")
+    base = 0
+    if entry.magic == 1 and entry.offset != 0:
+        # Offset 0 on a wrapper is what some old librdkafka producers wrote: the inner offsets then stand as they are.
+        if entry.offset < last_offset:
+            raise _wrapper(f"the wrapper's offset {entry.offset} is below its last inner offset {last_offset}")
+        base = wrap_int64(entry.offset - last_offset)
+    for message in _inner_messages(content):
+        yield LegacyRecord(
+            wrap_int64(base + message.offset),
+            entry.timestamp if entry.is_log_append_time and message.magic == 1 else message.timestamp,
+            message,
+        )
+
+
+def wrapped_content(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> memoryview:
+    """The messages inside a wrapper, decompressed.
+
+    Raises:
+        DamageError: PAYLOAD, PAYLOAD_TOO_LARGE, LEGACY_WRAPPER, LEGACY_MESSAGE.
+    """
     if entry.magic < 0:
         raise _wrapper(f"a wrapper with magic byte {entry.magic}")
     if entry.codec == compression.ZSTD:
@@ -167,23 +199,15 @@ def read_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> list
     value = entry.value()
     if value is None:
         raise _wrapper("the wrapper has no value")
-    inner = _inner_messages(memoryview(compression.decompress(entry.codec, value, magic=entry.magic, limit=limit)))
-    if not inner:
-        raise _wrapper("the wrapper holds no message")
-    base = 0
-    if entry.magic == 1 and entry.offset != 0:
-        # Offset 0 on a wrapper is what some old librdkafka producers wrote: the inner offsets then stand as they are.
-        if entry.offset < inner[-1].offset:
-            raise _wrapper(f"the wrapper's offset {entry.offset} is below its last inner offset {inner[-1].offset}")
-        base = wrap_int64(entry.offset - inner[-1].offset)
-    return [
-        LegacyRecord(
-            wrap_int64(base + message.offset),
-            entry.timestamp if entry.is_log_append_time and message.magic == 1 else message.timestamp,
-            message,
-        )
-        for message in inner
-    ]
+    return memoryview(compression.decompress(entry.codec, value, magic=entry.magic, limit=limit))
+
+
+def plain_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> Iterator[Record]:
+    """The same as records of batches. Raises as ``read_records`` and ``check_inner``, and where one does not fit."""
+    for record in read_records(entry, limit):
+        check_inner(record, entry)
+        message = record.message
+        yield Record(record.offset, record.timestamp, NO_SEQUENCE, message.key(), message.value(), ())
 
 
 def check_inner(record: LegacyRecord, entry: Message) -> None:
@@ -204,8 +228,7 @@ def may_have_timestamp_type(message: Message, wrapper: Message) -> bool:
     return wrapper.is_log_append_time and message.timestamp == wrapper.timestamp
 
 
-def _inner_messages(data: memoryview) -> list[Message]:
-    messages = []
+def _inner_bounds(data: memoryview) -> Iterator[tuple[int, int]]:
     position = 0
     while len(data) - position >= LOG_OVERHEAD:
         length: int = _SIZE.unpack_from(data, position + 8)[0]
@@ -214,9 +237,19 @@ def _inner_messages(data: memoryview) -> list[Message]:
         end = position + LOG_OVERHEAD + length
         if end > len(data):
             break
-        messages.append(parse_message(data[position:end]))
+        yield position, end
         position = end
-    return messages
+
+
+def _inner_messages(data: memoryview) -> Iterator[Message]:
+    return (parse_message(data[start:end]) for start, end in _inner_bounds(data))
+
+
+def _last_inner_offset(data: memoryview) -> int | None:
+    last = None
+    for start, _ in _inner_bounds(data):
+        last = start
+    return None if last is None else int.from_bytes(data[last : last + 8], "big", signed=True)
 
 
 def _wrapper(what: str) -> DamageError:

@@ -6,8 +6,9 @@ only accepts and must give the same rows where it does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
 
 from kdump.codes import Codes, DamageError
 from kdump.format.batch import (
@@ -22,8 +23,17 @@ from kdump.wire import compression
 from kdump.wire.checksum import Buffer
 from kdump.wire.varint import read_varint, read_varlong
 
-_KEPT_WHOLE = 1 << 24
-"""Bytes of a decompressed body up to which its records are kept rather than decoded twice."""
+_KEPT_WHOLE: Final = 1 << 20
+"""Bytes of a decompressed body up to which its records are kept rather than decoded twice; as objects they take up to
+fifty times as much."""
+PIECE_RECORDS: Final = 1 << 16
+PIECE_BYTES: Final = 4 << 20
+"""Records, and bytes of them, that are looked at together where they are in memory as objects or as columns."""
+_MANY_HEADERS: Final = 1000
+_MANY_HEADER_BYTES: Final = 1 << 15
+"""Headers of a record, and their bytes, from which on they are decoded each time that they are looked at."""
+_HEADER_COST: Final = 64
+"""Bytes of the limit that a header of a record takes: what becomes of the smallest one, of two bytes."""
 
 
 class Record(NamedTuple):
@@ -34,7 +44,43 @@ class Record(NamedTuple):
     sequence: int
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[bytes, bytes | None], ...]
+    headers: Headers
+
+
+@dataclass(frozen=True, slots=True)
+class ManyHeaders:
+    """The ``count`` headers that fill ``body`` from ``start`` on, decoded while they are iterated over.
+
+    A million of them as objects would take 200 MB. They were decoded once already, so that nothing is wrong with them.
+    """
+
+    body: Buffer
+    start: int
+    end: int
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes | None]]:
+        return _headers(self.body, self.start, self.end, self.count)
+
+
+Headers: TypeAlias = tuple[tuple[bytes, bytes | None], ...] | ManyHeaders
+"""Pairs of key and value; of large batches valid as long as the batch's bytes are."""
+
+
+def most_headers(limit: int) -> int:
+    """Headers that one record may have: each takes 64 bytes of the limit of a decompressed batch, and 1,000 are free.
+
+    Kafka knows no bound; a record of a few bytes, compressed, could become gigabytes of them.
+    """
+    return _MANY_HEADERS + limit // _HEADER_COST
+
+
+def is_large(record_count: int, size: int) -> bool:
+    """``record_count`` records in ``size`` bytes are looked at in pieces."""
+    return record_count > PIECE_RECORDS or size > PIECE_BYTES
 
 
 def batch_body(header: BatchHeader, batch: memoryview, limit: int = compression.DEFAULT_LIMIT) -> Buffer:
@@ -66,24 +112,57 @@ def read_records(header: BatchHeader, batch: memoryview, limit: int = compressio
         raise DamageError(Codes.RECORD_COUNT, f"the record count is {header.record_count}")
     body = batch_body(header, batch, limit)
     if not header.attributes & CODEC_MASK:
-        yield from _decode(header, body)
+        yield from read_body(header, body, limit)
     elif len(body) <= _KEPT_WHOLE:
-        yield from list(_decode(header, body))
+        yield from list(read_body(header, body, limit))
     else:
-        for _ in _decode(header, body):
+        for _ in read_body(header, body, limit):
             pass
-        yield from _decode(header, body)
+        yield from read_body(header, body, limit)
 
 
-def _decode(header: BatchHeader, body: Buffer) -> Iterator[Record]:
+def in_pieces(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Some thousand records at a time, or some megabytes of them.
+
+    Raises:
+        DamageError: as ``records`` does, after a piece with those before the damage.
+    """
+    piece: list[Record] = []
+    size = 0
+    try:
+        for record in records:
+            piece.append(record)
+            size += len(record.key or b"") + len(record.value or b"") + _HEADER_COST * len(record.headers)
+            if len(piece) >= PIECE_RECORDS or size >= PIECE_BYTES:
+                yield piece
+                piece, size = [], 0
+    except DamageError:
+        if piece:
+            yield piece
+        raise
+    if piece:
+        yield piece
+
+
+def read_body(
+    header: BatchHeader, body: Buffer, limit: int = compression.DEFAULT_LIMIT, first: int = 0, position: int = 0
+) -> Iterator[Record]:
+    """The records in the decompressed ``body`` from number ``first`` on, which begins at byte ``position`` of it.
+
+    Raises:
+        DamageError: as ``read_records``, after the records before the damage.
+    """
     count = header.record_count
-    position, end = 0, len(body)
+    most = most_headers(limit)
+    end = len(body)
     fixed_timestamp = header.max_timestamp if header.is_log_append_time else None
-    for index in range(count):
+    for index in range(first, count):
         if position >= end:
             raise DamageError(Codes.RECORD_COUNT, f"{count} records declared, {index} found")
         try:
-            record, position = _read_record(header, body, position, end, fixed_timestamp)
+            record, position = _read_record(
+                header, body, position, end, fixed_timestamp=fixed_timestamp, most_headers=most
+            )
         except DamageError as error:
             raise DamageError(error.code, f"record {index}: {error.message}") from None
         # Kafka looks for leftover bytes before it hands out the last record.
@@ -93,7 +172,7 @@ def _decode(header: BatchHeader, body: Buffer) -> Iterator[Record]:
 
 
 def _read_record(
-    header: BatchHeader, body: Buffer, position: int, batch_end: int, fixed_timestamp: int | None
+    header: BatchHeader, body: Buffer, position: int, batch_end: int, *, fixed_timestamp: int | None, most_headers: int
 ) -> tuple[Record, int]:
     size, start = read_varint(body, position, batch_end)
     end = start + size
@@ -105,9 +184,9 @@ def _read_record(
     key, position = _read_bytes(body, position, end, "key")
     value, position = _read_bytes(body, position, end, "value")
     header_count, position = read_varint(body, position, end)
-    headers: tuple[tuple[bytes, bytes | None], ...] = ()
+    headers: Headers = ()
     if header_count:
-        headers, position = _read_headers(body, position, end, header_count)
+        headers, position = _read_headers(body, position, end, header_count, most=most_headers)
     if position != end:
         raise DamageError(Codes.RECORD, f"its length is {size}, its fields take {position - start} bytes")
     sequence = header.base_sequence
@@ -131,16 +210,34 @@ def _read_bytes(body: Buffer, position: int, end: int, what: str) -> tuple[bytes
     return bytes(body[position : position + size]), position + size
 
 
-def _read_headers(
-    body: Buffer, position: int, end: int, count: int
-) -> tuple[tuple[tuple[bytes, bytes | None], ...], int]:
+def _read_headers(body: Buffer, position: int, end: int, count: int, *, most: int) -> tuple[Headers, int]:
     if not 0 <= count <= end - position:
         raise DamageError(Codes.RECORD, f"{count} headers where {end - position} bytes are left")
-    headers = []
+    if count > most:
+        raise DamageError(
+            Codes.PAYLOAD_TOO_LARGE, f"{count:,} headers are more than {most:,} (--max-decompressed-size)"
+        )
+    if count <= _MANY_HEADERS and end - position <= _MANY_HEADER_BYTES:
+        headers = []
+        for _ in range(count):
+            header, position = _read_header(body, position, end)
+            headers.append(header)
+        return tuple(headers), position
+    start = position
     for _ in range(count):
-        key, position = _read_bytes(body, position, end, "header key")
-        if key is None:
-            raise DamageError(Codes.RECORD, "a header without key")
-        value, position = _read_bytes(body, position, end, "header value")
-        headers.append((key, value))
-    return tuple(headers), position
+        _, position = _read_header(body, position, end)
+    return ManyHeaders(body, start, end, count), position
+
+
+def _headers(body: Buffer, position: int, end: int, count: int) -> Iterator[tuple[bytes, bytes | None]]:
+    for _ in range(count):
+        header, position = _read_header(body, position, end)
+        yield header
+
+
+def _read_header(body: Buffer, position: int, end: int) -> tuple[tuple[bytes, bytes | None], int]:
+    key, position = _read_bytes(body, position, end, "header key")
+    if key is None:
+        raise DamageError(Codes.RECORD, "a header without key")
+    value, position = _read_bytes(body, position, end, "header value")
+    return (key, value), position

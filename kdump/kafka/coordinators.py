@@ -50,11 +50,18 @@ class Coordinated(NamedTuple):
         number = string_hash(self.name)
         return (0 if number == _SMALLEST_INT32 else abs(number)) % partitions
 
-    def likely_partitions(self, partition: int, least: int) -> int | None:
-        """How many partitions the topic has where it is in ``partition``: Kafka's default, else the least that fits.
+    def likely_partitions(self, partition: int, least: int, count_here: int | None = None) -> int | None:
+        """How many partitions the topic has where it is in ``partition``, if Kafka put it there; None: it did not.
 
-        ``least``: the topic has as many or more. None: this is not where Kafka puts it, however many there are.
+        As many as are here, else Kafka's default, else the least that fits.
+
+        Args:
+            partition: that has records of it.
+            least: the topic has as many or more.
+            count_here: of the partitions that are here, where they look like all of them.
         """
+        if count_here is not None and self.partition(count_here) == partition:
+            return count_here
         least = max(least, partition + 1)
         if least <= DEFAULT_PARTITIONS and self.partition(DEFAULT_PARTITIONS) == partition:
             return DEFAULT_PARTITIONS

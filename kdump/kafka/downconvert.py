@@ -18,6 +18,7 @@ from kdump.fast.writemessages import write_messages
 from kdump.format.batch import LOG_APPEND_TIME
 from kdump.format.legacy import NO_TIMESTAMP, write_message
 from kdump.wire import compression
+from kdump.wire.output import Output
 
 
 def convert_down(
@@ -43,6 +44,37 @@ def convert_down(
             yield _wrappers(part, to_magic, codec[first:last], level)
         else:
             yield _messages(part, to_magic)
+
+
+def convert_large(
+    records: Iterator[RecordGroups], to_magic: int, codec: int, level: int | None, limit: int
+) -> Iterator[EncodedEntries]:
+    """The records of one batch or message, which come in pieces of a group each, likewise.
+
+    ``limit``: most bytes of messages in the wrapper, as its readers have such a bound too. Raises DamageError
+    PAYLOAD_TOO_LARGE.
+    """
+    if codec == compression.NONE:
+        for groups in records:
+            yield _messages(groups, to_magic)
+        return
+    content = Output(limit)
+    first = last = 0
+    latest, attributes = NO_TIMESTAMP, codec
+    for number, groups in enumerate(records):
+        table = groups.table
+        first = first if number else int(table.offset[0])
+        last = int(table.offset[-1])
+        inner_offset = table.offset - first if to_magic > 0 else table.offset
+        data, _ = write_messages(table, to_magic, inner_offset, _attributes(groups, to_magic))
+        content.add(bytearray(data.data))
+        if to_magic > 0 and groups.is_log_append_time[0]:
+            latest, attributes = int(groups.timestamp[0]), codec | LOG_APPEND_TIME
+        elif to_magic > 0:
+            latest = max(latest, int(table.timestamp.max()))
+    value = compression.compress(codec, content.content(), magic=to_magic, level=level)
+    piece = write_message(to_magic, offset=last, attributes=attributes, timestamp=latest, key=None, value=value)
+    yield EncodedEntries.join(to_magic, [piece], *(np.array([value]) for value in (first, last, latest)))
 
 
 def _messages(groups: RecordGroups, to_magic: int) -> EncodedEntries:

@@ -6,6 +6,8 @@ Source: shared/design.md, "dump". Keys and values stay bytes; a field that a for
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from kdump.codes import DamageError, Finding
@@ -13,7 +15,7 @@ from kdump.format import control
 from kdump.format.batch import CODEC_NAMES, BatchHeader
 from kdump.format.index import AbortedTxn, OffsetEntry, TimeEntry
 from kdump.format.legacy import LegacyRecord, Message
-from kdump.format.record import Record
+from kdump.format.record import Headers, ManyHeaders, Record
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.message_json import json_value, known_version, message_json
 from kdump.payloads.decoded import PayloadError, RecordDecoder
@@ -113,7 +115,7 @@ def record_row(header: BatchHeader, position: int, is_valid: bool, record: Recor
         "key": record.key,
         "value": record.value,
         "headers": record.headers,
-        "headerKeys": [key for key, _ in record.headers],
+        "headerKeys": _header_keys(record.headers),
         "keySize": _size(record.key),
         "valueSize": _size(record.value),
         "sequence": record.sequence,
@@ -133,6 +135,23 @@ def record_row(header: BatchHeader, position: int, is_valid: bool, record: Recor
         "isValid": is_valid,
         "problem": problem,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class ManyKeys:
+    """The keys of ``headers``, decoded while they are iterated over."""
+
+    headers: ManyHeaders
+
+    def __len__(self) -> int:
+        return len(self.headers)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (key for key, _ in self.headers)
+
+
+def _header_keys(headers: Headers) -> list[bytes] | ManyKeys:
+    return ManyKeys(headers) if isinstance(headers, ManyHeaders) else [key for key, _ in headers]
 
 
 def legacy_record_row(entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> Row:

@@ -12,10 +12,14 @@ from typing import NamedTuple
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.names import is_uri
+from kdump.log.source import check_link, note_named
 
 
 class Entry(NamedTuple):
-    """A file or directory in a listing; ``size`` in bytes, None where the listing does not tell it."""
+    """A file or directory in a listing; ``size`` in bytes, None where the listing does not tell it.
+
+    A link to a directory is none where it must not be followed; see ``source.check_link``.
+    """
 
     name: str
     path: str
@@ -27,9 +31,11 @@ def enter(path: str) -> str:
     """The name by which kdump calls a PATH that a user gave; any other path comes from it.
 
     A URI loses its credentials and its query, which are remembered for this process (the newest of each store), so
-    that nothing can print them; what was known of its directories is forgotten. Any other path stays as it is.
+    that nothing can print them; what was known of its directories is forgotten. Any other path stays as it is, and may
+    be a link or a pipe: ``source.open_source`` opens it as the user knows it.
     """
     if not is_uri(path):
+        note_named(path)
         return path
     from kdump.log import stores
 
@@ -110,6 +116,20 @@ def regular_files(directory: str) -> list[Entry]:
         raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
 
 
+def special_files(directory: str) -> list[Entry]:
+    """What is neither a file nor a directory: pipes, sockets, devices, links to them. Raises as ``listing``."""
+    if is_uri(directory):
+        return []
+    try:
+        return [
+            Entry(entry.name, entry.path, False)
+            for entry in os.scandir(directory)
+            if os.path.exists(entry.path) and not (entry.is_file() or entry.is_dir())
+        ]
+    except OSError as error:
+        raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
+
+
 def expanded(path: str) -> list[str]:
     """The path itself, or if it is a pattern (``*``, ``?``, ``[...]`` within a name) and no name, what fits it, sorted.
 
@@ -142,11 +162,15 @@ def handed_over(path: str) -> str:
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:
-    """False also where the entry cannot be looked at (a link to itself)."""
+    """False also where the entry cannot be looked at (a link to itself), or is a link that leads elsewhere."""
     try:
-        return entry.is_dir()
-    except OSError:
+        if not entry.is_dir():
+            return False
+        if entry.is_symlink():
+            check_link(entry.path)
+    except (OSError, KdumpError):
         return False
+    return True
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:

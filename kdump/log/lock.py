@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import struct
 from enum import Enum
 from types import TracebackType
@@ -17,9 +18,9 @@ from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.mounts import file_system, tells_locks
-from kdump.log.names import is_uri
+from kdump.log.names import LOCK_FILE, is_uri
+from kdump.log.source import open_found
 
-LOCK_FILE: Final = ".lock"
 _OWN: Final[set[str]] = set()
 """Real paths of the log directories whose lock this process holds.
 
@@ -49,8 +50,8 @@ def is_held(log_directory: str) -> bool:
     if is_uri(log_directory) or os.path.realpath(log_directory) in _OWN:
         return False
     try:
-        descriptor = os.open(os.path.join(log_directory, LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+        descriptor, _ = open_found(os.path.join(log_directory, LOCK_FILE))
+    except KdumpError:
         return False
     try:
         asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
@@ -109,11 +110,16 @@ class DirectoryLock:
 
 
 def _open_or_make(path: str) -> int:
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        return os.open(path, flags)
+        descriptor = os.open(path, flags)
     except FileNotFoundError:
         descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, _MODE)
+    else:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "is no regular file")
     # A broker that cannot open it does not start.
     owner = os.stat(os.path.dirname(path))
     if (owner.st_uid, owner.st_gid) != (os.geteuid(), os.getegid()):

@@ -24,12 +24,18 @@ class Kind(Enum):
     SNAPSHOT = ".snapshot"
 
 
+INDEX_KINDS: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
+"""What Kafka derives from a .log, and keeps beside it."""
 SWAP_STATE: Final = ".swap"
 CLEANER_STATES: Final = (".cleaned", SWAP_STATE)
 STATE_SUFFIXES: Final = (".deleted", *CLEANER_STATES, ".part")
 """Appended to a whole file name while the file is on its way in or out."""
 
+MAX_OFFSET: Final = 2**63 - 1
+"""The largest offset: Kafka has them as Java's long."""
+
 META_PROPERTIES: Final = "meta.properties"
+LOCK_FILE: Final = ".lock"
 OFFSET_CHECKPOINTS: Final = frozenset(
     {
         "recovery-point-offset-checkpoint",
@@ -53,8 +59,9 @@ CLUSTER_METADATA: Final = "__cluster_metadata"
 """The topic of KRaft's log and of its snapshots."""
 
 _TIERED: Final = re.compile(r"(\d{20})-[0-9A-Za-z_-]{22}")
-_LEADING_OFFSET: Final = re.compile(r"[+-]?\d+")
-_PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[0-9A-Za-z_-]+-(?:delete|future|stray))?")
+# No name of a file has more than 255 characters; Python reads no number of more than 4,300 digits.
+_LEADING_OFFSET: Final = re.compile(r"[+-]?\d{1,1024}")
+_PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,1024})(?:\.[0-9A-Za-z_-]+-(?:delete|future|stray))?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from kdump.log.names import (
     parse_file_name,
     parse_partition_directory,
 )
-from kdump.log.source import is_stream, read_whole
+from kdump.log.source import check_link, read_whole
 
 _SIBLING_ORDER = {kind: order for order, kind in enumerate(Kind)}
 
@@ -27,19 +27,23 @@ def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all
     """The segment files of a partition directory, or of every partition of a log directory, in offset order.
 
     Files with a state suffix (``.deleted``, ``.swap``, ...) are left out: they are dumped when named. Of the folders
-    only those called ``<topic>-<n>`` are entered. What has a segment's name and is no file (a broken link) is given
-    back too: opening it says what is wrong.
+    only those called ``<topic>-<n>`` are entered. What has a segment's name and is no file (a broken link, a pipe) is
+    given back too: opening it says what is wrong.
 
     Args:
         directory: the path, which starts every path given back.
-        on_error: takes NO_SEGMENTS for the directory, and UNREADABLE for it or a partition in it; the others follow.
+        on_error: takes NO_SEGMENTS for the directory, UNREADABLE for it or a partition in it, and LINK_OUTSIDE for a
+            partition that is a link to elsewhere; the others follow.
         all_files: the siblings of the .log files too.
     """
     top = _entries(directory, on_error)
     if top is None:
         return
     found = False
-    for folder in [directory, *(path for _, path in sorted(_partitions(top)))]:
+    for error in _partitions_elsewhere(top):
+        found = True
+        on_error(error)
+    for folder in _folders(directory, top):
         entries = top if folder == directory else _entries_unless_gone(folder, on_error)
         found |= entries is None
         for name in _segment_names(entries or [], all_files):
@@ -47,6 +51,16 @@ def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all
             yield os.path.join(folder, name)
     if not found:
         on_error(no_segments(directory, top))
+
+
+def partition_folders(directory: str) -> list[str]:
+    """The directory itself, and the partition directories in it, in the order in which they are listed."""
+    top = _entries(directory, lambda error: None)
+    return [] if top is None else _folders(directory, top)
+
+
+def _folders(directory: str, entries: list[files.Entry]) -> list[str]:
+    return [directory, *(path for _, path in sorted(_partitions(entries)))]
 
 
 def no_segments(directory: str, entries: list[files.Entry]) -> KdumpError:
@@ -120,13 +134,23 @@ def _partitions(entries: list[files.Entry]) -> Iterator[tuple[tuple[str, int], s
             yield parsed, entry.path
 
 
+def _partitions_elsewhere(entries: list[files.Entry]) -> Iterator[KdumpError]:
+    """Why links in place of partition directories are not followed."""
+    for entry in entries:
+        if not entry.is_directory and parse_partition_directory(entry.name) is not None and os.path.isdir(entry.path):
+            try:
+                check_link(entry.path)
+            except KdumpError as error:
+                yield error
+
+
 def _segment_names(entries: list[files.Entry], all_files: bool) -> list[str]:
     chosen = []
     for entry in entries:
         parsed = parse_file_name(entry.name)
         if parsed is None or parsed.state or not (all_files or parsed.kind is Kind.LOG):
             continue
-        if entry.is_directory or is_stream(entry.path):
+        if entry.is_directory:
             continue
         chosen.append(entry.name)
     return sorted(chosen, key=_offset_order)

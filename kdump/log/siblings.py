@@ -17,6 +17,7 @@ from kdump.format.checkpoint import (
     parse_partition_metadata,
 )
 from kdump.format.index import (
+    TXN_ENTRY_SIZE,
     AbortedTxn,
     TimeEntry,
     parse_time_index,
@@ -46,7 +47,7 @@ def read_txn_index(path: str) -> list[AbortedTxn] | None:
     """The .txnindex beside the log ``path``; None where there is none, or a malformed one."""
     data = _read_sibling(path, Kind.TXN_INDEX)
     try:
-        return None if data is None else parse_txn_index(data)
+        return None if data is None or len(data) % TXN_ENTRY_SIZE else parse_txn_index(data)
     except DamageError:
         return None
 
@@ -63,8 +64,16 @@ def read_snapshot(path: str) -> list[ProducerEntry]:
 def read_leader_epochs(path: str) -> list[EpochEntry]:
     """The entries of the leader-epoch-checkpoint ``path``; none where they do not rise."""
     try:
-        entries = parse_leader_epoch_checkpoint(read_whole(path))
+        return parse_leader_epochs(read_whole(path))
     except KdumpError:
+        return []
+
+
+def parse_leader_epochs(data: bytes) -> list[EpochEntry]:
+    """The entries of a leader-epoch-checkpoint; none where it is malformed or they do not rise."""
+    try:
+        entries = parse_leader_epoch_checkpoint(data)
+    except DamageError:
         return []
     is_rising = all(
         before.epoch < after.epoch and before.start_offset <= after.start_offset for before, after in pairwise(entries)
@@ -83,18 +92,25 @@ def read_topic_id(directory: str) -> str | None:
 def read_checkpoint(directory: str, name: str) -> int | None:
     """What the checkpoint ``name`` of the log directory above says of a partition directory; None: nothing.
 
-    A store is not asked: it takes a request for each partition, and hardly ever has one.
+    A store is asked only where the log directory was listed: for a partition alone it would take requests, and hardly
+    ever have one.
     """
-    if is_uri(directory):
-        return None
     log_directory, partition = os.path.split(absolute(directory))
     wanted = parse_partition_directory(partition)
     path = os.path.join(log_directory, name)
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    state = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+    if is_uri(path):
+        from kdump.log.stores import store_of
+
+        entry = store_of(path).entry(path)
+        if entry is None:
+            return None
+        state = (0, 0, 0, entry.size or 0)
+    else:
+        try:
+            found = os.stat(path)
+        except OSError:
+            return None
+        state = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
     return None if wanted is None else _offsets(path, state).get(wanted)
 
 

@@ -2,6 +2,10 @@
 
 A source fills a caller's buffer at a position. It never maps files into memory: a file cut by another process while
 it is mapped would kill kdump.
+
+Files may be there to attack whoever examines them. What a user names (``files.enter``) may be a link or a pipe, as the
+user knows what it is. All else is what kdump finds by itself: it is opened without blocking, is a regular file, and a
+link leads to a file of the same log directory. What is read whole has a size that its kind can have.
 """
 
 from __future__ import annotations
@@ -13,11 +17,12 @@ import stat
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from pathlib import PurePosixPath
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from kdump.codes import Codes, KdumpError
-from kdump.log.names import is_uri
+from kdump.log.names import LOCK_FILE, LOG_DIRECTORY_TEXT_FILES, TEXT_FILES, is_uri, parse_partition_directory
 
 STDIN = "-"
 _STDIN_DESCRIPTOR = 0
@@ -27,6 +32,14 @@ _KEPT_HEAD = 1 << 16
 """Bytes at the start of a stream that are kept, to tell its type by."""
 _HEAD_SIZE = 17
 """Bytes of which some are not zero where an entry begins: up to its magic."""
+_PIECE_SIZE = 1 << 20
+_MOST_TEXT: Final = 16 << 20
+"""Bytes of a text file: a line for each leader epoch, or for each of 50,000 partitions with the longest names."""
+_MOST_BINARY: Final = 128 << 20
+"""Bytes of an index or a snapshot: 12 times segment.index.bytes as it comes, 2.9 million producers."""
+_FOUND: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
+_named: Final[set[str]] = set()
+"""Paths that a user named, also in their absolute form, for as long as the process lives."""
 
 
 class Source(ABC):
@@ -85,8 +98,8 @@ class Source(ABC):
 
     def read(self, position: int, size: int) -> bytes:
         """At most ``size`` bytes from ``position`` on."""
-        buffer = bytearray(size)
-        return bytes(buffer[: self.read_into(memoryview(buffer), position)])
+        buffer = memoryview(bytearray(size))
+        return bytes(buffer[: self.read_into(buffer, position)])
 
     def head(self, size: int) -> bytes:
         """At most ``size`` of the first bytes, as far as they can still be had: of a stream those that went by."""
@@ -140,6 +153,11 @@ class FileSource(Source):
     def close(self) -> None:
         """See Source."""
         os.close(self._descriptor)
+
+    @property
+    def status(self) -> os.stat_result:
+        """Of the file, as it was opened."""
+        return self._opened
 
     @property
     def current_size(self) -> int:
@@ -307,16 +325,28 @@ class GrowingFile(Source):
         self._file.close()
 
 
+def note_named(path: str) -> None:
+    """A user named this path of this machine: a link there is followed, and a pipe read."""
+    _named.update((path, os.path.abspath(path)))
+
+
+def is_named(path: str) -> bool:
+    """A user named this path."""
+    return path in _named
+
+
 def open_source(path: str) -> Source:
     """Open a path or a URI read-only; ``-`` is standard input.
 
     Raises:
-        KdumpError: MISSING or UNREADABLE (a directory too).
+        KdumpError: MISSING or UNREADABLE (a directory too); SPECIAL_FILE or LINK_OUTSIDE where no user named it.
     """
     if is_uri(path):
         from kdump.log.stores import open_object
 
         return open_object(path)
+    if path != STDIN and not is_named(path):
+        return FileSource(path, *open_found(path))
     try:
         if path == STDIN:
             if reads_once(path):
@@ -325,22 +355,66 @@ def open_source(path: str) -> Source:
             descriptor = os.dup(_STDIN_DESCRIPTOR)
         else:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError as error:
-        raise KdumpError(Codes.MISSING, "no such file or directory", path=path) from error
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
+        raise _not_opened(path, error) from error
     status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode):
         return FileSource(path, descriptor, status)
     if stat.S_ISDIR(status.st_mode):
         os.close(descriptor)
-        raise KdumpError(Codes.UNREADABLE, "is a directory", path=path)
+        raise _is_a_directory(path)
     return StreamSource(path, descriptor, owned=True)
 
 
+def open_found(path: str) -> tuple[int, os.stat_result]:
+    """Open a file of this machine that no user named, read-only: it neither blocks nor leads elsewhere.
+
+    Returns:
+        Its descriptor, to be closed, and its status.
+
+    Raises:
+        KdumpError: MISSING, UNREADABLE (a directory too), SPECIAL_FILE, LINK_OUTSIDE.
+    """
+    try:
+        try:
+            descriptor = os.open(path, _FOUND)
+        except OSError as error:
+            if error.errno != errno.ELOOP or not os.path.islink(path):
+                raise
+            check_link(path)
+            descriptor = os.open(os.path.realpath(path), _FOUND)
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENXIO:
+            # What a socket says.
+            raise _special(path) from error
+        raise _not_opened(path, error) from error
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        return descriptor, status
+    os.close(descriptor)
+    raise _is_a_directory(path) if stat.S_ISDIR(status.st_mode) else _special(path)
+
+
+def check_link(path: str) -> None:
+    """Raises KdumpError LINK_OUTSIDE where a link that no user named leads out of its log directory.
+
+    The log directory is the one above a partition directory, by its real name. A directory of another name stands for
+    itself, and so does the one that holds partitions, checkpoints of all of them or a lock.
+    """
+    directory, name = os.path.split(path)
+    root = os.path.realpath(directory or ".")
+    is_above = name in LOG_DIRECTORY_TEXT_FILES or name == LOCK_FILE or parse_partition_directory(name) is not None
+    if not is_above and parse_partition_directory(os.path.basename(root)) is not None:
+        root = os.path.dirname(root)
+    target = os.path.realpath(path)
+    if os.path.commonpath((root, target)) != root:
+        what = f"a link to {target}, outside of {root}: it is not followed; name {target} itself to read it"
+        raise KdumpError(Codes.LINK_OUTSIDE, what, path=path)
+
+
 def is_stream(path: str) -> bool:
-    """A pipe, socket or character device: what a shell's ``<(command)`` gives."""
-    if is_uri(path):
+    """A pipe, socket or character device that a user named: what a shell's ``<(command)`` gives."""
+    if is_uri(path) or not is_named(path):
         return False
     try:
         mode = os.stat(path).st_mode
@@ -360,16 +434,43 @@ def reads_once(path: str) -> bool:
 
 
 def read_whole(path: str) -> bytes:
-    """All bytes of a small file (an index, a snapshot). Raises as open_source and read_into do."""
+    """All bytes of a small file (an index, a snapshot, a text file).
+
+    Raises:
+        KdumpError: FILE_SIZE, and as open_source and read_into do.
+    """
     with open_source(path) as source:
         if source.size is not None:
+            check_size(path, source.size)
             return source.read(0, source.size)
         parts: list[bytes] = []
         position = 0
-        while part := source.read(position, 1 << 20):
+        while part := source.read(position, _PIECE_SIZE):
             parts.append(part)
             position += len(part)
+            check_size(path, position)
         return b"".join(parts)
+
+
+def check_size(path: str, size: int) -> None:
+    """Raises KdumpError FILE_SIZE where a file that is to be read whole is larger than its kind can be."""
+    most = _MOST_TEXT if PurePosixPath(path).name in TEXT_FILES else _MOST_BINARY
+    if size > most:
+        raise KdumpError(Codes.FILE_SIZE, f"has {size:,} bytes or more, {most:,} are the most it can have", path=path)
+
+
+def _not_opened(path: str, error: OSError | ValueError) -> KdumpError:
+    if isinstance(error, FileNotFoundError):
+        return KdumpError(Codes.MISSING, "no such file or directory", path=path)
+    return _unreadable(path, error)
+
+
+def _is_a_directory(path: str) -> KdumpError:
+    return KdumpError(Codes.UNREADABLE, "is a directory", path=path)
+
+
+def _special(path: str) -> KdumpError:
+    return KdumpError(Codes.SPECIAL_FILE, "is a pipe, a socket or a device, it is not read", path=path)
 
 
 def _unreadable(path: str, error: OSError | ValueError, position: int | None = None) -> KdumpError:

@@ -5,14 +5,12 @@ Source: Kafka cuts the same offsets when it truncates a log (UnifiedLog.truncate
 
 from __future__ import annotations
 
-import os
-
 from kdump.codes import DamageError
 from kdump.format.checkpoint import OFFSET_CHECKPOINTS, with_offset
 from kdump.log.names import parse_partition_directory
 from kdump.log.siblings import read_checkpoint
-from kdump.log.source import read_whole
 from kdump.mend import disk
+from kdump.mend.disk import Folder
 from kdump.mend.manifest import LineChange
 
 
@@ -24,31 +22,30 @@ def lines_above(directory: str, end_offset: int) -> tuple[LineChange, ...]:
     )
 
 
-def set_line(directory: str, name: str, offset: int) -> None:
-    """Give the partition ``directory`` this offset in the checkpoint ``name``; it changes at one moment, or not at all.
+def set_line(log_directory: Folder, partition_directory: str, name: str, offset: int) -> None:
+    """Give a partition this offset in the checkpoint ``name``; it changes at one moment, or not at all.
 
-    A checkpoint that is missing or malformed stays as it is.
+    A checkpoint that is missing or malformed stays as it is. ``partition_directory`` is its name.
 
     Raises:
-        KdumpError: UNREADABLE or UNWRITABLE.
+        KdumpError: UNREADABLE or UNWRITABLE; REPAIR_REFUSED where the checkpoint is a symbolic link.
     """
-    log_directory, folder = os.path.split(directory)
-    partition = parse_partition_directory(folder)
-    path = os.path.join(log_directory, name)
-    if partition is None or not os.path.lexists(path):
+    partition, checkpoint = parse_partition_directory(partition_directory), log_directory.entry(name)
+    if partition is None or not disk.exists(checkpoint):
         return
-    part = os.path.join(log_directory, f".{name}.kdump-part")
-    if os.path.lexists(part):
+    part = log_directory.entry(f".{name}.kdump-part")
+    if disk.exists(part):
         disk.remove(part)
-    data = read_whole(path)
+    with disk.open_file(checkpoint) as source:
+        status = source.status
+        data = source.read(0, status.st_size)
     try:
         changed = with_offset(data, *partition, offset)
     except DamageError:
         return
     if changed == data:
         return
-    status = os.stat(path)
     # Its time tells whether a broker ran (``kdump.mend.undo``), so it stays.
     disk.write_file(part, changed, status, keep_owner=True, modified=status.st_mtime_ns)
-    disk.replace(part, path)
+    disk.replace(part, checkpoint)
     disk.sync_directory(log_directory)

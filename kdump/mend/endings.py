@@ -1,4 +1,4 @@
-"""What is done about transactions whose marker may lie in a hole: markers are made, batches dropped, or nothing.
+"""What is done about transactions whose marker may lie in a gap: markers are made, batches dropped, or nothing.
 
 Source: issue 7 point 5.
 """
@@ -6,20 +6,26 @@ Source: issue 7 point 5.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kdump.format.batch import CONTROL
 from kdump.mend.draft import DraftTable
 from kdump.mend.entry import Entry
-from kdump.mend.hold import aborted
-from kdump.mend.pieces import TouchedTransaction, TxnPolicy
+from kdump.mend.hold import marker
+from kdump.mend.pieces import TouchedTransaction, TxnOutcome, TxnPolicy
 from kdump.mend.surroundings import Surroundings
-from kdump.mend.transactions import TouchedTransactions, trusted
+from kdump.mend.transactions import TouchedTransactions
+from kdump.mend.txnevidence import Hole, gather, with_room
 
-Hole = tuple[int, int]
-"""The offsets lost, first and last."""
+_MARKERS: Final = {TxnPolicy.ABORT: True, TxnPolicy.COMMIT: False}
+"""Whether the marker that a policy has made is an ABORT one."""
+_SAME: Final = {TxnPolicy.ABORT: TxnOutcome.INFERRED_ABORTED, TxnPolicy.COMMIT: TxnOutcome.INFERRED_COMMITTED}
 
 
 @dataclass(slots=True)
@@ -31,13 +37,16 @@ class Endings:
     dropped: list[int] = field(default_factory=list)
 
 
-def decide(table: DraftTable, holes: Sequence[Hole], around: Surroundings, policy: TxnPolicy) -> Endings:
-    """Find the transactions that touch a hole, and what becomes of them.
+def decide(
+    table: DraftTable, damaged: NDArray[np.void], holes: Sequence[Hole], around: Surroundings, policy: TxnPolicy
+) -> Endings:
+    """Find the transactions that touch a gap, and what becomes of them.
 
-    An ABORT marker that the .txnindex knows and the log lost is made again where it was, whatever the policy.
+    A marker that is proved to be lost is made again, whatever the policy.
 
     Args:
         table: the good batches.
+        damaged: batches of the log whose CRC is wrong.
         holes: rising.
         around: the files around the log.
         policy: for those whose end is undecided.
@@ -45,24 +54,28 @@ def decide(table: DraftTable, holes: Sequence[Hole], around: Surroundings, polic
     endings = Endings()
     if not holes:
         return endings
-    evidence = around.aborted or ()
-    followed = TouchedTransactions(around.producers, evidence if trusted(evidence, table.rows, holes) else ())
-    followed.see(table.rows, holes)
-    followed.see_following(around.later, around.following)
+    gaps = with_room(holes, table, damaged, around)
+    followed = TouchedTransactions(around.producers, around.in_doubt, around.base_offset or 0)
+    followed.see(table.rows, gaps)
+    if not followed.has_touched:
+        return endings
+    judged = list(followed.judged(gather(followed, table, around)))
     free = _FreeOffsets(holes)
-    for touched in followed.finish():
-        transaction, marker = touched.transaction, touched.lost_marker
+    # Markers whose offsets are known come first: no other one may take these. Then those that have to come earliest.
+    judged.sort(key=lambda one: (not one.is_exact, one.lost_marker is None, one.offsets[-1]))
+    for touched in judged:
+        is_abort, transaction = touched.lost_marker, touched.transaction
         if transaction.outcome.is_undecided:
             if policy is TxnPolicy.DROP:
                 endings.dropped += _batches_of(transaction, table)
-            elif policy is TxnPolicy.ABORT:
-                marker = transaction.hole_offset
+            # Nothing is to be made where the next marker does what the policy asks for.
+            is_abort = None if transaction.outcome is _SAME.get(policy) else _MARKERS.get(policy)
             transaction = replace(transaction, done=policy)
-        offset = None if marker is None else free.take(marker)
-        if offset is not None:
-            endings.markers.append(aborted(touched, offset, table, around))
-        elif marker is not None:
-            # More transactions than offsets in the hole.
+        offset = None if is_abort is None else free.take(touched.offsets)
+        if is_abort is not None and offset is not None:
+            endings.markers.append(marker(touched, offset, table, around, is_abort=is_abort))
+        elif is_abort is not None:
+            # More transactions than offsets in the gap.
             transaction = replace(transaction, done=TxnPolicy.LEAVE)
         endings.transactions.append(transaction)
     return endings
@@ -82,19 +95,22 @@ class _FreeOffsets:
 
     def __init__(self, holes: Sequence[Hole]) -> None:
         self._holes = holes
-        # Of offsets that are taken: one behind, up to which all are taken too.
-        self._behind: dict[int, int] = {}
+        # Of offsets that are taken: one after, up to which all are taken too.
+        self._after: dict[int, int] = {}
 
-    def take(self, offset: int) -> int | None:
-        """``offset``, or the next one of its hole that is free; None where none is left."""
+    def take(self, offsets: Iterable[int]) -> int | None:
+        """The first one of ``offsets``, and of those after each in its gap, that is free; None where none is left."""
+        return next(filter(lambda found: found is not None, map(self._take, offsets)), None)
+
+    def _take(self, offset: int) -> int | None:
         number = bisect_right(self._holes, offset, key=itemgetter(0)) - 1
         if number < 0 or offset > self._holes[number][1]:
             return None
         passed = []
-        while offset in self._behind:
+        while offset in self._after:
             passed.append(offset)
-            offset = self._behind[offset]
+            offset = self._after[offset]
         is_free = offset <= self._holes[number][1]
         # What was passed leads straight on from now on, so that many who ask for one offset do not walk far.
-        self._behind.update(dict.fromkeys((*passed, offset) if is_free else passed, offset + is_free))
+        self._after.update(dict.fromkeys((*passed, offset) if is_free else passed, offset + is_free))
         return offset if is_free else None

@@ -1,4 +1,4 @@
-"""What is put where offsets are lost: empty batches, so that they are not given out again, and ABORT markers.
+"""What is put where offsets are lost: empty batches, so that they are not given out again, and markers.
 
 Source: issue 7 points 4 and 5.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from kdump.mend.draft import DraftTable
 from kdump.mend.entry import Entry
-from kdump.mend.made import abort_marker, empty_batch
+from kdump.mend.made import empty_batch, end_marker
 from kdump.mend.pieces import Lost, Origin
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import examine
@@ -43,15 +43,16 @@ def held(loss: Lost, table: DraftTable, around: Surroundings) -> Iterator[Entry]
         yield _made(empty_batch(start, end, leader_epoch), Origin.HELD)
 
 
-def aborted(touched: Touched, offset: int, table: DraftTable, around: Surroundings) -> Entry:
-    """The ABORT marker of a transaction, at ``offset``, which ``table`` has not."""
+def marker(touched: Touched, offset: int, table: DraftTable, around: Surroundings, *, is_abort: bool) -> Entry:
+    """The marker of a transaction, ABORT or COMMIT, at ``offset``, which ``table`` has not."""
     transaction = touched.transaction
     leader_epoch, _ = _epochs(offset, table, around)
-    data = abort_marker(
+    data = end_marker(
         offset,
         leader_epoch,
+        is_abort=is_abort,
         producer_id=transaction.producer_id,
-        producer_epoch=transaction.producer_epoch,
+        producer_epoch=touched.marker_epoch,
         coordinator_epoch=touched.coordinator_epoch,
         timestamp=touched.timestamp,
     )

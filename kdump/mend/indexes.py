@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kdump.codes import KdumpError
-from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.names import INDEX_KINDS, Kind, parse_file_name, sibling
 from kdump.log.source import open_source
 
-INDEX_KINDS: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
 _BLOCK: Final = 1 << 20
 
 

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Final
 
-from kdump.format.checkpoint import CLEAN_SHUTDOWN, LOG_START_CHECKPOINT
-from kdump.log.names import Kind, sibling
+from kdump.format.checkpoint import LOG_START_CHECKPOINT
+from kdump.log.names import INDEX_KINDS, Kind, sibling
 from kdump.log.partition import segments_behind
 from kdump.log.source import open_source, read_whole
-from kdump.mend.indexes import INDEX_KINDS, has_txn_index
-from kdump.mend.journal import SWAP, pieces_of
+from kdump.mend.indexes import has_txn_index
+from kdump.mend.journal import pieces_of
 from kdump.mend.likebroker import recover_log
+from kdump.mend.manifest import MARKER, SWAP
 from kdump.mend.mendedsource import MendedSource
-from kdump.mend.others import changed_others
+from kdump.mend.others import changed_in_place
 from kdump.mend.partitionfiles import PartitionFiles
 from kdump.mend.plan import Completion, PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.preparation import Preparation
-
-_MARKER: Final = os.path.join("..", CLEAN_SHUTDOWN)
 
 
 def prepare(plan: PartitionPlan, preparation: Preparation, settings: Settings, completion: Completion) -> None:
@@ -35,12 +33,12 @@ def prepare(plan: PartitionPlan, preparation: Preparation, settings: Settings, c
     for segment in plan.segments:
         if segment.rebuilt and not plan.changes_log(segment):
             _rebuild(segment, preparation, settings)
-    if not plan.changes_any_log:
+    if not plan.changes_any_other:
         return
     _complete(plan, preparation, completion)
-    if plan.way is Way.LIKE_BROKER:
+    if plan.changes_any_log and plan.way is Way.LIKE_BROKER:
         _prepare_like_broker(plan, preparation, is_clean=plan.place.was_stopped_cleanly and completion.keeps_marker)
-    elif plan.way is Way.SALVAGE:
+    elif plan.changes_any_log:
         _prepare_salvage(plan, preparation, settings, completion)
     _change_others(plan, preparation, completion)
 
@@ -176,7 +174,7 @@ def _swapped_in(segment: SegmentPlan, preparation: Preparation, settings: Settin
         preparation.write(sibling(new_name, kind), data, status)
     if Kind.TXN_INDEX not in contents and has_txn_index(segment.path):
         preparation.write(sibling(new_name, Kind.TXN_INDEX), read_whole(sibling(segment.path, Kind.TXN_INDEX)), status)
-    return [sibling(new_name, kind) for kind in kinds if os.path.lexists(preparation.new_path(sibling(new_name, kind)))]
+    return [sibling(new_name, kind) for kind in kinds if preparation.has_new(sibling(new_name, kind))]
 
 
 def _kept_snapshots(
@@ -214,8 +212,8 @@ def _take_marker(plan: PartitionPlan, preparation: Preparation) -> None:
     """The next start must look at what is there: a clean shutdown says that it need not."""
     marker = plan.place.clean_shutdown
     if marker is not None and os.path.lexists(marker):
-        preparation.save(_MARKER)
-        preparation.remove(_MARKER)
+        preparation.save(MARKER)
+        preparation.remove(MARKER)
         preparation.sync("..")
 
 
@@ -275,7 +273,7 @@ def _copy_start(segment: SegmentPlan, preparation: Preparation) -> None:
 
 def _change_others(plan: PartitionPlan, preparation: Preparation, completion: Completion) -> None:
     """Snapshots, leader epochs and lines of checkpoints that do not fit the new logs go, or are written anew."""
-    others = changed_others(plan)
+    others = changed_in_place(plan)
     made = completion.snapshot[0] if completion.snapshot is not None else None
     for name in others.dropped:
         if name != made:

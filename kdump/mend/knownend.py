@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 
+from kdump.checks.indexes import LogView, offset_index_end, time_index_end
 from kdump.checks.table import BatchRow, first_offset
 from kdump.codes import KdumpError
 from kdump.format.batch import HEADER_SIZE, MAX_INT32
@@ -17,13 +19,10 @@ from kdump.mend.draft import DraftTable
 from kdump.mend.soundrows import sound_rows
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import Survey, examine
-from kdump.mend.table import Table, has_cleaned
+from kdump.mend.table import Column, Table, has_cleaned
 
 _LONGEST_BATCH = 1 << 20
 """Offsets: what the header of a damaged batch may claim at most."""
-_DENSER = 16
-_USUAL_RECORD = 16
-"""Bytes: hardly any log has smaller records, compressed."""
 
 
 def known_end(
@@ -33,8 +32,8 @@ def known_end(
 
     The next segment says it exactly: by its base offset, or by batches before that. Else it is the largest that is
     named by the headers of damaged batches at the end, by the indexes (where the rest of them agrees with the log), or
-    by snapshots and checkpoints. Of a log that was compacted the offsets up to the next segment are not lost where
-    nothing lies behind the last batch.
+    by snapshots and checkpoints (``checks.reach``). Of a log that was compacted the offsets up to the next segment are
+    not lost where nothing lies behind the last batch.
 
     Args:
         source: the log.
@@ -55,9 +54,8 @@ def known_end(
     position = int(ours.end.max(initial=0))
     ends = [
         _by_headers(source, found, position, end),
-        *around.reached,
-        *indexed_ends(around, ours),
-        *_by_time_index(around, good),
+        *around.reached(end),
+        *_by_indexes(around, base_offset, ours, good),
     ]
     largest = max((one for one in ends if base_offset < one <= base_offset + MAX_INT32), default=end)
     return largest if largest > end else None
@@ -135,36 +133,36 @@ def _by_headers(source: Source, found: Survey, position: int, end: int) -> int:
     return end
 
 
-def indexed_ends(around: Surroundings, good: Table) -> Iterator[int]:
-    """By the last entry, when all are such as a broker makes for this log.
-
-    They rise, in steps that batches and index.interval.bytes allow; one that leads into a good batch leads to its start
-    and names no offset before it; and behind the log no more offsets come to a byte than in it, by far.
-    """
-    if not around.index or not len(good):
-        return
-    entry_offset, entry_position = np.array(around.index, np.int64).T
-    step = np.diff(entry_offset, prepend=int(good.first[0]) - 1)
-    distance = np.diff(entry_position, prepend=0)
-    is_right = (step > 0) & (distance > 0) & (distance <= LARGEST_ENTRY)
-    order = np.argsort(good.position, kind="stable")
-    place = np.searchsorted(good.position[order], entry_position, side="right") - 1
-    number = order[np.maximum(place, 0)]
-    is_inside = (place >= 0) & (entry_position < good.end[number])
-    leads_there = (entry_position == good.position[number]) & (entry_offset >= good.first[number])
-    offsets_in_log, bytes_in_log = int(good.last[-1] - good.first[0]) + 1, int((good.end - good.position).sum())
-    density = max(offsets_in_log / bytes_in_log, 1 / _USUAL_RECORD)
-    is_right &= np.where(is_inside, leads_there, step <= _DENSER * density * distance)
-    if is_right.all():
-        yield int(entry_offset[-1]) + 1
+def _by_indexes(around: Surroundings, base_offset: int, ours: Table, good: Table) -> Iterator[int]:
+    """By the last entries of the two indexes, where the rest of them agrees with batches of the log."""
+    if len(ours):
+        yield indexed_end(around, base_offset, ours) or 0
+    if around.time_index and len(good):
+        timestamp, offset = np.array(around.time_index, np.int64).T
+        yield time_index_end(timestamp, offset, _view(base_offset, good)) or 0
 
 
-def _by_time_index(around: Surroundings, good: Table) -> Iterator[int]:
-    """By the last entry, when those of good batches have the right timestamps, and there are such."""
-    if not around.time_index or not len(good):
-        return
-    timestamp, offset = np.array(around.time_index, np.int64).T
-    place = np.minimum(np.searchsorted(good.last, offset), len(good) - 1)
-    is_there = (good.first[place] <= offset) & (offset <= good.last[place])
-    if is_there.any() and (good.rows["max_timestamp"][place] == timestamp)[is_there].all():
-        yield int(offset[-1]) + 1
+def indexed_end(around: Surroundings, base_offset: int, ours: Table) -> int | None:
+    """After the last offset of the .index, where it agrees with the good batches of the log; else None."""
+    if not around.index:
+        return None
+    offset, position = np.array(around.index, np.int64).T
+    return offset_index_end(offset, position, _view(base_offset, ours))
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns of ``checks.indexes.BatchColumns``."""
+
+    position: Column
+    end: Column
+    base_offset: Column
+    last_offset: Column
+    max_timestamp: Column
+
+
+def _view(base_offset: int, good: Table) -> LogView:
+    """Good batches as the indexes see them."""
+    timestamp = np.ascontiguousarray(good.rows["max_timestamp"])
+    columns = _Columns(good.position, good.end, good.first, good.last, timestamp)
+    return LogView(base_offset, int(good.end.max(initial=0)), columns)

@@ -1,4 +1,4 @@
-"""Batches that kdump makes: empty ones that hold offsets, and ABORT markers.
+"""Batches that kdump makes: empty ones that hold offsets, and markers that end transactions.
 
 Source: shared/spec/formats.md section 3; MemoryRecords.writeEmptyHeader (what the log cleaner leaves of a batch whose
 records are gone) and MemoryRecords.writeEndTransactionalMarker of Kafka 4.3.1.
@@ -10,7 +10,7 @@ import struct
 from typing import Final
 
 from kdump.format.batch import CONTROL, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONAL
-from kdump.format.control import ABORT
+from kdump.format.control import ABORT, COMMIT
 from kdump.wire.checksum import crc32c
 
 _HEAD: Final = struct.Struct(">qiibI")
@@ -31,15 +31,22 @@ def empty_batch(first_offset: int, last_offset: int, leader_epoch: int) -> bytes
     return _batch(first_offset, leader_epoch, covered)
 
 
-def abort_marker(
-    offset: int, leader_epoch: int, *, producer_id: int, producer_epoch: int, coordinator_epoch: int, timestamp: int
+def end_marker(
+    offset: int,
+    leader_epoch: int,
+    *,
+    is_abort: bool,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    timestamp: int,
 ) -> bytes:
-    """A batch with one ABORT marker; ``timestamp`` in ms."""
+    """A batch with one marker, ABORT or COMMIT; ``timestamp`` in ms."""
     covered = _COVERED.pack(
         TRANSACTIONAL | CONTROL, 0, timestamp, timestamp, producer_id, producer_epoch, _NONE, 1
     ) + _MARKER.pack(
         *(_zigzag(_MARKER_LENGTH), 0, 0, 0),
-        *(_zigzag(_KEY_SIZE), 0, ABORT),
+        *(_zigzag(_KEY_SIZE), 0, ABORT if is_abort else COMMIT),
         *(_zigzag(_VALUE_SIZE), 0, coordinator_epoch),
         0,
     )

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
-from kdump.log.names import Kind, parse_file_name
+from kdump.log.names import INDEX_KINDS, Kind, parse_file_name
 from kdump.log.siblings import read_checkpoint
-from kdump.mend.indexes import INDEX_KINDS
 
 if TYPE_CHECKING:
     from kdump.mend.replica import Replica

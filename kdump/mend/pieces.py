@@ -28,7 +28,7 @@ class Origin(Enum):
     HELD = "held"
     """Made: empty batches that hold offsets."""
     MARKER = "marker"
-    """Made: an ABORT marker that ends a transaction."""
+    """Made: a marker that ends a transaction."""
 
 
 class TxnOutcome(Enum):
@@ -36,29 +36,35 @@ class TxnOutcome(Enum):
 
     COMMITTED = "committed"
     ABORTED = "aborted"
+    OPEN = "open"
+    """It goes on after the gap, and no marker has ended it yet."""
     INFERRED_COMMITTED = "inferred-committed"
+    """The next marker that is left commits; its own may be lost, and the next one that of a later transaction."""
     INFERRED_ABORTED = "inferred-aborted"
+    """The next marker that is left aborts; its own may be lost, and the next one that of a later transaction."""
     INFERRED_ENDED = "inferred-ended"
-    """A later epoch or transaction of its producer shows that it ended, not how."""
+    """Its own marker is lost: a later epoch or transaction of its producer shows that it ended, not how."""
     INFERRED_OPEN = "inferred-open"
-    """Its producer goes on behind the hole in the same epoch, and no marker has ended it yet."""
+    """Its producer goes on after the gap in the same epoch, perhaps in a later transaction; no marker is left."""
     UNKNOWN = "unknown"
 
     @property
     def is_undecided(self) -> bool:
-        """Readers do not know what to make of its records: a TxnPolicy decides."""
-        return self in (TxnOutcome.INFERRED_ENDED, TxnOutcome.UNKNOWN)
+        """Nothing proves what became of its records: a TxnPolicy decides."""
+        return self not in (TxnOutcome.COMMITTED, TxnOutcome.ABORTED, TxnOutcome.OPEN)
 
 
 class TxnPolicy(Enum):
     """What is done about transactions whose end is undecided."""
 
     ABORT = "abort"
-    """A made ABORT marker in the hole ends them."""
+    """An ABORT marker ends them: one made in the gap, or the next one of the producer."""
+    COMMIT = "commit"
+    """A COMMIT marker ends them: one made in the gap, or the next one of the producer."""
     DROP = "drop"
     """Their batches are dropped."""
     LEAVE = "leave"
-    """They stay as they are: readers with read_committed may wait at the first offset."""
+    """They stay as they are: readers with read_committed take the next marker of the producer for theirs, or wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +139,17 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class TouchedTransaction:
-    """A transaction that was open where a hole begins, so that its end may lie in the hole.
+    """A transaction that was open where a gap begins, so that its end may lie in the gap.
 
-    ``first_offset`` is its first, ``hole_offset`` the first offset lost. ``done``: what was done about it, None where
-    nothing was to be decided.
+    Attributes:
+        producer_id: its producer.
+        producer_epoch: of its batches.
+        first_offset: its first one that is left.
+        hole_offset: the first offset of the gap that holds its marker, or may do so.
+        outcome: what is known of its end.
+        ends_at: where its marker is lost, or may be, the offset of the next one that is left, which readers take for
+            its end as long as no marker is made; None: they wait.
+        done: what was done about it, None where nothing was to be decided.
     """
 
     producer_id: int
@@ -144,7 +157,13 @@ class TouchedTransaction:
     first_offset: int
     hole_offset: int
     outcome: TxnOutcome
+    ends_at: int | None = None
     done: TxnPolicy | None = None
+
+    @property
+    def is_guessed(self) -> bool:
+        """It is left as it is, and readers of the result take another marker for its end."""
+        return self.done is TxnPolicy.LEAVE and self.ends_at is not None
 
 
 @dataclass(frozen=True, slots=True)

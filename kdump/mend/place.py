@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kdump.format.checkpoint import CLEAN_SHUTDOWN, META_PROPERTIES
-from kdump.log.lock import LOCK_FILE, LockState, lock_state
-from kdump.log.names import Kind, parse_file_name
+from kdump.log.lock import LockState, lock_state
+from kdump.log.names import LOCK_FILE, Kind, parse_file_name
 
 _METADATA: Final = "__cluster_metadata-0"
 """Name of the partition directory."""

@@ -15,7 +15,7 @@ from kdump.log.partition import segments_around
 from kdump.log.stamp import Stamp
 from kdump.mend.likebroker import Recovered
 from kdump.mend.manifest import LineChange
-from kdump.mend.pieces import MendedLog, Origin, TouchedTransaction
+from kdump.mend.pieces import MendedLog, Origin, TouchedTransaction, TxnPolicy
 from kdump.mend.place import Place, is_metadata
 from kdump.mend.producersat import ProducersAt
 
@@ -28,7 +28,7 @@ class Way(Enum):
     SALVAGE = "salvage"
     """Every good batch is kept."""
     INDEXES = "indexes"
-    """Nothing: only index files are rebuilt."""
+    """Nothing: only index files and producer snapshots are rebuilt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +158,32 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
+class UnfitSnapshot:
+    """A producer snapshot that does not fit the log.
+
+    Attributes:
+        offset: of its name.
+        finding: what verify says of it, with its path.
+        data: what it is to hold, None: it goes, and a broker that needs it makes it again.
+    """
+
+    offset: int
+    finding: Finding
+    data: bytes | None
+
+    @property
+    def name(self) -> str:
+        """Of the file."""
+        return os.path.basename(self.finding.path or "")
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionPlan:
     """A partition, or one segment of it.
 
     ``way`` is the one that is asked for, ``target`` the PATH, ``is_whole``: that is the partition's directory.
     ``left`` are text files that a broker refuses and nothing here mends: what they should hold is not to be invented.
+    ``unfit_snapshots``: see ``others.unfit_snapshots``.
     """
 
     way: Way
@@ -171,6 +192,7 @@ class PartitionPlan:
     is_whole: bool
     segments: tuple[SegmentPlan, ...]
     left: tuple[Finding, ...] = ()
+    unfit_snapshots: tuple[UnfitSnapshot, ...] = ()
 
     @property
     def is_metadata(self) -> bool:
@@ -179,9 +201,19 @@ class PartitionPlan:
 
     @property
     def undecided(self) -> list[TouchedTransaction]:
-        """Transactions whose end may lie in a hole, and about which nothing is known."""
+        """Transactions whose end may lie in a gap and that nothing proves, or whose marker finds no place there."""
         logs = [segment.salvaged for segment in self.segments if segment.salvaged is not None]
-        return [touched for log in logs for touched in log.transactions if touched.outcome.is_undecided]
+        return [
+            touched
+            for log in logs
+            for touched in log.transactions
+            if touched.outcome.is_undecided or touched.done is TxnPolicy.LEAVE
+        ]
+
+    @property
+    def guessed(self) -> list[TouchedTransaction]:
+        """Those of ``undecided`` that are left as they are, and that readers take a later marker for the end of."""
+        return [touched for touched in self.undecided if touched.is_guessed]
 
     @property
     def overlapping(self) -> SegmentPlan | None:
@@ -216,7 +248,7 @@ class PartitionPlan:
     @property
     def has_changes(self) -> bool:
         """Something is to be done."""
-        if any(segment.rebuilt for segment in self.segments):
+        if self.unfit_snapshots or any(segment.rebuilt for segment in self.segments):
             return True
         if self.way is Way.SALVAGE:
             return any(segment.is_salvaged for segment in self.segments)
@@ -241,6 +273,11 @@ class PartitionPlan:
     def changes_any_log(self) -> bool:
         """A log changes, or goes."""
         return any(self.changes_log(segment) for segment in self.segments)
+
+    @property
+    def changes_any_other(self) -> bool:
+        """Something is to be done about files that belong to no single segment."""
+        return self.changes_any_log or bool(self.unfit_snapshots)
 
     @property
     def bytes_to_write(self) -> int:

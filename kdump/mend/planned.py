@@ -16,15 +16,15 @@ from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import Settings as StartSettings
 from kdump.kafka.startup.names import SNAPSHOT, file_name
 from kdump.kafka.startup.start import producers_at_end
-from kdump.log.names import Kind, sibling
+from kdump.log.names import INDEX_KINDS, Kind, sibling
 from kdump.log.partition import segments_behind
 from kdump.log.source import read_whole
 from kdump.mend.checkpointlines import lines_above
-from kdump.mend.indexes import INDEX_KINDS, has_txn_index
+from kdump.mend.indexes import has_txn_index
 from kdump.mend.inplace import is_plain_cut, rebuilt_indexes
 from kdump.mend.likebroker import Recovered
 from kdump.mend.manifest import LineChange
-from kdump.mend.others import changed_others
+from kdump.mend.others import changed_in_place
 from kdump.mend.partitionfiles import PartitionFiles
 from kdump.mend.pieces import MendedLog
 from kdump.mend.pieces import Piece as MendedPiece
@@ -57,7 +57,7 @@ def planned_start(
     directory = plan.place.directory
     completion = Completion(keeps_marker, lines=cut_lines(plan))
     known = _with_lines(known, completion.lines)._replace(is_clean=known.is_clean and keeps_marker)
-    if known.is_clean and plan.changes_any_log:
+    if known.is_clean and plan.changes_any_other:
         snapshot = _snapshot_at_end(plan, files, known)
         if snapshot is not None:
             completion = replace(completion, snapshot=snapshot)
@@ -134,8 +134,8 @@ def planned_contents(plan: PartitionPlan, settings: Settings) -> dict[str, Conte
         else:
             for kind, data in rebuilt_indexes(segment, settings).items() if segment.rebuilt else ():
                 contents[sibling(os.path.basename(segment.path), kind)] = Content.of_bytes(data)
-    if plan.changes_any_log:
-        others = changed_others(plan)
+    if plan.changes_any_other:
+        others = changed_in_place(plan)
         for name in others.dropped:
             contents.pop(name, None)
         contents.update((name, Content.of_bytes(data)) for name, data in others.written.items())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kdump.checks.siblings import refused_text_files
@@ -20,7 +21,8 @@ from kdump.mend.indexes import differing, has_indexes, has_txn_index
 from kdump.mend.likebroker import Recovered, recover_log
 from kdump.mend.mendedsource import MendedSource
 from kdump.mend.missing import log_path, missing_segments
-from kdump.mend.pieces import MendedLog
+from kdump.mend.others import unfit_snapshots
+from kdump.mend.pieces import MendedLog, TxnPolicy
 from kdump.mend.place import Place, is_metadata
 from kdump.mend.plan import PartitionPlan, SegmentPlan, Settings, Way
 from kdump.mend.producersat import (
@@ -126,20 +128,26 @@ class Planner:
         plans: list[SegmentPlan] = []
         is_behind_cut = False
         end = 0
+        in_doubt: set[tuple[int, int]] = set()
         paths = sorted({*segments, *missing}, key=base_offset_of) if missing else segments
         for number, path in enumerate(paths):
             is_closed = number + 1 < len(paths) or bool(segments_behind(path))
-            reading = self._segment(path, history, end, missing, is_closed=is_closed, is_behind_cut=is_behind_cut)
+            reading = self._segment(
+                path, history, end, missing, in_doubt, is_closed=is_closed, is_behind_cut=is_behind_cut
+            )
             for plan in reading:
                 if plan.is_missing and not self._is_to_be_made(plan, plans):
                     continue
                 plans.append(plan)
                 end = max(end, plan.salvaged.good_end if plan.salvaged is not None else 0)
+                left = plan.salvaged.transactions if plan.salvaged is not None else ()
+                in_doubt |= {(one.producer_id, one.first_offset) for one in left if one.done is TxnPolicy.LEAVE}
                 is_behind_cut |= is_whole and self._way is not Way.INDEXES and (plan.is_cut or plan.fails)
         if not plans:
             raise KdumpError(Codes.NO_SEGMENTS, "no segment files, and no copy has what is missing", path=target)
-        left = tuple(refused_text_files(target)) if is_whole else ()
-        return PartitionPlan(self._way, target, place, is_whole, tuple(plans), left)
+        refused = tuple(refused_text_files(target)) if is_whole else ()
+        whole = PartitionPlan(self._way, target, place, is_whole, tuple(plans), refused)
+        return replace(whole, unfit_snapshots=unfit_snapshots(whole))
 
     def _open_replicas(self) -> None:
         """They stay open for all segments: each of their logs is read once."""
@@ -160,13 +168,15 @@ class Planner:
         history: ProducerHistory,
         end_before: int,
         missing: Sequence[str],
+        in_doubt: Set[tuple[int, int]],
         *,
         is_closed: bool,
         is_behind_cut: bool,
     ) -> Iterator[SegmentPlan]:
-        """The plan for a log, and for those that are missing behind it (``MendedLog.rolls``).
+        """The plan for a log, and for those that are missing after it (``MendedLog.rolls``).
 
-        ``missing``: known paths of logs that are not there; ``path`` may be one of them.
+        ``missing``: known paths of logs that are not there; ``path`` may be one of them. ``in_doubt``: see
+        Surroundings.
         """
         base_offset = base_offset_of(path)
         stamp = Stamp.of_log(path) if path in missing else Stamp.of(path)
@@ -183,7 +193,7 @@ class Planner:
                 behind = sound_data(source, 0 if is_behind_cut else recovery.end)
             last = recovery.next_offset - 1 if behind.last_offset is None else behind.last_offset
             ends = (recovery.next_offset, torn_end(source, recovery.end, recovery.next_offset), last + 1)
-            whole = self._salvage(source, before, end_before, missing)
+            whole = self._salvage(source, before, end_before, missing, in_doubt)
             salvaged, *further = (None,) if whole is None else whole.segments()
             mended = self._mended(path, stamp, base_offset, salvaged, before)
             left = self._leaves(recovered, mended)
@@ -247,7 +257,12 @@ class Planner:
         return mended
 
     def _salvage(
-        self, source: Source, producers: ProducersAt, end_before: int, missing: Sequence[str]
+        self,
+        source: Source,
+        producers: ProducersAt,
+        end_before: int,
+        missing: Sequence[str],
+        in_doubt: Set[tuple[int, int]],
     ) -> MendedLog | None:
         if self._salvaging is None or is_metadata(source.path):
             return None
@@ -258,7 +273,9 @@ class Planner:
             self._neighbours = Neighbours(source.path, missing)
         is_partition = bool(self._replicas)
         states = producers.states.copy()
-        around = look_around(source.path, states, end_before, neighbours=self._neighbours, is_partition=is_partition)
+        around = look_around(
+            source.path, states, end_before, in_doubt, neighbours=self._neighbours, is_partition=is_partition
+        )
         return salvage(source, around, self._salvaging, self._replicas)
 
     def _mended(

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
+from kdump.checks.siblings import check_snapshot
 from kdump.codes import Codes, KdumpError
 from kdump.format.batch import BatchHeader
 from kdump.format.snapshot import parse_snapshot
@@ -88,14 +89,18 @@ def producers_at(path: str, opened: Callable[[str], Source] = open_source) -> Pr
 def producers_in_snapshot(path: str) -> WatchedProducers | None:
     """Those that the snapshot at the base offset of the segment ``path`` holds.
 
-    None where there is none, or one that a broker would delete as corrupt.
+    None where there is none, or one that is damaged or cannot be true: a repair replaces it.
     """
-    snapshot = sibling(path, Kind.SNAPSHOT)
+    snapshot, offset = sibling(path, Kind.SNAPSHOT), base_offset_of(path)
+    if not os.path.lexists(snapshot):
+        return None
     try:
-        entries = parse_snapshot(read_whole(snapshot)) if os.path.lexists(snapshot) else None
+        data = read_whole(snapshot)
     except KdumpError:
         return None
-    return None if entries is None else WatchedProducers.from_snapshot(entries, base_offset_of(path))
+    if any(check_snapshot(data, offset)):
+        return None
+    return WatchedProducers.from_snapshot(parse_snapshot(data), offset)
 
 
 def _before(path: str) -> list[str]:

@@ -22,11 +22,11 @@ from kdump.log.names import parse_file_name
 from kdump.log.source import Source
 from kdump.mend.chain import heaviest_chain
 from kdump.mend.draft import Draft
-from kdump.mend.endings import Hole, decide
+from kdump.mend.endings import decide
 from kdump.mend.entry import Entry, identity
 from kdump.mend.hold import held
 from kdump.mend.holes import HoleReader
-from kdump.mend.knownend import indexed_ends, known_end
+from kdump.mend.knownend import indexed_end, known_end
 from kdump.mend.misplaced import ENOUGH_PAIRS, misplaced
 from kdump.mend.order import fitting
 from kdump.mend.pieces import Lost, MendedLog, NotTaken, Origin, TouchedTransaction
@@ -39,6 +39,7 @@ from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import survey
 from kdump.mend.table import Column, Table
 from kdump.mend.transactions import contradictions
+from kdump.mend.txnevidence import Hole
 from kdump.mend.wrappers import look_into_wrappers
 
 _NEWEST_MAGIC: Final = 2
@@ -226,7 +227,7 @@ class _Salvage:
     def _is_end_told(self) -> bool:
         """Snapshots and checkpoints tell where the log ended: behind its last batch, or that it did not go on."""
         end, high_watermark = self._unknown_tail[0], self._around.high_watermark
-        return max(self._around.reached, default=-1) > end or (high_watermark is not None and high_watermark >= end)
+        return bool(self._around.reached(end)) or (high_watermark is not None and high_watermark >= end)
 
     def _ask_about_missing_segments(self, next_base: int) -> None:
         """Segments of a compacted log may be missing, too, though offsets without batches are no loss there.
@@ -291,8 +292,9 @@ class _Salvage:
     def _is_indexed_behind(self) -> bool:
         """The .index has batches behind the last one of the log."""
         table = self._draft.table
-        ends = indexed_ends(self._around, table.part(table.is_ours))
-        return any(end > int(table.last[table.is_ours].max(initial=-1)) + 1 for end in ends)
+        ours = table.part(table.is_ours)
+        end = indexed_end(self._around, self._base_offset, ours) if len(ours) else None
+        return end is not None and end > int(ours.last.max()) + 1
 
     @property
     def _unknown_tail(self) -> Hole:
@@ -403,7 +405,9 @@ class _Salvage:
         if is_unknown and self._draft.bytes_behind():
             # Something was there, nothing says how much.
             holes.append(self._unknown_tail)
-        endings = decide(table, holes, self._around, self._options.transactions)
+        rows = self._survey.table.rows
+        damaged = rows[~rows["is_valid"]]
+        endings = decide(table, damaged, holes, self._around, self._options.transactions)
         self._drop(endings.dropped, _Reason.OPEN_TRANSACTION)
         self._draft.add(endings.markers)
         return endings.transactions

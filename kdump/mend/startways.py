@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from kdump.checks.startup import StartCheck, check_start
+from kdump.checks.swapped import exchanged_logs
 from kdump.kafka.startup.names import CLEANED, SWAP
 from kdump.kafka.startup.outcome import Outcome
 from kdump.log.names import is_uri
@@ -141,7 +142,9 @@ def _plans(check: StartCheck, settings: Settings) -> Iterator[tuple[str, Partiti
     directory = check.path
     segments = list(segment_files(directory, lambda error: None))
     # Where a broker was replacing segments nothing is repaired in place.
-    if not segments or is_metadata(segments[0]) or any(file.name.endswith((SWAP, CLEANED)) for file in check.files):
+    if not segments or is_metadata(segments[0]) or exchanged_logs(segments):
+        return
+    if any(file.name.endswith((SWAP, CLEANED)) for file in check.files):
         return
     place = place_of(directory)
     indexes = Planner(Way.INDEXES, settings).partition(directory, segments, place, is_whole=True)

@@ -7,10 +7,14 @@ that is asked where it is used.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
+from operator import itemgetter
 
+from kdump.checks.reach import Evidence
 from kdump.format.checkpoint import (
     HIGH_WATERMARK_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
@@ -49,8 +53,14 @@ class Surroundings:
     """The logs of the segments behind, in offset order."""
     next_base: int | None = None
     """Base offset of the next segment, of one whose log is gone too."""
-    reached: Sequence[int] = ()
-    """Offsets up to which (exclusive) checkpoints and snapshots say the partition reached; for the last segment."""
+    evidence: Evidence | None = None
+    """Up to which offset the partition reached by its snapshots and checkpoints; for the last segment."""
+    flushed: int = 0
+    """An offset below which the broker has made everything durable, the .txnindex too; 0 where that is not known."""
+    snapshots: Sequence[str] = ()
+    """The producer snapshots at higher offsets than the base offset, rising."""
+    later: LaterTransactions = field(default_factory=LaterTransactions)
+    """What was read of the segments and snapshots after this one, for all segments of the partition."""
     index: Sequence[OffsetEntry] = ()
     time_index: Sequence[TimeEntry] = ()
     """Of the last segment only."""
@@ -66,17 +76,23 @@ class Surroundings:
     """Of partition.metadata."""
     is_partition: bool = False
     """It is one of the segments of a partition: a replica may tell where the log ended, and where segments began."""
-    later: LaterTransactions = field(default_factory=LaterTransactions)
-    """What was read of the segments behind, for all segments of the partition."""
+    in_doubt: Set[tuple[int, int]] = frozenset()
+    """(producer id, first offset) of transactions that were left, and may have ended in a gap of an earlier segment."""
 
     def epoch_of(self, offset: int) -> int | None:
         """The leader epoch that wrote an offset; None where the checkpoint does not reach so low."""
-        epochs = [entry.epoch for entry in self.epochs if entry.start_offset <= offset]
-        return epochs[-1] if epochs else None
+        number = bisect_right(self.epochs, offset, key=lambda entry: entry.start_offset)
+        return self.epochs[number - 1].epoch if number else None
+
+    def reached(self, end: int) -> list[int]:
+        """Offsets above ``end`` up to which (exclusive) snapshots and checkpoints say that the partition reached."""
+        if self.evidence is None:
+            return []
+        return [witness.end_offset for witness in self.evidence.believed(self.evidence.ends(end), end)]
 
 
 class Neighbours:
-    """The segments of one partition, listed once for all of them.
+    """What is known of one partition, read once for all of its segments.
 
     Args:
         path: one of the logs.
@@ -84,36 +100,86 @@ class Neighbours:
     """
 
     def __init__(self, path: str, missing: Sequence[str] = ()) -> None:
+        self._directory = os.path.dirname(path) or "."
+        name = parse_file_name(path)
         absent = set(missing)
-        segments = segments_around(path, missing)
-        self._bases = [None if name is None else name.base_offset for name in map(parse_file_name, segments)]
+        segments = segments_around(path, missing) if name is not None and not name.state else []
         self._numbers = {segment: number for number, segment in enumerate(segments)}
         self._present = [segment for segment in segments if segment not in absent]
         # How many of those present come before each.
         self._counts = list(accumulate((segment not in absent for segment in segments), initial=0))
+        bases = [None if name is None else name.base_offset for name in map(parse_file_name, segments)]
+        # Of each segment: the base offset of the next one that has one.
+        self._next_bases: list[int | None] = [None] * len(bases)
+        for number in range(len(bases) - 2, -1, -1):
+            following = bases[number + 1]
+            self._next_bases[number] = self._next_bases[number + 1] if following is None else following
         self.later = LaterTransactions()
 
     def __contains__(self, path: str) -> bool:
         return path in self._numbers
 
     def before(self, path: str) -> list[str]:
-        """The logs there in front of one, in offset order."""
-        return self._present[: self._counts[self._numbers[path]]]
+        """The logs there before one, in offset order."""
+        return self._present[: self._counts[self._numbers[path]]] if path in self else []
 
     def following(self, path: str) -> list[str]:
-        """The logs there behind one, in offset order."""
-        return self._present[self._counts[self._numbers[path] + 1] :]
+        """The logs there after one, in offset order."""
+        return self._present[self._counts[self._numbers[path] + 1] :] if path in self else []
 
     def next_base(self, path: str) -> int | None:
-        """Base offset of the segment behind one, of one whose log is gone too."""
-        numbers = range(self._numbers[path] + 1, len(self._bases))
-        return next((base for number in numbers if (base := self._bases[number]) is not None), None)
+        """Base offset of the segment after one, of one whose log is gone too."""
+        return self._next_bases[self._numbers[path]] if path in self else None
+
+    def snapshots(self, base_offset: int) -> Sequence[tuple[int, str]]:
+        """(offset, path) of the producer snapshots above ``base_offset``, rising."""
+        return self._snapshots[bisect_right(self._snapshots, base_offset, key=itemgetter(0)) :]
+
+    @cached_property
+    def _snapshots(self) -> list[tuple[int, str]]:
+        try:
+            names = os.listdir(self._directory)
+        except OSError:
+            return []
+        found = ((name, parse_file_name(name)) for name in names)
+        snapshots = (
+            (parsed.base_offset or 0, os.path.join(self._directory, name))
+            for name, parsed in found
+            if parsed and parsed.kind is Kind.SNAPSHOT and not parsed.state
+        )
+        return list(dict(sorted(snapshots)).items())
+
+    @cached_property
+    def was_cleaned(self) -> bool:
+        """See Surroundings."""
+        return was_cleaned(self._directory)
+
+    @cached_property
+    def epochs(self) -> Sequence[EpochEntry]:
+        """The leader-epoch-checkpoint."""
+        return read_leader_epochs(os.path.join(self._directory, LEADER_EPOCH_CHECKPOINT))
+
+    @cached_property
+    def recovery_point(self) -> int:
+        """Of the log directory's checkpoint, 0 without one."""
+        return read_checkpoint(self._directory, RECOVERY_POINT_CHECKPOINT) or 0
+
+    @cached_property
+    def high_watermark(self) -> int | None:
+        """Of the log directory's checkpoint."""
+        return read_checkpoint(self._directory, HIGH_WATERMARK_CHECKPOINT)
+
+    @cached_property
+    def topic_id(self) -> str | None:
+        """Of partition.metadata."""
+        return read_topic_id(self._directory)
 
 
 def look_around(
     path: str,
     producers: ProducerStates | None = None,
     end_before: int = 0,
+    in_doubt: Set[tuple[int, int]] = frozenset(),
     *,
     neighbours: Neighbours | None = None,
     is_partition: bool = False,
@@ -121,52 +187,39 @@ def look_around(
     """Read the siblings of the log ``path``; what is missing or malformed is left out.
 
     Args:
-        path: the log; it may be one of the missing ones.
+        path: the log; it may be one that is missing.
         producers: the state at its base offset.
         end_before: see Surroundings.
-        neighbours: the segments of the partition.
+        in_doubt: see Surroundings.
+        neighbours: of its partition; they are read where they are not given.
         is_partition: see Surroundings.
     """
     name = parse_file_name(path)
     base_offset = name.base_offset if name else None
+    around = neighbours or Neighbours(path)
+    next_base = around.next_base(path)
+    snapshots = [] if base_offset is None else around.snapshots(base_offset)
+    # A segment is flushed when the next one is made; snapshots are taken then, and when a broker stops.
+    flushed = next_base or max([around.recovery_point, *(offset for offset, _ in snapshots[-1:])])
     directory = os.path.dirname(path) or "."
-    is_segment = name is not None and not name.state
-    if is_segment and (neighbours is None or path not in neighbours):
-        neighbours = Neighbours(path)
-    if not is_segment:
-        neighbours = None
-    next_base = neighbours.next_base(path) if neighbours else None
     return Surroundings(
         base_offset,
-        was_cleaned(directory),
+        around.was_cleaned,
         end_before,
-        neighbours.before(path) if neighbours else (),
-        neighbours.following(path) if neighbours else (),
+        around.before(path),
+        around.following(path),
         next_base,
-        sorted(_reached(directory, base_offset)) if next_base is None and base_offset is not None else (),
+        Evidence.of_directory(directory) if next_base is None and base_offset is not None else None,
+        flushed,
+        [snapshot for _, snapshot in snapshots],
+        around.later,
         rising_entries(path, base_offset),
         read_time_index(path, base_offset) if next_base is None else (),
         read_txn_index(path),
-        read_leader_epochs(os.path.join(directory, LEADER_EPOCH_CHECKPOINT)),
+        around.epochs,
         producers or ProducerStates(),
-        read_checkpoint(directory, HIGH_WATERMARK_CHECKPOINT) if is_partition else None,
-        read_topic_id(directory) if is_partition else None,
+        around.high_watermark if is_partition else None,
+        around.topic_id if is_partition else None,
         is_partition,
-        neighbours.later if neighbours else LaterTransactions(),
+        in_doubt,
     )
-
-
-def _reached(directory: str, base_offset: int) -> Iterable[int]:
-    """Offsets above ``base_offset`` that the partition's end has reached by other files of the broker."""
-    try:
-        names = os.listdir(directory)
-    except OSError:
-        return
-    for name in names:
-        parsed = parse_file_name(name)
-        if parsed and parsed.kind is Kind.SNAPSHOT and not parsed.state and (parsed.base_offset or 0) > base_offset:
-            yield parsed.base_offset or 0
-    for checkpoint in (RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT):
-        offset = read_checkpoint(directory, checkpoint)
-        if offset is not None and offset > base_offset:
-            yield offset

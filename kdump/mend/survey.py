@@ -25,8 +25,9 @@ from kdump.log.source import Source
 from kdump.mend.table import Table
 from kdump.wire.compression import DEFAULT_LIMIT
 
-_NEVER_WRONG: Final = frozenset({Codes.MAGIC})
-"""Errors of fields that a right CRC proves wrong and that are simply set back."""
+_NEVER_WRONG: Final = frozenset({Codes.MAGIC, Codes.PAYLOAD_TOO_LARGE})
+"""Errors that make no entry bad: of fields that a right CRC proves wrong and that are simply set back, and of contents
+that were not looked at because they are too large."""
 
 
 @dataclass(slots=True)

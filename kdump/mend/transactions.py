@@ -1,16 +1,15 @@
-"""Transactions of a mended log: those that contradict themselves, and those whose end may lie in a hole.
+"""Transactions of a mended log: those that contradict themselves, and those whose end may lie in a gap.
 
-Source: shared/spec/recovery.md rules 7 to 9; KIP-98, KIP-360; KIP-890 (with it the epoch rises with each transaction,
-and the marker has the new one).
+What evidence says of the second kind is in ``kdump.scan.lostmarkers``.
+
+Source: shared/spec/recovery.md rules 7 to 9; KIP-98, KIP-360.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
+from itertools import chain, groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +17,11 @@ from numpy.typing import NDArray
 from kdump.checks.table import BatchRow, row_at
 from kdump.format import control
 from kdump.format.batch import CONTROL, TRANSACTIONAL
-from kdump.format.index import AbortedTxn
 from kdump.kafka.producers import ProducerStates
-from kdump.mend.later import END_TXN, LaterTransactions, transactional
+from kdump.mend.later import END_TXN, LaterSegment, transactional
 from kdump.mend.pieces import TouchedTransaction, TxnOutcome
+from kdump.scan.lostmarkers import Ending, Evidence, Follower, Gap, Marker, Stretch, endings
+from kdump.scan.outcomes import ABORTED
 
 
 def contradictions(rows: NDArray[np.void], producers: ProducerStates) -> list[int]:
@@ -76,168 +76,156 @@ def _contradicting(rows: NDArray[np.void], numbers: list[int], *, is_open: bool)
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """A transaction that was open where a hole begins, and what its marker is made of where one is to be made.
+    """A transaction that was open where a gap begins, and what its marker is made of where one is to be made.
 
-    ``lost_marker``: the offset of its ABORT marker, which the .txnindex knows and the log has lost.
+    ``offsets``: where a marker that is made may be, each standing for those after it in its gap too. ``lost_marker``:
+    whether the marker that a gap held is an ABORT one; None: none is known to be lost. ``is_exact``: it was at just
+    this offset.
     """
 
     transaction: TouchedTransaction
+    marker_epoch: int
     coordinator_epoch: int
     timestamp: int
-    lost_marker: int | None = None
+    offsets: Sequence[int]
+    lost_marker: bool | None
+    is_exact: bool
 
 
 @dataclass(slots=True)
-class _Open:
-    """An open transaction. ``touched``: the first offset lost behind its first batch; ``hole``: behind its last."""
+class _Written:
+    """What the marker of a transaction is made of; ``timestamps``: (offset, ms) of the batches that a gap follows."""
 
-    producer_id: int
-    epoch: int
-    first_offset: int
     coordinator_epoch: int
-    timestamp: int
-    touched: int | None = None
-    hole: int | None = None
-
-    def ended(self, outcome: TxnOutcome, lost_marker: int | None = None) -> Touched:
-        hole = self.touched if self.hole is None else self.hole
-        assert hole is not None
-        transaction = TouchedTransaction(self.producer_id, self.epoch, self.first_offset, hole, outcome)
-        return Touched(transaction, self.coordinator_epoch, self.timestamp, lost_marker)
+    timestamps: list[tuple[int, int]]
 
 
-class TouchedTransactions:
-    """Follows the transactions of a log over its holes.
+class TouchedTransactions(Follower):
+    """Follows the transactions of a log over its gaps.
 
-    Call ``see`` for its rows, ``see_following`` for those of the segments behind, ``finish``.
+    Call ``see`` for its rows and gaps, ``end_log``, ``see_later`` for other segments, and ``judged`` at last.
 
     Args:
         producers: before the first row.
-        aborted: the .txnindex, where it can be trusted.
+        in_doubt: (producer id, first offset) of transactions that may have ended in a gap before the log.
+        base_offset: of the log.
     """
 
-    def __init__(self, producers: ProducerStates, aborted: Sequence[AbortedTxn]) -> None:
-        self._open: dict[int, _Open] = {}
+    def __init__(
+        self, producers: ProducerStates, in_doubt: Set[tuple[int, int]] = frozenset(), base_offset: int = 0
+    ) -> None:
+        super().__init__()
+        self._written: dict[tuple[int, int], _Written] = {}
         self._coordinator_epochs: dict[int, int] = {}
-        self._aborted = {(entry.producer_id, entry.first_offset): entry.last_offset for entry in aborted}
-        self._found: list[Touched] = []
+        self._own_gaps: Set[Gap] = frozenset()
         for producer_id, state in producers.by_id.items():
             self._coordinator_epochs[producer_id] = max(0, state.coordinator_epoch)
-            if state.txn_first_offset is not None:
-                self._begin(producer_id, state.epoch, state.txn_first_offset, state.timestamp)
+            first = state.txn_first_offset
+            if first is not None:
+                self.begin_before(producer_id, state.epoch, first)
+                self._note(producer_id, -1, state.timestamp)
+                if (producer_id, first) in in_doubt:
+                    self.open[producer_id].gaps.append(Gap(first, base_offset - 1, base_offset - first))
 
-    def see(self, rows: NDArray[np.void], holes: Sequence[tuple[int, int]]) -> None:
-        """The log: its batches in offset order, and the offsets lost, (first, last) rising."""
-        pending = list(reversed(holes))
-        for row in _transactional(rows):
-            while pending and pending[-1][0] <= row.base_offset:
-                self._see_hole(*pending.pop())
+    @property
+    def has_touched(self) -> bool:
+        """A transaction touches a gap of the log."""
+        return bool(self.gaps) and (bool(self.touched) or self.is_waiting)
+
+    @property
+    def is_waiting(self) -> bool:
+        """A transaction that touches a gap is open."""
+        return any(stretch.gaps for stretch in self.open.values())
+
+    def see(self, rows: NDArray[np.void], gaps: Sequence[Gap]) -> None:
+        """Batches in offset order, and the gaps before, between and after them."""
+        pending = list(reversed(gaps))
+        for row in transactional(rows):
+            while pending and pending[-1].first <= row.base_offset:
+                self.gap(pending.pop())
             self._see_row(row)
         while pending:
-            self._see_hole(*pending.pop())
+            self.gap(pending.pop())
 
-    def see_following(self, later: LaterTransactions, paths: Sequence[str]) -> None:
-        """The segments after this one, ``paths``, as long as something is to be known of them."""
-        waiting = {producer_id for producer_id, one in self._open.items() if one.touched is not None}
-        start = later.start(paths)
-        ended: list[tuple[int, Touched]] = []
-        fresh: Iterable[int] | None = sorted(waiting)
-        while waiting and fresh is not None:
-            for producer_id in waiting.intersection(fresh):
-                one = self._open[producer_id]
-                end = later.end(producer_id, one.epoch, start)
-                if end.order is None:
-                    continue
-                _go_on(one, end.timestamp)
-                outcome = TxnOutcome.INFERRED_ENDED if end.marker is None else self._outcome(one, end.marker)
-                ended.append((end.order, one.ended(outcome)))
-                del self._open[producer_id]
-                waiting.discard(producer_id)
-            fresh = later.read_next(paths, start) if waiting else None
-        for producer_id in waiting:
-            one = self._open[producer_id]
-            _go_on(one, later.end(producer_id, one.epoch, start).timestamp)
-        self._found += [touched for _, touched in sorted(ended, key=itemgetter(0))]
+    def end_log(self) -> None:
+        """The log is over: what follows lies in other segments. Only what touches a gap is followed there."""
+        self._own_gaps = frozenset(self.gaps)
+        self.open = {producer_id: stretch for producer_id, stretch in self.open.items() if stretch.gaps}
 
-    def finish(self) -> list[Touched]:
-        """All that touched a hole, those that are still open last."""
-        for one in self._open.values():
-            if one.hole is not None:
-                self._found.append(one.ended(TxnOutcome.UNKNOWN))
-            elif one.touched is not None:
-                self._found.append(one.ended(TxnOutcome.INFERRED_OPEN))
-        self._open.clear()
-        return self._found
+    def see_later(self, segment: LaterSegment) -> None:
+        """The next segment after the log."""
+        producers = self.open.keys() & segment.producers.keys()
+        events = sorted((*segment.gaps, *chain.from_iterable(segment.producers[one] for one in producers)))
+        for event in events:
+            if event.gap is not None:
+                self.gap(event.gap)
+            elif event.marker is not None:
+                self.marker(event.producer_id, event.marker)
+            else:
+                self.batch(event.producer_id, event.epoch, event.offset)
 
-    def _begin(self, producer_id: int, epoch: int, first_offset: int, timestamp: int) -> None:
-        coordinator_epoch = self._coordinator_epochs.get(producer_id, 0)
-        self._open[producer_id] = _Open(producer_id, epoch, first_offset, coordinator_epoch, timestamp)
-
-    def _see_hole(self, first: int, last: int) -> None:
-        for one in list(self._open.values()):
-            one.touched = first if one.touched is None else one.touched
-            one.hole = first if one.hole is None else one.hole
-            marker = self._aborted.get((one.producer_id, one.first_offset))
-            if marker is not None and first <= marker <= last:
-                self._found.append(one.ended(TxnOutcome.ABORTED, marker))
-                del self._open[one.producer_id]
+    def judged(self, evidence: Evidence) -> Iterator[Touched]:
+        """All that touched a gap of the log and have not ended in one elsewhere, those that are still open last."""
+        for stretch in (*self.touched, *(stretch for stretch in self.open.values() if stretch.gaps)):
+            for ending in endings(stretch, evidence):
+                touched = [gap for gap in stretch.gaps if gap.last > ending.first_offset and gap in self._own_gaps]
+                gaps = [gap for gap in ending.gaps if gap in self._own_gaps]
+                if touched and (gaps or not ending.gaps):
+                    written = self._written[stretch.producer_id, stretch.first_offset]
+                    yield _touched(stretch, written, ending, gaps or touched)
 
     def _see_row(self, row: BatchRow) -> None:
-        one = self._open.get(row.producer_id)
-        if row.is_control:
-            if row.marker_type in END_TXN:
-                self._coordinator_epochs[row.producer_id] = row.coordinator_epoch
-                if one is not None:
-                    self._end(one, row)
-                    del self._open[row.producer_id]
-        elif one is None:
-            self._begin(row.producer_id, row.producer_epoch, row.base_offset, row.max_timestamp)
-        elif row.producer_epoch > one.epoch:
-            if one.touched is not None:
-                self._found.append(one.ended(TxnOutcome.INFERRED_ENDED))
-            self._begin(row.producer_id, row.producer_epoch, row.base_offset, row.max_timestamp)
-        else:
-            _go_on(one, row.max_timestamp)
+        if not row.is_control:
+            self.batch(row.producer_id, row.producer_epoch, row.base_offset)
+            self._note(row.producer_id, row.base_offset, row.max_timestamp)
+        elif row.marker_type in END_TXN:
+            self._coordinator_epochs[row.producer_id] = row.coordinator_epoch
+            is_abort = row.marker_type == control.ABORT
+            self.marker(row.producer_id, Marker(row.base_offset, row.producer_epoch, is_abort))
 
-    def _end(self, one: _Open, row: BatchRow) -> None:
-        """A marker of its producer came."""
-        if one.touched is not None:
-            self._found.append(one.ended(self._outcome(one, row)))
+    def _note(self, producer_id: int, offset: int, timestamp: int) -> None:
+        """The newest batch of the open transaction of a producer."""
+        stretch = self.open[producer_id]
+        key = producer_id, stretch.first_offset
+        if key not in self._written:
+            self._written[key] = _Written(self._coordinator_epochs.get(producer_id, 0), [])
+        timestamps = self._written[key].timestamps
+        if timestamps and (not stretch.gaps or timestamps[-1][0] > stretch.gaps[-1].last):
+            timestamps.pop()
+        timestamps.append((offset, timestamp))
 
-    def _outcome(self, one: _Open, row: BatchRow) -> TxnOutcome:
-        """What the first marker of its producer after the gap says."""
-        is_abort = row.marker_type == control.ABORT
-        known = self._aborted.get((one.producer_id, one.first_offset)) == row.base_offset
-        if row.producer_epoch == one.epoch + 1 or known:
-            return TxnOutcome.ABORTED if is_abort else TxnOutcome.COMMITTED
-        if row.producer_epoch == one.epoch:
-            # A marker in the hole and another transaction of the epoch behind it would look the same.
-            return TxnOutcome.INFERRED_ABORTED if is_abort else TxnOutcome.INFERRED_COMMITTED
+
+def _touched(stretch: Stretch, written: _Written, ending: Ending, gaps: Sequence[Gap]) -> Touched:
+    """``gaps``: those of the log that may hold the marker; where none does, those that the transaction touches."""
+    end = stretch.end
+    is_decided = ending.outcome is not None
+    is_lost = is_decided and ending.has_ended
+    transaction = TouchedTransaction(
+        stretch.producer_id,
+        ending.epoch,
+        ending.first_offset,
+        gaps[0].first,
+        _outcome(ending, stretch),
+        ends_at=None if end is None or (is_decided and not is_lost) else end.offset,
+    )
+    before = [timestamp for offset, timestamp in written.timestamps if offset < gaps[0].first]
+    return Touched(
+        transaction,
+        ending.epoch + stretch.raises_epochs,
+        written.coordinator_epoch,
+        before[-1],
+        [gap.first for gap in gaps] if ending.marker is None else [ending.marker],
+        (ending.outcome == ABORTED) if is_lost else None,
+        ending.marker is not None,
+    )
+
+
+def _outcome(ending: Ending, stretch: Stretch) -> TxnOutcome:
+    if ending.outcome is not None:
+        return TxnOutcome(ending.outcome)
+    if ending.has_ended:
         return TxnOutcome.INFERRED_ENDED
-
-
-def _go_on(one: _Open, timestamp: int | None) -> None:
-    """The last batch of it after a gap, None: there is none."""
-    if timestamp is not None:
-        one.timestamp = timestamp
-        one.hole = None
-
-
-def trusted(aborted: Sequence[AbortedTxn], rows: NDArray[np.void], holes: Sequence[tuple[int, int]]) -> bool:
-    """Whether each entry of a .txnindex has its ABORT marker among ``rows``, or where offsets are lost.
-
-    ``holes``: (first, last) offset lost, rising and apart.
-    """
-    is_abort = (rows["marker_type"] == control.ABORT) & (rows["producer_id"] >= 0)
-    markers = set(zip(rows["producer_id"][is_abort].tolist(), rows["base_offset"][is_abort].tolist(), strict=True))
-
-    def is_lost(offset: int) -> bool:
-        number = bisect_right(holes, offset, key=itemgetter(0)) - 1
-        return number >= 0 and offset <= holes[number][1]
-
-    return all((entry.producer_id, entry.last_offset) in markers or is_lost(entry.last_offset) for entry in aborted)
-
-
-def _transactional(rows: NDArray[np.void]) -> Iterator[BatchRow]:
-    """The batches of transactions and their markers."""
-    return (row_at(rows, number) for number in transactional(rows))
+    if stretch.end is not None:
+        return TxnOutcome.INFERRED_ABORTED if stretch.end.is_abort else TxnOutcome.INFERRED_COMMITTED
+    goes_on = any(offset > ending.first_offset for offset, _ in stretch.batches)
+    return TxnOutcome.INFERRED_OPEN if goes_on else TxnOutcome.UNKNOWN

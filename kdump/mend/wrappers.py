@@ -69,10 +69,12 @@ def rewrapped(data: memoryview, position: int, path: str, limit: int = DEFAULT_L
     message = legacy.parse_message(data)
     try:
         # Whatever its offset is: with this one the inner offsets stand as they are.
-        inner = legacy.read_records(message._replace(offset=0), limit)
+        records = legacy.read_records(message._replace(offset=0), limit)
+        offset = next(records).offset
+        for record in records:
+            offset = record.offset
     except DamageError:
         return None
-    offset = inner[-1].offset
     if offset == message.offset:
         return None
     why = "the messages inside say so" if message.magic == 0 else "the messages inside do not allow it"

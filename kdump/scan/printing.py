@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
-from kdump.format.record import Record
+from kdump.format.record import ManyHeaders, Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +25,37 @@ TextBytes: TypeAlias = "bytes | memoryview"
 """Whole rows of text, ready to be written."""
 Emit = Callable[[TextBytes], None]
 AnyRecord: TypeAlias = Record | LegacyRecord
+
+LONG: Final = 1 << 15
+"""Bytes of a key or value from which on a row is made in pieces."""
+MOST_ROWS: Final = 256
+"""Rows made one by one that are handed on together: some megabytes, as long rows are handed on at once."""
+_PIECE: Final = 1 << 18
+_MOST_PIECES: Final = 1 << 14
+"""Characters, and pieces of a long row, that are handed on together."""
+
+
+@dataclass(frozen=True, slots=True)
+class LongRow:
+    """A row that is too long to be made at once: its text piece by piece, once."""
+
+    pieces: Iterable[str]
+
+
+TextRow: TypeAlias = str | LongRow
+"""What a printer of text makes of one batch or record."""
+
+
+def is_long(record: AnyRecord) -> bool:
+    """A record whose row is made in pieces."""
+    if isinstance(record, LegacyRecord):
+        return len(record.message.data) >= LONG
+    key, value = record.key, record.value
+    return (
+        (value is not None and len(value) >= LONG)
+        or (key is not None and len(key) >= LONG)
+        or isinstance(record.headers, ManyHeaders)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +107,7 @@ class Printer(Protocol[RowT, RowsT]):
     def skip(self, record: AnyRecord, row: Callable[[], RowT]) -> None:
         """A record that is passed over, and what would make its row. DamageError as that raises it."""
 
-    def join(self, rows: list[RowT]) -> RowsT:
+    def joined(self, rows: list[RowT]) -> Iterator[RowsT]:
         """Rows made one by one, in order, as they are emitted."""
 
     def columns(self) -> BlockPrinter[RowsT] | None:
@@ -86,9 +117,36 @@ class Printer(Protocol[RowT, RowsT]):
 class TextRows:
     """A printer's rows are text; bytes that are no UTF-8 go through it as surrogates (``surrogateescape``)."""
 
-    def join(self, rows: list[str]) -> TextBytes:
+    def joined(self, rows: list[TextRow]) -> Iterator[TextBytes]:
         """See Printer."""
-        return "".join(rows).encode("utf-8", "surrogateescape")
+        short: list[str] = []
+        for row in rows:
+            if isinstance(row, str):
+                short.append(row)
+                continue
+            yield _encoded(short)
+            short.clear()
+            yield from map(_encoded, _gathered(row.pieces))
+        if short:
+            yield _encoded(short)
+
+
+def _encoded(texts: list[str]) -> bytes:
+    return "".join(texts).encode("utf-8", "surrogateescape")
+
+
+def _gathered(pieces: Iterable[str]) -> Iterator[list[str]]:
+    """Small pieces together."""
+    found: list[str] = []
+    size = 0
+    for piece in pieces:
+        found.append(piece)
+        size += len(piece)
+        if size >= _PIECE or len(found) >= _MOST_PIECES:
+            yield found
+            found, size = [], 0
+    if found:
+        yield found
 
 
 class OffsetObserver(Protocol):

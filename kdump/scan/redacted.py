@@ -12,7 +12,7 @@ from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.message import read_message
 from kdump.format.record import Record
-from kdump.scan.printing import AnyRecord, BlockPrinter, Printer, TextBytes, TextRows
+from kdump.scan.printing import AnyRecord, BlockPrinter, Printer, TextBytes, TextRow, TextRows
 from kdump.wire.cursor import Cursor
 
 
@@ -23,26 +23,26 @@ class RedactingPrinter(TextRows):
     not show what was to be hidden. CRCs and verdicts are those of the original.
     """
 
-    def __init__(self, printer: Printer[str, TextBytes], secret: bytes) -> None:
+    def __init__(self, printer: Printer[TextRow, TextBytes], secret: bytes) -> None:
         self._printer = printer
         self._secret = secret
 
-    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> TextRow:
         """See Printer."""
         return self._printer.batch(header, position, is_valid)
 
-    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> TextRow:
         """See Printer."""
         record = record._replace(headers=tuple((key, self._hash(value)) for key, value in record.headers))
         if not (header.is_control and _is_control_record(record)):
             record = record._replace(key=self._hash(record.key), value=self._hash(record.value))
         return self._printer.record(header, position, is_valid, record)
 
-    def entry(self, entry: Message, position: int, is_valid: bool) -> str:
+    def entry(self, entry: Message, position: int, is_valid: bool) -> TextRow:
         """See Printer."""
         return self._printer.entry(entry, position, is_valid)
 
-    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> TextRow:
         """See Printer."""
         message = record.message
         data = bytearray(message.data)
@@ -54,7 +54,7 @@ class RedactingPrinter(TextRows):
         hidden = message._replace(data=memoryview(bytes(data)))
         return self._printer.legacy_record(entry, position, is_valid, record._replace(message=hidden))
 
-    def skip(self, record: AnyRecord, row: Callable[[], str]) -> None:
+    def skip(self, record: AnyRecord, row: Callable[[], TextRow]) -> None:
         """See Printer."""
         self._printer.skip(record, row)
 

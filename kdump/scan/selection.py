@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
-from kdump.format.record import Record
+from kdump.format.record import Headers, Record
 from kdump.scan.outcomes import ABORTED
 
 if TYPE_CHECKING:
     from kdump.scan.transactions import Transactions
-
-Headers: TypeAlias = tuple[tuple[bytes, bytes | None], ...]
 
 
 @dataclass(frozen=True, slots=True)

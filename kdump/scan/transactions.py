@@ -1,17 +1,18 @@
 """What became of the transactions in a log: committed, aborted, or open.
 
 Source: KIP-98; shared/spec/formats.md sections 3 and 6. The markers of a producer end its transactions in order, so
-the outcome of a batch is its producer's first marker behind it; a transaction index names aborted ones where their
-marker is lost.
+the outcome of a batch is its producer's first marker after it; a transaction index names aborted ones where their
+marker is lost. Where damage may have taken a marker, ``kdump.scan.lostmarkers`` decides; what it cannot decide is open.
 """
 
 from __future__ import annotations
 
 import os
+import struct
 from bisect import bisect_right, insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.format import control
@@ -19,20 +20,32 @@ from kdump.format import record as v2
 from kdump.format.batch import (
     ATTRIBUTES_LOW_BYTE,
     CONTROL,
+    CRC_START,
     HEADER_SIZE,
+    LOG_OVERHEAD,
     MAGIC_OFFSET,
     TRANSACTIONAL,
     BatchHeader,
     parse_header,
 )
-from kdump.format.index import parse_txn_index
+from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.format.snapshot import parse_snapshot
+from kdump.log import gaps as bytegaps
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.partition import segments_around
-from kdump.log.resync import ResyncWalk
-from kdump.log.source import open_source, read_whole, reads_once
-from kdump.log.walk import Chunk
+from kdump.log.resync import CheckedChunk, ResyncWalk
+from kdump.log.siblings import read_snapshot, read_txn_index
+from kdump.log.source import Source, open_source, read_whole, reads_once
+from kdump.scan.lostmarkers import Evidence, Follower, Gap, Marker, SegmentIndex, Snapshot, are_sound, endings
 from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN, STATES
+from kdump.wire.checksum import crc32c
+
+_OFFSET: Final = struct.Struct(">q")
+_LENGTH: Final = struct.Struct(">i")
+_LENGTH_OFFSET: Final = 8
+_LARGEST_REPAIRED: Final = 1 << 24
+"""Bytes of a batch whose length is wrong."""
+_NO_END: Final = 2**63
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +77,9 @@ class TransactionReader:
         None: it reads all of it. Raises as ``of``.
         """
         partition = self._partition(path)
-        still_open = partition.read_through(path).open_transactions & partition.open_behind[path]
+        transactions = partition.read_through(path)
+        still_open = transactions.open_transactions & partition.open_behind[path]
+        still_open |= {one for one in transactions.undecided if one[1] < partition.end_of[path]}
         return min(((offset, producer) for producer, offset in still_open), default=None)
 
     def open_before(self, path: str) -> Mapping[int, int]:
@@ -90,6 +105,7 @@ class _Partition:
         self._transactions = Transactions()
         self._read = 0
         self.open_behind: dict[str, frozenset[tuple[int, int]]] = {}
+        self.end_of: dict[str, int] = {}
         name = parse_file_name(path)
         around = segments_around(path) if name is not None and not name.state else [path]
         start = around.index(path)
@@ -118,9 +134,18 @@ class _Partition:
 
     def _read_next(self) -> None:
         segment = self.segments[self._read]
-        self._transactions.read_segment(segment)
         self._read += 1
+        self._transactions.read_segment(segment, *map(_base_of, self.segments[self._read : self._read + 1]))
         self.open_behind[segment] = self._transactions.open_transactions
+        self.end_of[segment] = self._transactions.end_offset
+
+
+class _Segment(NamedTuple):
+    """A segment that was read; ``next_base`` is that of the one after it, None for the last one."""
+
+    path: str
+    base_offset: int
+    next_base: int | None
 
 
 class AbortedRanges:
@@ -129,10 +154,10 @@ class AbortedRanges:
     def __init__(self) -> None:
         self._of_producers: dict[int, list[tuple[int, int]]] = {}
 
-    def read(self, path: str) -> None:
-        """Take in the index of the segment ``path``; a damaged or missing one says nothing."""
+    def read(self, path: str, is_possible: Callable[[AbortedTxn], bool] = lambda txn: True) -> None:
+        """Take in the possible entries of the index of segment ``path``; a damaged or missing one says nothing."""
         with suppress(KdumpError, ValueError):
-            for txn in parse_txn_index(read_whole(sibling(path, Kind.TXN_INDEX))):
+            for txn in filter(is_possible, parse_txn_index(read_whole(sibling(path, Kind.TXN_INDEX)))):
                 self._of_producers.setdefault(txn.producer_id, []).append((txn.first_offset, txn.last_offset))
 
     def of_producer(self, producer_id: int) -> Sequence[tuple[int, int]]:
@@ -156,24 +181,52 @@ class Transactions:
     def __init__(self) -> None:
         self._markers: dict[int, list[tuple[int, str]]] = {}
         self._aborted = AbortedRanges()
-        self._open: dict[int, int] = {}
+        self._followed = Follower()
+        self._segments: list[_Segment] = []
+        self._open_before: frozenset[int] = frozenset()
+        self.end_offset = 0
+        """After the last sound batch."""
+        self._is_after_damage = False
+        self._damaged: set[tuple[int, int]] = set()
+        self._judged: dict[int, list[tuple[int, int, str | None]]] | None = None
 
     @property
     def open_transactions(self) -> frozenset[tuple[int, int]]:
         """(producer id, first offset) of those that no marker read so far ends."""
-        return frozenset(self._open.items())
+        return frozenset((producer_id, one.first_offset) for producer_id, one in self._followed.open.items())
 
-    def read_segment(self, path: str) -> None:
-        """Take in the next segment: transactional headers and markers, behind damage too, and its transaction index.
+    @property
+    def undecided(self) -> frozenset[tuple[int, int]]:
+        """(producer id, first offset) of those whose marker may be lost, so that nobody knows their outcome."""
+        return frozenset(
+            (producer_id, first)
+            for producer_id, found in self._over_gaps().items()
+            for first, _, outcome in found
+            if outcome is None
+        )
+
+    def read_segment(self, path: str, next_base: int | None = None) -> None:
+        """Take in the next segment: transactional headers and markers, after damage too, and its transaction index.
 
         KdumpError when the log cannot be read; a damaged or missing index says nothing.
+
+        Args:
+            path: the log.
+            next_base: base offset of the segment after it, None where there is none.
         """
+        segment = _Segment(path, _base_of(path), next_base)
+        if not self._segments:
+            self.end_offset = segment.base_offset
+        self._segments.append(segment)
+        self._judged = None
         with open_source(path) as source:
             # A wrong length may lead past markers to what only looks like an entry: CRCs are looked at from the start.
             for item in ResyncWalk(source).items():
-                if isinstance(item, Chunk):
+                if isinstance(item, CheckedChunk):
                     self._see_chunk(item)
-        self._aborted.read(path)
+                elif not item.overlaps:
+                    self._see_gap(source, item)
+        self._aborted.read(path, self._may_begin)
 
     def read_snapshot(self, path: str) -> bool:
         """Begin with what was open at the segment ``path``; False when it has no sound producer snapshot."""
@@ -182,8 +235,10 @@ class Transactions:
         except KdumpError:
             return False
         for producer in producers:
-            if producer.current_txn_first_offset >= 0:
-                self._open[producer.producer_id] = producer.current_txn_first_offset
+            first = producer.current_txn_first_offset
+            if first >= 0:
+                self._followed.begin_before(producer.producer_id, producer.producer_epoch, first)
+        self._open_before = frozenset(self._followed.open)
         return True
 
     def state(self, header: BatchHeader) -> str | None:
@@ -209,6 +264,9 @@ class Transactions:
         None: it has none, or the marker is lost.
         """
         markers = self._markers.get(producer_id, [])
+        for first, stop, judged in self._over_gaps().get(producer_id, ()):
+            if first <= offset < stop:
+                return stop if (stop, judged) in markers else None
         following = bisect_right(markers, offset, key=lambda marker: marker[0])
         if following == len(markers) or self._aborted.has_lost_marker(producer_id, offset, markers[following][0]):
             return None
@@ -216,33 +274,130 @@ class Transactions:
 
     def outcome(self, producer_id: int, offset: int) -> str:
         """What became of the transactional batch of a producer at an offset."""
+        for first, end, judged in self._over_gaps().get(producer_id, ()):
+            if first <= offset < end:
+                return judged or OPEN
         markers = self._markers.get(producer_id, [])
         following = bisect_right(markers, offset, key=lambda marker: marker[0])
         marker_offset, outcome = markers[following] if following < len(markers) else (None, OPEN)
         for first, last in self._aborted.of_producer(producer_id):
             # A transaction index ends at the marker. It counts only where that marker is lost: the log says more.
-            if first <= offset <= last and (marker_offset is None or last < marker_offset):
+            is_lost = first <= offset <= last and (marker_offset is None or last < marker_offset)
+            # A marker in between ended the transaction that begins with the entry.
+            if is_lost and bisect_right(markers, first, key=lambda marker: marker[0]) == following:
                 return ABORTED
         return outcome
 
-    def _see_chunk(self, chunk: Chunk) -> None:
+    def _over_gaps(self) -> dict[int, list[tuple[int, int, str | None]]]:
+        """Of the transactions that a gap touches, by producer: (first offset, end, outcome; None: nobody knows)."""
+        if self._judged is None:
+            self._judged = {}
+            followed = self._followed
+            stretches = [*followed.touched, *(stretch for stretch in followed.open.values() if stretch.gaps)]
+            evidence = self._evidence() if stretches else Evidence()
+            for stretch in stretches:
+                found = endings(stretch, evidence)
+                stop = _NO_END if stretch.end is None else stretch.end.offset
+                ends = [*(ending.first_offset for ending in found[1:]), stop]
+                self._judged.setdefault(stretch.producer_id, []).extend(
+                    (ending.first_offset, end, ending.outcome) for ending, end in zip(found, ends, strict=True)
+                )
+        return self._judged
+
+    def _evidence(self) -> Evidence:
+        """What the files beside the logs say."""
+        indexes = []
+        for path, base_offset, next_base in self._segments:
+            index = read_txn_index(path) or []
+            is_sound = are_sound(index, base_offset, self._may_be_aborted)
+            since = self._segments[0].base_offset
+            if index and is_sound and self._followed.agrees(index, base_offset, next_base, since, self._open_before):
+                end = index[-1].last_offset + 1 if next_base is None else next_base
+                indexes.append(SegmentIndex(index, base_offset, end))
+        snapshots = [
+            Snapshot(
+                segment.base_offset,
+                {entry.producer_id: entry.current_txn_first_offset for entry in read_snapshot(segment.path)},
+            )
+            for segment in self._segments
+        ]
+        return Evidence(indexes, snapshots)
+
+    def _may_begin(self, txn: AbortedTxn) -> bool:
+        """The log, as far as it was read, has the first batch of an aborted transaction."""
+        since = self._segments[0].base_offset
+        return txn.first_offset < since or self._followed.begun.get(txn.first_offset) == txn.producer_id
+
+    def _may_be_aborted(self, producer_id: int, offset: int) -> bool:
+        """The ABORT marker of a producer is at an offset, or lost there."""
+        return (offset, ABORTED) in self._markers.get(producer_id, ()) or self._followed.is_lost(offset)
+
+    def _see_chunk(self, chunk: CheckedChunk) -> None:
         data = chunk.data
+        if chunk.damaged or self._is_after_damage:
+            self._see_damaged_chunk(chunk)
+            return
+        start = end = 0
         for start, end in chunk.entries():
             if data[start + MAGIC_OFFSET] == 2 and data[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL:
-                self._see(chunk, start, end)
+                self._see(data, start, end)
+        if end:
+            self.end_offset = _offsets(data, start)[1] + 1
 
-    def _see(self, chunk: Chunk, start: int, end: int) -> None:
+    def _see_damaged_chunk(self, chunk: CheckedChunk) -> None:
+        """The same, and the offsets that are lost between sound entries."""
+        data = chunk.data
+        damaged = frozenset(chunk.damaged)
+        for number, (start, end) in enumerate(chunk.entries()):
+            offsets = _offsets(data, start)
+            if number in damaged:
+                self._is_after_damage = True
+                self._damaged.add(offsets)
+                continue
+            self._see_lost(offsets[0])
+            if data[start + MAGIC_OFFSET] == 2 and data[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL:
+                self._see(data, start, end)
+            self.end_offset = offsets[1] + 1
+
+    def _see_gap(self, source: Source, gap: bytegaps.Gap) -> None:
+        """Bytes that are no entry; a batch of which only the length is wrong, which no CRC covers, is one."""
+        batch = bytearray(source.read(gap.position, gap.length)) if gap.length <= _LARGEST_REPAIRED else bytearray()
+        if len(batch) == gap.length >= HEADER_SIZE and batch[MAGIC_OFFSET] == 2:
+            _LENGTH.pack_into(batch, _LENGTH_OFFSET, len(batch) - LOG_OVERHEAD)
+            header = parse_header(batch)
+            if header.crc == crc32c(memoryview(batch)[CRC_START:]):
+                self._see_lost(header.base_offset)
+                if header.is_transactional:
+                    self._see(memoryview(batch), 0, len(batch))
+                self.end_offset = header.last_offset + 1
+                return
+        self._is_after_damage = True
+
+    def _see_lost(self, offset: int) -> None:
+        """A sound entry begins at ``offset``: what lies before it is lost if damage does."""
+        if self._is_after_damage and offset > self.end_offset:
+            first, last = self.end_offset, offset - 1
+            # A batch of several records is no marker.
+            is_batch = last > first and (first, last) in self._damaged
+            self._followed.gap(Gap(first, last, 0 if is_batch else last - first + 1))
+        self._is_after_damage = False
+        self._damaged.clear()
+
+    def _see(self, data: memoryview, start: int, end: int) -> None:
         if end - start < HEADER_SIZE:
             return
-        header = parse_header(chunk.data, start)
+        header = parse_header(data, start)
         producer_id = header.producer_id
         if not header.is_control:
-            self._open.setdefault(producer_id, header.base_offset)
+            stretch = self._followed.open.get(producer_id)
+            # Most batches go on as before.
+            if stretch is None or stretch.gaps or header.producer_epoch > stretch.epoch:
+                self._followed.batch(producer_id, header.producer_epoch, header.base_offset)
             return
-        outcome = marked_outcome(header, chunk.data[start:end])
+        outcome = marked_outcome(header, data[start:end])
         if outcome is not None:
             insort(self._markers.setdefault(producer_id, []), (header.base_offset, outcome))
-            self._open.pop(producer_id, None)
+            self._followed.marker(producer_id, Marker(header.base_offset, header.producer_epoch, outcome == ABORTED))
 
 
 def marked_outcome(header: BatchHeader, batch: memoryview) -> str | None:
@@ -253,3 +408,17 @@ def marked_outcome(header: BatchHeader, batch: memoryview) -> str | None:
     except DamageError:
         return None
     return {control.ABORT: ABORTED, control.COMMIT: COMMITTED}.get(kind)  # type: ignore[arg-type]
+
+
+def _offsets(data: memoryview, start: int) -> tuple[int, int]:
+    """(first, last) of an entry; of a legacy entry the one that it has."""
+    if data[start + MAGIC_OFFSET] == 2:
+        header = parse_header(data, start)
+        return header.base_offset, header.last_offset
+    (offset,) = _OFFSET.unpack_from(data, start)
+    return offset, offset
+
+
+def _base_of(path: str) -> int:
+    name = parse_file_name(path)
+    return 0 if name is None or name.base_offset is None else name.base_offset

@@ -20,7 +20,7 @@ from kdump.format.legacy import Message
 from kdump.log.gaps import Gap
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
-from kdump.scan.printing import AnyRecord, OffsetObserver, Printer, RowsT, RowT
+from kdump.scan.printing import MOST_ROWS, AnyRecord, LongRow, OffsetObserver, Printer, RowsT, RowT
 from kdump.scan.run import Reporter
 from kdump.scan.seek import Span, span_of
 from kdump.scan.selection import RowBudget, Selection
@@ -268,7 +268,8 @@ class LogView(Generic[RowT, RowsT]):
 
     def _write(self, rows: list[RowT]) -> None:
         if rows:
-            self._emit(self._printer.join(rows))
+            for part in self._printer.joined(rows):
+                self._emit(part)
             rows.clear()
 
     def _batch(self, data: memoryview, start: int, end: int, position: int, rows: list[RowT]) -> None:
@@ -366,6 +367,8 @@ class LogView(Generic[RowT, RowsT]):
                     self.damaged = True
                 if self._observer is not None:
                     self._observer.see(record.offset)
+                if len(rows) >= MOST_ROWS or isinstance(made, LongRow):
+                    self._write(rows)
             self._budget.admit(1)
             if self._budget.is_spent:
                 return

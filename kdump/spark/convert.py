@@ -14,6 +14,7 @@ from kdump.codes import Codes, Finding, Severity
 from kdump.convert.losses import Loss
 from kdump.convert.output import WrittenSegment
 from kdump.convert.segment import SegmentResult
+from kdump.convert.slices import Marker
 from kdump.engine.convert import Job, run_job
 from kdump.engine.plaindata import PlainData
 from kdump.log import files
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _RESULTS: Final = pa.schema([("number", pa.int64()), ("result", pa.binary())])
-_RESULT: Final = PlainData((Codes, Finding, Loss, SegmentResult, Severity, Staged, WrittenSegment))
+_RESULT: Final = PlainData((Codes, Finding, Loss, Marker, SegmentResult, Severity, Staged, WrittenSegment))
 
 
 def converted(spark: SparkSession, jobs: Sequence[Job], *, stores: Sequence[str]) -> list[SegmentResult]:

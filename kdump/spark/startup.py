@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kdump.checks.startup import FileState, LossReason, LostRange, StartCheck
+from kdump.checks.reach import AlreadyLost
+from kdump.checks.startup import FileState, LossReason, LostRange, StartCheck, TransactionStart
 from kdump.codes import KdumpError
 from kdump.engine.plaindata import PlainData
 from kdump.engine.startup import Task
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 _RESULTS: Final = pa.schema([("number", pa.int64()), ("results", pa.binary())])
 _RESULT: Final = PlainData(
     (
-        Action, Failure, FileState, LossReason, LostRange, OpenTransaction, Outcome, RecoveredSegment, RemovalReason,
-        Served, Settings, Start, StartCheck,
+        Action, AlreadyLost, Failure, FileState, LossReason, LostRange, OpenTransaction, Outcome, RecoveredSegment,
+        RemovalReason, Served, Settings, Start, StartCheck, TransactionStart,
     )
 )  # fmt: skip
 _TASKS: Final = 256

@@ -7,8 +7,10 @@ records before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,27 +19,23 @@ from kdump.checks.columns import are_right
 from kdump.codes import DamageError
 from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
 from kdump.fast.headers import native_column
-from kdump.fast.legacymessages import read_messages
-from kdump.fast.recordtable import RecordGroups, RecordTable
+from kdump.fast.legacymessages import MessagePart, read_messages
+from kdump.fast.pieces import batch_pieces
+from kdump.fast.recordtable import RecordGroups
 from kdump.format import legacy
-from kdump.format import record as v2
 from kdump.format.batch import (
     CONTROL,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
-    BatchHeader,
-    header_dtype,
     parse_header,
 )
-from kdump.format.legacy import Message
-from kdump.format.record import Record
+from kdump.format.record import batch_body, in_pieces
 from kdump.log.resync import CheckedChunk
 
+_Found = TypeVar("_Found")
 _LEGACY_OVERHEAD = np.array([26, 34])
 """Bytes of a message without key and value, by magic."""
-_PIECE_RECORDS = 1 << 16
-"""Of an entry that is read one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +110,23 @@ class RecordReader:
     def _stretch(
         self, chunk: CheckedChunk, stretch: Stretch, bounds: list[int], rows: NDArray[np.void]
     ) -> Iterator[int]:
-        numbers = list(range(stretch.first, stretch.last))
         own = np.array(bounds[stretch.first : stretch.last + 1], np.int64)
-        accepted, groups = read_messages(chunk.data, own[:-1], own[1:], self._limit)
-        is_valid = rows["is_valid"][stretch.first : stretch.last]
+        for part in read_messages(chunk.data, own[:-1], own[1:], self._limit):
+            first, last = stretch.first + part.first, stretch.first + part.last
+            yield from self._messages(chunk, part, range(first, last), bounds, rows)
+
+    def _messages(
+        self, chunk: CheckedChunk, part: MessagePart, numbers: range, bounds: list[int], rows: NDArray[np.void]
+    ) -> Iterator[int]:
+        own = np.array(bounds[numbers.start : numbers.stop + 1], np.int64)
+        accepted, groups = part.accepted, part.groups
+        is_valid = rows["is_valid"][numbers.start : numbers.stop]
         accepted &= is_valid
         groups = groups.select_rows(np.repeat(accepted, groups.rows))
         counts = groups.rows
         filled = np.flatnonzero(accepted & (counts > 0))
-        rows["record_count"][filled + stretch.first] = counts[filled]
-        rows["base_offset"][filled + stretch.first] = groups.table.offset[groups.bounds[:-1][filled]]
+        rows["record_count"][filled + numbers.start] = counts[filled]
+        rows["base_offset"][filled + numbers.start] = groups.table.offset[groups.bounds[:-1][filled]]
         entries = EntryRecords(
             groups, own[:-1] + chunk.position, np.where(accepted, np.diff(own), 0), _message_bytes(groups)
         )
@@ -129,7 +134,7 @@ class RecordReader:
             self._take(entries)
         else:
             self._in_order(chunk, entries, accepted, numbers, bounds)
-        yield from (np.flatnonzero(is_valid & ~accepted) + stretch.first).tolist()
+        yield from (np.flatnonzero(is_valid & ~accepted) + numbers.start).tolist()
 
     def _in_order(
         self,
@@ -168,8 +173,8 @@ def _read_alone(data: memoryview, position: int, limit: int) -> Iterator[EntryRe
     """One entry by the scalar decoders, up to where it cannot be read; a large one in several pieces."""
     if data[MAGIC_OFFSET] < 2:
         entry = legacy.parse_message(data)
-        for records in _pieces(_legacy_records(entry, limit)):
-            groups = _single(records, entry)
+        for records in in_pieces(_up_to_damage(legacy.plain_records(entry, limit))):
+            groups = RecordGroups.of_entry(records, entry)
             uncompressed = _message_bytes(groups)
             yield EntryRecords(groups, np.array([position]), np.array([len(data)]), uncompressed)
             # Stored once.
@@ -178,53 +183,17 @@ def _read_alone(data: memoryview, position: int, limit: int) -> Iterator[EntryRe
     if len(data) < HEADER_SIZE:
         return
     header = parse_header(data)
-    sizes = _body_sizes(header, data, limit)
-    for records in _pieces(v2.read_records(header, data, limit)):
-        groups = _single(records, header, np.frombuffer(data[:HEADER_SIZE], header_dtype()))
+    try:
+        body = np.frombuffer(batch_body(header, data, limit), np.uint8)
+    except DamageError:
+        return
+    # Counted once.
+    sizes = len(data) - HEADER_SIZE, body.size
+    for groups in _up_to_damage(batch_pieces(header, data, body, limit)):
         yield EntryRecords(groups, np.array([position]), *(np.array([size]) for size in sizes))
         sizes = (0, 0)
 
 
-def _pieces(records: Iterator[Record]) -> Iterator[list[Record]]:
-    """A few at a time, up to where they cannot be read."""
-    while True:
-        piece: list[Record] = []
-        try:
-            # Those before the damage stay.
-            piece.extend(islice(records, _PIECE_RECORDS))
-        except DamageError:
-            records = iter(())
-        if not piece:
-            return
-        yield piece
-
-
-def _legacy_records(entry: Message, limit: int) -> Iterator[Record]:
-    """The records of a message. Raises as ``legacy.read_records`` and ``legacy.check_inner``."""
-    for record in legacy.read_records(entry, limit):
-        legacy.check_inner(record, entry)
-        message = record.message
-        yield Record(record.offset, record.timestamp, -1, message.key(), message.value(), ())
-
-
-def _body_sizes(header: BatchHeader, data: memoryview, limit: int) -> tuple[int, int]:
-    """Bytes of the records as they are stored, and without compression; nothing where that cannot be undone."""
-    try:
-        return len(data) - HEADER_SIZE, len(v2.batch_body(header, data, limit))
-    except DamageError:
-        return 0, 0
-
-
-def _single(
-    records: list[Record], entry: BatchHeader | Message, headers: NDArray[np.void] | None = None
-) -> RecordGroups:
-    """The records of one entry as columns."""
-    return RecordGroups(
-        RecordTable.of(records),
-        np.array([0, len(records)]),
-        np.array([entry.magic]),
-        np.array([entry.codec]),
-        np.array([entry.is_log_append_time]),
-        np.array([entry.max_timestamp if isinstance(entry, BatchHeader) else entry.timestamp]),
-        headers,
-    )
+def _up_to_damage(found: Iterator[_Found]) -> Iterator[_Found]:
+    with suppress(DamageError):
+        yield from found

@@ -14,11 +14,16 @@ from typing import Final
 from kdump.codes import Codes, DamageError
 from kdump.wire import gzipmember, lz4frame, zstdframe
 from kdump.wire.checksum import Buffer
+from kdump.wire.output import Output
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
-DEFAULT_LIMIT: Final = 1 << 30
-"""Default bound of one decompressed batch: 1 GiB."""
+DEFAULT_LIMIT: Final = 128 << 20
+"""Default bound of one decompressed batch: 128 times the largest batch that a broker takes by default.
+
+No command needs more than about seven times as much memory for a batch of any shape. So a run stays below 1 GiB, which
+a broker's host, or the container that kdump shares with a broker, has to spare.
+"""
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER_SIZE: Final = 16
@@ -71,25 +76,17 @@ LEVELS: Final = {GZIP: (1, 9), LZ4: (1, 17), ZSTD: (-131072, 22)}
 """Lowest and highest level of the codecs that have any, as Kafka's ``compression.<codec>.level`` takes them."""
 
 
-def too_large(limit: int) -> DamageError:
-    """The error of a payload that would grow over ``limit`` bytes."""
-    return DamageError(
-        Codes.PAYLOAD_TOO_LARGE, f"the decompressed records are over {limit:,} bytes (--max-decompressed-size)"
-    )
-
-
 def _gzip(data: Buffer, magic: int, limit: int) -> bytes | bytearray:
-    return gzipmember.decompress(memoryview(data), limit=limit, too_large=too_large)
+    return gzipmember.decompress(memoryview(data), limit=limit)
 
 
-def _snappy(data: Buffer, magic: int, limit: int) -> bytes:
+def _snappy(data: Buffer, magic: int, limit: int) -> bytes | bytearray:
     view = memoryview(data)
     if not view:
         raise DamageError(Codes.PAYLOAD, "snappy: the payload is empty")
     if len(view) < _XERIAL_HEADER_SIZE or not _is_xerial(view):
-        return _snappy_block(view, limit, limit)
-    parts: list[bytes] = []
-    room = limit
+        return _snappy_block(view, Output(limit))
+    output = Output(limit)
     position = _XERIAL_HEADER_SIZE
     # Fewer than four bytes left end the stream, as in xerial's SnappyInputStream.
     while len(view) - position >= 4:
@@ -104,11 +101,9 @@ def _snappy(data: Buffer, magic: int, limit: int) -> bytes:
         position += 4
         if not 0 <= size <= len(view) - position:
             raise DamageError(Codes.PAYLOAD, f"snappy: a block of {size} bytes where {len(view) - position} are left")
-        part = _snappy_block(view[position : position + size], room, limit)
-        parts.append(part)
-        room -= len(part)
+        output.add(_snappy_block(view[position : position + size], output))
         position += size
-    return b"".join(parts)
+    return output.content()
 
 
 def _snappy_stream(data: Buffer) -> bytes:
@@ -126,7 +121,8 @@ def _is_xerial(view: memoryview) -> bool:
     return bytes(view[: len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC
 
 
-def _snappy_block(block: memoryview, room: int, limit: int) -> bytes:
+def _snappy_block(block: memoryview, output: Output) -> bytes:
+    """One raw block; what it declares to become must fit ``output``."""
     import snappy
 
     declared = shift = 0
@@ -135,8 +131,7 @@ def _snappy_block(block: memoryview, room: int, limit: int) -> bytes:
         shift += 7
         if byte < 0x80:
             break
-    if declared > room:
-        raise too_large(limit)
+    output.need(declared)
     try:
         return bytes(snappy.uncompress(bytes(block)))
     # The package raises errors of whichever back end it found.
@@ -144,12 +139,12 @@ def _snappy_block(block: memoryview, room: int, limit: int) -> bytes:
         raise DamageError(Codes.PAYLOAD, f"snappy: the block cannot be decompressed {error}".rstrip()) from None
 
 
-def _lz4(data: Buffer, magic: int, limit: int) -> bytes:
-    return lz4frame.decompress(memoryview(data), check_header=magic > 0, limit=limit, too_large=too_large)
+def _lz4(data: Buffer, magic: int, limit: int) -> bytes | bytearray:
+    return lz4frame.decompress(memoryview(data), check_header=magic > 0, limit=limit)
 
 
-def _zstd(data: Buffer, magic: int, limit: int) -> bytes:
-    return zstdframe.decompress(memoryview(data), limit=limit, too_large=too_large)
+def _zstd(data: Buffer, magic: int, limit: int) -> bytes | bytearray:
+    return zstdframe.decompress(memoryview(data), limit=limit)
 
 
 _CODECS: Final[dict[int, Callable[[Buffer, int, int], bytes | bytearray]]] = {

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable
 from typing import Final
 
 from kdump.codes import Codes, DamageError
 from kdump.wire.checksum import Buffer, crc32
+from kdump.wire.output import Output
 
 _MAGIC: Final = b"\x1f\x8b\x08"
 _FIXED_SIZE: Final = 10
@@ -26,19 +26,17 @@ _SMALLEST_MEMBER: Final = 18
 """Read-ahead bytes behind a trailer up to which the JDK does not look for another member."""
 
 
-def decompress(data: memoryview, *, limit: int, too_large: Callable[[int], DamageError]) -> bytes | bytearray:
+def decompress(data: memoryview, *, limit: int) -> bytes | bytearray:
     """All members that the JDK would read; DamageError for a broken or cut one, or over ``limit`` bytes."""
     start = _header_end(data, 0)
     if start is None:
         raise _damage("not in gzip format")
-    parts: list[bytearray] = []
-    room = limit
+    output = Output(limit)
     # Where the reader has read up to: it takes the input in pieces, the first one behind the header.
     read = start
     while True:
-        part, end = _inflate(data, start, room, limit, too_large)
-        parts.append(part)
-        room -= len(part)
+        part, end = _inflate(data, start, output)
+        output.add(part)
         if len(data) - end < _TRAILER.size:
             raise _damage("the stream is cut short")
         if _TRAILER.unpack_from(data, end) != (crc32(part), len(part) & 0xFFFF_FFFF):
@@ -53,7 +51,7 @@ def decompress(data: memoryview, *, limit: int, too_large: Callable[[int], Damag
             break
         start = following
         read = max(read, start)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return output.content()
 
 
 def compress(data: Buffer, level: int | None = None) -> bytes:
@@ -63,9 +61,7 @@ def compress(data: Buffer, level: int | None = None) -> bytes:
     return b"".join((_WRITTEN_HEADER, stream.compress(data), stream.flush(), trailer))
 
 
-def _inflate(
-    data: memoryview, start: int, room: int, limit: int, too_large: Callable[[int], DamageError]
-) -> tuple[bytearray, int]:
+def _inflate(data: memoryview, start: int, output: Output) -> tuple[bytearray, int]:
     """The content of the deflate stream at ``start`` and where it ends.
 
     Piece by piece: asked for all at once, the zlib module holds a large result twice.
@@ -75,12 +71,11 @@ def _inflate(
     rest: memoryview | bytes = data[start:]
     try:
         while not stream.eof:
-            part = stream.decompress(rest, min(_PIECE, room - len(content) + 1))
+            part = stream.decompress(rest, min(_PIECE, output.room - len(content) + 1))
             if not part and not stream.unconsumed_tail and not stream.eof:
                 raise _damage("the stream is cut short")
             content += part
-            if len(content) > room:
-                raise too_large(limit)
+            output.need(len(content))
             rest = stream.unconsumed_tail
     except zlib.error as error:
         raise _damage(str(error)) from None

@@ -6,11 +6,11 @@ frames in a row, and refuses the header checksum of magic 0, so only its block d
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from kdump.codes import Codes, DamageError
 from kdump.wire.checksum import Buffer
+from kdump.wire.output import Output
 
 _MAGIC: Final = b"\x04\x22\x4d\x18"
 _BLOCK_SIZES: Final = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
@@ -30,20 +30,19 @@ _PRIMES: Final = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
 _MASK: Final = 0xFFFF_FFFF
 
 
-def decompress(data: memoryview, *, check_header: bool, limit: int, too_large: Callable[[int], DamageError]) -> bytes:
+def decompress(data: memoryview, *, check_header: bool, limit: int) -> bytes | bytearray:
     """The content of the first frame; what follows its end mark is ignored, as Kafka does.
 
     Args:
         data: the frame.
         check_header: False for magic 0, whose writers hashed the wrong bytes.
-        limit: most bytes that may come out.
-        too_large: makes the error for a frame over the limit.
+        limit: most bytes that may come out. The content size that a frame may declare is not used: Kafka does not
+            look at it, and nothing is allocated by it.
     """
     import lz4.block
 
     position, flags, block_size = _header(data, check_header)
-    parts: list[bytes] = []
-    room = limit
+    output = Output(limit)
     while True:
         if len(data) - position < 4:
             raise _damage("the frame has no end mark")
@@ -53,7 +52,7 @@ def decompress(data: memoryview, *, check_header: bool, limit: int, too_large: C
         if size == 0:
             if flags & _FLAG_CONTENT_CHECKSUM and len(data) - position < 4:
                 raise _damage("the content checksum is cut short")
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            return output.content()
         if size > block_size:
             raise _damage(f"a block of {size} bytes in a frame with blocks of at most {block_size}")
         if size > len(data) - position:
@@ -70,10 +69,7 @@ def decompress(data: memoryview, *, check_header: bool, limit: int, too_large: C
             if int.from_bytes(data[position : position + 4], "little") != xxhash32(block):
                 raise _damage("a block checksum is wrong")
             position += 4
-        if len(part) > room:
-            raise too_large(limit)
-        room -= len(part)
-        parts.append(part)
+        output.add(part)
 
 
 def compress(data: Buffer, *, old_checksum: bool, level: int | None = None) -> bytes:

@@ -8,11 +8,11 @@ cut, so that one exact call of the library per frame suffices.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
 from kdump.wire.checksum import Buffer
+from kdump.wire.output import Output
 
 if TYPE_CHECKING:
     import zstandard
@@ -28,7 +28,7 @@ _DEFAULT_LEVEL: Final = 3
 _RAW, _RLE, _COMPRESSED, _RESERVED = range(4)
 
 
-def decompress(data: memoryview, *, limit: int, too_large: Callable[[int], DamageError]) -> bytes:
+def decompress(data: memoryview, *, limit: int) -> bytes | bytearray:
     """All frames in ``data``; DamageError when one is broken or cut, or when over ``limit`` bytes would come out.
 
     As in zstd-jni's ZstdInputStream a second or later frame that is cut ends the stream quietly, with what is there of
@@ -36,37 +36,35 @@ def decompress(data: memoryview, *, limit: int, too_large: Callable[[int], Damag
     """
     import zstandard
 
-    parts: list[bytes] = []
-    room = limit
+    output = Output(limit)
     position = 0
     try:
         while position < len(data):
             frame = _frame(data, position)
             if not frame.is_whole and (position == 0 or _asks_again(position, len(data))):
                 raise _damage("the frame is cut short")
-            if frame.bound > room and not frame.is_whole:
-                raise too_large(limit)
+            # The library allocates what a whole frame declares, and of a cut one all that its blocks give.
+            output.need(frame.declared if frame.is_whole else frame.bound)
             if frame.bound >= 0:
-                part = _decode(data[position : frame.end], frame, room)
-                if len(part) > room:
-                    raise too_large(limit)
-                room -= len(part)
-                parts.append(part)
+                output.add(_decode(data[position : frame.end], frame, output.room))
             position = frame.end
     except zstandard.ZstdError as error:
         # The library was given the smaller of bound and limit, which keeps a bomb from being allocated.
-        if frame.bound > room:
-            raise too_large(limit) from None
+        output.need(frame.bound)
         raise _damage(str(error)) from None
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return output.content()
 
 
 class _Frame(NamedTuple):
-    """Where a frame ends (the end of the data for a cut one) and the most bytes it can give (-1: skippable)."""
+    """Where a frame ends (the end of the data for a cut one) and the most bytes it can give (-1: skippable).
+
+    ``declared``: its content size by its header, 0 where that does not say.
+    """
 
     end: int
     bound: int
     is_whole: bool
+    declared: int = 0
 
 
 def compress(data: Buffer, level: int | None = None) -> bytes:
@@ -133,10 +131,13 @@ def _frame(data: memoryview, start: int) -> _Frame:
         bound += _BLOCK_MAX if kind == _COMPRESSED else length
         position += 3 + (1 if kind == _RLE else length)
     position += 4 if descriptor & 4 else 0
-    # The library would allocate what the header declares.
     if declared > bound:
         raise _damage(f"the frame declares {declared:,} bytes, its blocks give {bound:,} at most")
-    return _Frame(position, bound, is_whole=True) if position <= size else _Frame(size, bound, is_whole=False)
+    return (
+        _Frame(position, bound, is_whole=True, declared=declared)
+        if position <= size
+        else _Frame(size, bound, is_whole=False)
+    )
 
 
 def _damage(what: str) -> DamageError:

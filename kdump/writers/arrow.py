@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -45,6 +45,8 @@ from kdump.writers.context import FileContext
 ArrowRows: TypeAlias = "pa.RecordBatch | list[rows.Row]"
 """Rows made as columns, or one by one: ``in_order`` puts them together."""
 
+_ROW_BYTES: Final = 2000
+"""Of a row by itself, without its key and value."""
 HEADERS_TYPE: Final = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
 _TYPES: Final = {
     ColumnType.INT32: pa.int32(),
@@ -138,9 +140,9 @@ class ArrowPrinter:
         """See Printer."""
         row()
 
-    def join(self, rows: list[rows.Row]) -> ArrowRows:
+    def joined(self, rows: list[rows.Row]) -> Iterator[ArrowRows]:
         """See Printer."""
-        return [row for row in rows if row]
+        yield [row for row in rows if row]
 
     def columns(self) -> BlockPrinter[ArrowRows]:
         """See Printer."""
@@ -181,12 +183,38 @@ def in_order(parts: Sequence[ArrowRows], schema: pa.Schema) -> Iterator[pa.Recor
     yield pa.concat_batches([*batches, made]).take(pa.array(np.concatenate(order)))
 
 
+def part_bytes(part: ArrowRows) -> int:
+    """About how much memory rows of records take."""
+    if not isinstance(part, list):
+        return int(part.nbytes)
+    return sum(_ROW_BYTES + len(row.get("key") or b"") + len(row.get("value") or b"") for row in part)
+
+
 def row_batch(found: Sequence[rows.Row], schema: pa.Schema) -> pa.RecordBatch:
     """Rows by column name as one record batch."""
     mapped = [_mapped(row) for row in found]
     return pa.RecordBatch.from_arrays(
-        [pa.array([row.get(field.name) for row in mapped], field.type) for field in schema], schema=schema
+        [_header_lists(mapped) if field.type == HEADERS_TYPE else _values(mapped, field) for field in schema],
+        schema=schema,
     )
+
+
+def _values(mapped: Sequence[rows.Row], field: pa.Field) -> pa.Array:
+    return pa.array([row.get(field.name) for row in mapped], field.type)
+
+
+def _header_lists(found: Sequence[rows.Row]) -> pa.Array:
+    """Their headers, null where a row has none to tell of; a million of them are not made as objects first."""
+    headers = [row.get("headers") for row in found]
+    ends = list(accumulate((len(one or ()) for one in headers), initial=0))
+    known = [one for one in headers if one is not None]
+    size = ends[-1]
+    keys = pa.array((decode_utf8(key) for one in known for key, _ in one), pa.string(), size=size)
+    values = pa.array((value for one in known for _, value in one), pa.binary(), size=size)
+    structs = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS_TYPE.value_type))
+    # A null offset makes a null list.
+    starts = [None if one is None else start for one, start in zip(headers, ends, strict=False)]
+    return pa.ListArray.from_arrays(pa.array([*starts, size], pa.int32()), structs, type=HEADERS_TYPE)
 
 
 def _mapped(row: rows.Row) -> rows.Row:
@@ -201,8 +229,6 @@ def _mapped(row: rows.Row) -> rows.Row:
             mapped["problem"] = _with_overflow(row.get("problem"), milliseconds)
         else:
             mapped["timestamp"] = milliseconds * 1000
-    if "headers" in row:
-        mapped["headers"] = [{"key": decode_utf8(key), "value": value} for key, value in row["headers"]]
     for name in ("control", "decodedKey", "decodedValue"):
         if row.get(name) is not None:
             mapped[name] = json.dumps(row[name], ensure_ascii=False, separators=(",", ":"))

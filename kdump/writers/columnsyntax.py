@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kdump.fast.quoting import csv_strings, csv_text, json_strings
 from kdump.fast.text import Column, assemble
 
-Output = Literal["jsonl", "csv"]
+Output = Literal["jsonl", "csv", "csv-safe"]
 
 
 class Syntax(Protocol):
@@ -73,12 +73,13 @@ class CsvSyntax:
 
     Args:
         alone: rows have one field only; it is quoted where it is empty, for a row must not be an empty line.
+        is_safe: no text begins as a formula of a spreadsheet does.
     """
 
     end = b"\n"
 
-    def __init__(self, *, alone: bool) -> None:
-        self._alone = alone
+    def __init__(self, *, alone: bool, is_safe: bool) -> None:
+        self._alone, self._is_safe = alone, is_safe
         self.null = b'""' if alone else b""
 
     def columns(self, fields: Sequence[str]) -> list[str]:
@@ -91,11 +92,11 @@ class CsvSyntax:
 
     def text(self, value: str) -> bytes:
         """See Syntax."""
-        return csv_text(value.encode(), alone=self._alone)
+        return csv_text(value.encode(), alone=self._alone, is_safe=self._is_safe)
 
     def strings(self, source: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.integer]) -> list[Column]:
         """See Syntax."""
-        return csv_strings(source, start, size, alone=self._alone)
+        return csv_strings(source, start, size, alone=self._alone, is_safe=self._is_safe)
 
     def json(self, columns: list[Column], rows: int) -> list[Column]:
         """See Syntax."""
@@ -107,4 +108,4 @@ def syntax_of(output: Output, fields: Sequence[str]) -> Syntax:
     """The syntax of rows that have ``fields``; ValueError when these are none."""
     if not fields:
         raise ValueError("a row needs a field")
-    return JsonSyntax() if output == "jsonl" else CsvSyntax(alone=len(fields) == 1)
+    return JsonSyntax() if output == "jsonl" else CsvSyntax(alone=len(fields) == 1, is_safe=output == "csv-safe")

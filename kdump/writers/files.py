@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Final, NamedTuple
@@ -27,19 +29,22 @@ class Staged(NamedTuple):
 class NewFile:
     """A file on its way to ``path``; its directory must exist.
 
-    What is written goes to a hidden file beside it. ``finish`` makes that durable; ``publish`` puts it in place.
+    What is written goes to a hidden file beside it, which only the caller reads. ``finish`` makes that durable;
+    ``publish`` puts it in place.
+
+    Args:
+        path: where it goes.
+        like: the file that it is made of. It gets the owner of that, where it can be given, and no right that this one
+            does not give; None: those of a new file.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, like: os.stat_result | None = None) -> None:
         directory, name = os.path.split(path)
         self.path = path
         self.size = 0
         with _named(path):
             self._descriptor, self.temporary = tempfile.mkstemp(_UNFINISHED, f".{name}.{_run.get()}", directory or ".")
-        # mkstemp is stricter than what the user asks for.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.fchmod(self._descriptor, _MODE & ~mask)
+        self._like = like
 
     @property
     def descriptor(self) -> int:
@@ -59,6 +64,7 @@ class NewFile:
         descriptor, self._descriptor = self._descriptor, -1
         with _named(self.path):
             try:
+                _set_owner_and_mode(descriptor, self._like)
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
@@ -72,19 +78,104 @@ class NewFile:
         discard([Staged(self.temporary, self.path)])
 
 
-def publish(files: Iterable[Staged]) -> None:
-    """Put finished files in their places, over what is there."""
-    directories = set()
-    for temporary, path in files:
-        with _named(path):
-            os.replace(temporary, path)
-        directories.add(os.path.dirname(path) or ".")
-    for directory in directories:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def publish(files: Iterable[Staged], removed: Iterable[str] = ()) -> None:
+    """Put finished files in their places, over what is there, and remove ``removed``; all of it or nothing.
+
+    When one of them cannot be put there, what the others have replaced comes back.
+    """
+    done: list[_Change] = []
+    try:
+        for temporary, path in files:
+            with _named(path):
+                old = _second_name(path)
+                done.append(_Change(path, old, temporary))
+                os.replace(temporary, path)
+        for path in removed:
+            with _named(path):
+                old = _second_name(path)
+                if old is not None:
+                    done.append(_Change(path, old, None))
+                    if os.path.lexists(path):
+                        os.unlink(path)
+        for directory in {os.path.dirname(change.path) or "." for change in done}:
+            with _named(directory):
+                _sync(directory)
+    except BaseException:
+        for change in reversed(done):
+            change.take_back()
+        raise
+    for change in done:
+        if change.old is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(change.old)
+
+
+class _Change(NamedTuple):
+    """A place that gets another file, or none.
+
+    ``old``: another name for what was there, None where nothing was. ``temporary``: of the file that comes.
+    """
+
+    path: str
+    old: str | None
+    temporary: str | None
+
+    def take_back(self) -> None:
+        """As it was before, as far as that can be done; the new file gets its hidden name back."""
+        with contextlib.suppress(OSError):
+            if self.temporary is not None and not os.path.lexists(self.temporary):
+                os.replace(self.path, self.temporary)
+        with contextlib.suppress(OSError):
+            if self.old is not None:
+                os.replace(self.old, self.path)
+                # Two names of one file: the system leaves both.
+                os.unlink(self.old)
+
+
+def _second_name(path: str) -> str | None:
+    """Give what is at ``path`` a hidden name beside it, too; None where nothing is there."""
+    if not os.path.lexists(path):
+        return None
+    directory, name = os.path.split(path)
+    other = os.path.join(directory, f".{name}.{os.getpid()}-{time.monotonic_ns()}{_UNFINISHED}")
+    try:
+        os.link(path, other, follow_symlinks=False)
+    except OSError:
+        # A file system without links: the place is empty for a moment.
+        os.rename(path, other)
+    return other
+
+
+def _sync(directory: str) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def status_of(path: str) -> os.stat_result | None:
+    """Of a regular file on this machine; None for anything else."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status if stat.S_ISREG(status.st_mode) else None
+
+
+def _set_owner_and_mode(descriptor: int, like: os.stat_result | None) -> None:
+    """No right is given that the umask or ``like`` does not give."""
+    mask = os.umask(0)
+    os.umask(mask)
+    mode = _MODE & ~mask
+    if like is not None:
+        with contextlib.suppress(PermissionError):
+            os.fchown(descriptor, like.st_uid, like.st_gid)
+        mode &= like.st_mode
+        if os.fstat(descriptor).st_gid != like.st_gid:
+            # Of another group no more than of all others.
+            mode &= ~0o070 | (mode & 0o007) << 3
+    os.fchmod(descriptor, mode)
 
 
 def discard(files: Iterable[Staged]) -> None:

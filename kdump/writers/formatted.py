@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.codes import Finding
 from kdump.kafka.rows import Row
+from kdump.scan.printing import LongRow, TextRow
 from kdump.tables import RECORD, Table
 from kdump.writers.context import FileContext
+from kdump.writers.longrows import is_long, text_pieces
 
 if TYPE_CHECKING:
     from kdump.scan.printing import BlockPrinter, TextBytes
@@ -65,6 +68,34 @@ _VERBS: Final[dict[str, Callable[[Row], str]]] = {
 }
 
 
+def _content_pieces(name: str, decoded: str) -> Callable[[Row], Iterable[str]]:
+    """``_contents`` in pieces."""
+    whole = _contents(name, decoded)
+
+    def pieces(row: Row) -> Iterable[str]:
+        data = row[name]
+        return [whole(row)] if row.get(decoded) is not None or data is None else text_pieces(data)
+
+    return pieces
+
+
+def _header_pieces(row: Row) -> Iterator[str]:
+    separator = ""
+    for key, value in row["headers"]:
+        yield separator
+        yield from text_pieces(key)
+        yield "="
+        yield from text_pieces(value or b"")
+        separator = ","
+
+
+_LONG_VERBS: Final[dict[str, Callable[[Row], Iterable[str]]]] = {
+    **dict.fromkeys("k", _content_pieces("key", "decodedKey")),
+    **dict.fromkeys("vs", _content_pieces("value", "decodedValue")),
+    "h": _header_pieces,
+}
+
+
 class FormatLines:
     """Rows of the table RECORD as a format string has them.
 
@@ -95,21 +126,31 @@ class FormatLines:
         """None: a format string is filled in row by row."""
         return None
 
-    def line(self, table: Table, row: Row) -> str:
+    def line(self, table: Table, row: Row) -> TextRow:
         """One record; rows of other tables print nothing."""
         if table.type != RECORD.type:
             return ""
         self._number += 1
         row = {**self._file, "number": self._number, **row}
-        return "".join(part(row) for part in self._parts)
+        if is_long(row):
+            return LongRow(chain.from_iterable(part.pieces(row) for part in self._parts))
+        return "".join(part.text(row) for part in self._parts)
 
 
-def _part(match: re.Match[str]) -> Callable[[Row], str]:
+class _Part(NamedTuple):
+    """What a piece of the format becomes: its text, and the same of a row that is made in pieces."""
+
+    text: Callable[[Row], str]
+    pieces: Callable[[Row], Iterable[str]]
+
+
+def _part(match: re.Match[str]) -> _Part:
     verb, escape, text, stray = match.groups()
     if verb is not None:
         if verb not in _VERBS:
             raise ValueError(f"unknown verb %{verb}")
-        return _VERBS[verb]
+        made = _VERBS[verb]
+        return _Part(made, _LONG_VERBS.get(verb, lambda row: [made(row)]))
     if escape is not None:
         text = bytes([int(escape[1:], 16)]).decode("latin-1") if escape[0] == "x" and len(escape) == 3 else None
         if text is not None and ord(text) > 0x7F:
@@ -118,7 +159,7 @@ def _part(match: re.Match[str]) -> Callable[[Row], str]:
     if text is None:
         raise ValueError(f"unknown escape \\{escape}" if escape is not None else f"'{stray}' at the end")
     literal = text
-    return lambda row: literal
+    return _Part(lambda row: literal, lambda row: [literal])
 
 
 def _text(value: Any) -> str:

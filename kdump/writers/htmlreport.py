@@ -17,8 +17,7 @@ from kdump.stats.figures import Figures, Report
 from kdump.stats.grouping import By
 from kdump.writers.blocks import escaped
 from kdump.writers.charts import Chart, ReportData, charts
-from kdump.writers.table import time_text
-from kdump.writers.units import bytes_text, counted, percent
+from kdump.writers.units import bytes_text, counted, percent, time_text
 
 DOCTYPE: Final = "<!DOCTYPE html>"
 """How each report begins."""

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kdump.tables import RECORD
-from kdump.writers.arrow import KAFKA_SOURCE, arrow_schema
+from kdump.writers.arrow import KAFKA_SOURCE, ArrowRows, arrow_schema, in_order, part_bytes
 
 _IS_CONTROL: Final = "isControl"
 _COLUMNS: Final = (*KAFKA_SOURCE, "txnState")
@@ -25,8 +25,12 @@ SCHEMA: Final = pa.schema([arrow_schema(RECORD).field(name) for name in _COLUMNS
 """What the file has of them."""
 _REPEATED: Final = ("topic", "partition", "timestampType", "txnState")
 """Columns that a dictionary makes small; keys and values cost more to look up than they would gain."""
+_WITHOUT_STATISTICS: Final = ("key", "value", "headers")
+"""Columns of which the least and the largest would be copied several times, a value of 64 MiB with 380 MB."""
 _NO_TIMESTAMP_TYPE: Final = -1
 _ROW_GROUP_BYTES: Final = 64 << 20
+_PARTS_BYTES: Final = 16 << 20
+"""Of rows that are put in order together."""
 
 
 class ParquetRecords:
@@ -38,15 +42,35 @@ class ParquetRecords:
     def __init__(self, path: str) -> None:
         # Of a path pyarrow would ask whether it is a URI, and whether it is UTF-8.
         self._file = pa.OSFile(os.fsencode(path), "wb")
-        self._writer = pq.ParquetWriter(self._file, SCHEMA, compression="zstd", use_dictionary=list(_REPEATED))
+        self._writer = pq.ParquetWriter(
+            self._file,
+            SCHEMA,
+            compression="zstd",
+            use_dictionary=list(_REPEATED),
+            write_statistics=[name for name in SCHEMA.names if name not in _WITHOUT_STATISTICS],
+        )
+        self._parts: list[ArrowRows] = []
+        self._parts_size = 0
         self._pending: list[pa.RecordBatch] = []
         self._size = 0
         self.written = 0
         self.control = 0
         self.untimed = 0
 
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows of ROW_SCHEMA."""
+    def add(self, part: ArrowRows) -> None:
+        """Take rows of ROW_SCHEMA; those of a large batch are not collected until it ends."""
+        self._parts.append(part)
+        self._parts_size += part_bytes(part)
+        if self._parts_size >= _PARTS_BYTES:
+            self.write()
+
+    def write(self) -> None:
+        """Append what was taken, which may refer to memory that is used again."""
+        for rows in in_order(self._parts, ROW_SCHEMA):
+            self._write(rows)
+        self._parts, self._parts_size = [], 0
+
+    def _write(self, rows: pa.RecordBatch) -> None:
         is_data = pc.invert(pc.fill_null(rows.column(_IS_CONTROL), False))
         if is_data.true_count < rows.num_rows:
             self.control += rows.num_rows - is_data.true_count

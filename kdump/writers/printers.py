@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from kdump.codes import Finding
@@ -10,9 +11,10 @@ from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka import rows
-from kdump.scan.printing import AnyRecord, BlockPrinter, Run, TextBytes, TextRows
+from kdump.scan.printing import AnyRecord, BlockPrinter, LongRow, Run, TextBytes, TextRow, TextRows
 from kdump.scan.transactions import Transactions
 from kdump.tables import FINDING, Table
+from kdump.writers import longrows
 from kdump.writers.context import FileContext
 from kdump.writers.rows import csv_line, json_line
 
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from kdump.fast.blocks import BatchBlock
     from kdump.payloads.decoded import PayloadError, RecordDecoder
 
-Syntax = Literal["jsonl", "csv"]
+Syntax = Literal["jsonl", "csv", "csv-safe"]
+"""``csv-safe``: CSV in which no cell of text begins as a formula of a spreadsheet does."""
 
 
 class Decoding(NamedTuple):
@@ -40,7 +43,7 @@ class Lines(Protocol):
     def title(self, table: Table) -> str:
         """What comes before the first row of a table."""
 
-    def line(self, table: Table, row: rows.Row) -> str:
+    def line(self, table: Table, row: rows.Row) -> TextRow:
         """One row; empty when it is held back for a page."""
 
     def finding(self, finding: Finding) -> str:
@@ -69,26 +72,30 @@ class RowLines:
         self.syntax = syntax
         self.fields = fields
         self.context = context
+        self._is_csv = syntax != "jsonl"
         self._file = context.columns()
 
-    def line(self, table: Table, row: rows.Row) -> str:
+    def line(self, table: Table, row: rows.Row) -> TextRow:
         """One row, with its line end."""
         values: dict[str, Any] = {"type": table.type, **self._file, **row}
         names = table.names if self.fields is None else [name for name in self.fields if name in values]
         if not names:
             # A file of another kind, none of whose columns were asked for.
             return ""
-        if self.syntax == "csv":
-            return csv_line([values.get(name) for name in self.fields or table.names])
-        return json_line(names, [values[name] for name in names])
+        is_long = table.type == "record" and longrows.is_long(row)
+        if self._is_csv:
+            cells, is_safe = [values.get(name) for name in self.fields or table.names], self.syntax == "csv-safe"
+            return LongRow(longrows.csv_pieces(cells, is_safe=is_safe)) if is_long else csv_line(cells, is_safe=is_safe)
+        shown = [values[name] for name in names]
+        return LongRow(longrows.json_pieces(names, shown)) if is_long else json_line(names, shown)
 
     def title(self, table: Table) -> str:
         """The line of column names that CSV begins with."""
-        return csv_line(self.fields or table.names) if self.syntax == "csv" else ""
+        return csv_line(self.fields or table.names) if self._is_csv else ""
 
     def finding(self, finding: Finding) -> str:
         """A row of FINDING with all its columns; CSV, whose rows are all of one table, has no place for it."""
-        if self.syntax == "csv":
+        if self._is_csv:
             return ""
         values = {"type": FINDING.type, **self._file, **rows.finding_row(finding)}
         return json_line(FINDING.names, [values[name] for name in FINDING.names])
@@ -123,28 +130,28 @@ class RowPrinter(TextRows):
         self._transactions = transactions
         self._decoding = decoding
 
-    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> TextRow:
         """See Printer."""
         if self._with_records:
             return ""
         return self._lines.line(self._table, rows.batch_row(header, position, is_valid))
 
-    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> TextRow:
         """See Printer."""
         txn_state = self._transactions.state(header) if self._transactions else None
         return self._record(rows.record_row(header, position, is_valid, record, txn_state))
 
-    def entry(self, entry: Message, position: int, is_valid: bool) -> str:
+    def entry(self, entry: Message, position: int, is_valid: bool) -> TextRow:
         """See Printer."""
         if self._with_records:
             return ""
         return self._lines.line(self._table, rows.entry_row(entry, position, is_valid))
 
-    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> TextRow:
         """See Printer."""
         return self._record(rows.legacy_record_row(entry, position, is_valid, record))
 
-    def skip(self, record: AnyRecord, row: Callable[[], str]) -> None:
+    def skip(self, record: AnyRecord, row: Callable[[], TextRow]) -> None:
         """See Printer; the row is not made, as it would be counted and kept."""
         if isinstance(record, LegacyRecord):
             # Where the key does not fit, the value does not either.
@@ -154,18 +161,21 @@ class RowPrinter(TextRows):
         """See Printer."""
         return self._lines.block_printer(self._table, self._transactions, self._decoding)
 
-    def _record(self, row: rows.Row) -> str:
+    def _record(self, row: rows.Row) -> TextRow:
         """The row, and behind it what of it does not decode."""
         if self._decoding is None:
             return self._lines.line(self._table, row)
         errors = rows.add_decoded(row, self._decoding.decoder)
         text = self._lines.line(self._table, row)
+        found = []
         for error in errors:
             self._decoding.report(row["offset"], error)
-            text += self._lines.finding(
-                Finding(error.code, f"offset {row['offset']}: {error.message}", row["position"])
+            found.append(
+                self._lines.finding(Finding(error.code, f"offset {row['offset']}: {error.message}", row["position"]))
             )
-        return text
+        if isinstance(text, LongRow):
+            return LongRow(chain(text.pieces, found))
+        return "".join((text, *found))
 
 
 class _RowColumns:

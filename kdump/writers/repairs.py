@@ -58,6 +58,9 @@ class _Text:
             if segment.recovered.keeps_txn_index and segment.rebuilt and not segment.is_behind_cut:
                 finding = Finding(Codes.TXN_INDEX_KEPT, _TXN_INDEX_KEPT, 0, path=segment.path)
                 yield finding_line(finding, color=self._color).rstrip("\n")
+        for snapshot in plan.unfit_snapshots:
+            done = self._would("remove", "removed") if snapshot.data is None else self._would("rebuild", "rebuilt")
+            yield f"{escaped(snapshot.finding.path or '')}: {done} the snapshot: {snapshot.finding.message}"
         for finding in plan.left:
             yield finding_line(finding, color=self._color).rstrip("\n")
             path = escaped(finding.path or "")
@@ -255,11 +258,13 @@ def _restored(restored: Restored) -> str:
 
 def _touched(touched: TouchedTransaction) -> str:
     text = (
-        f"the transaction of producer {touched.producer_id} from offset {touched.first_offset} on touches the hole at "
+        f"the transaction of producer {touched.producer_id} from offset {touched.first_offset} on touches the gap at "
         f"{touched.hole_offset}: {touched.outcome.value.replace('-', ' ')}"
     )
     if touched.done is not None:
         text += f", {_DONE[touched.done]}"
+    if touched.is_guessed:
+        text += f"; readers take the marker at {touched.ends_at} for its end, which nothing proves: --txn decides"
     return text
 
 
@@ -273,7 +278,8 @@ _FROM_ELSEWHERE = {
     Origin.MOVED: "from where they were out of order,",
 }
 _DONE = {
-    TxnPolicy.ABORT: "a marker that aborts it is put there",
+    TxnPolicy.ABORT: "it is aborted",
+    TxnPolicy.COMMIT: "it is committed",
     TxnPolicy.DROP: "its batches are dropped",
     TxnPolicy.LEAVE: "it is left as it is",
 }

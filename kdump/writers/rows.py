@@ -12,7 +12,8 @@ from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""A value of JSON's kinds, without spaces."""
 
 
 def plain(value: Any) -> Any:
@@ -31,19 +32,31 @@ def plain(value: Any) -> Any:
 
 def json_line(names: Sequence[str], values: Sequence[Any]) -> str:
     """A flat JSON object with these members, in this order, and a line end."""
-    return _encode({name: plain(value) for name, value in zip(names, values, strict=True)}) + "\n"
+    return json_text({name: plain(value) for name, value in zip(names, values, strict=True)}) + "\n"
 
 
-def csv_line(values: Sequence[Any]) -> str:
-    """A line of CSV (RFC 4180, but with a bare line feed): null is empty, what is no text or number is JSON."""
+FORMULAS = "=+-@\t\r"
+"""Characters with which a text begins that a spreadsheet takes for a formula (OWASP, CSV injection)."""
+
+
+def csv_line(values: Sequence[Any], *, is_safe: bool = False) -> str:
+    """A line of CSV (RFC 4180, but with a bare line feed): null is empty, what is no text or number is JSON.
+
+    ``is_safe``: a text that begins with one of FORMULAS gets a ``'`` in front.
+    """
     text = io.StringIO()
     # With a bare line feed as terminator the module, before Python 3.13, leaves a lone carriage return unquoted.
-    csv.writer(text, lineterminator="\r\n").writerow(map(_cell, values))
+    csv.writer(text, lineterminator="\r\n").writerow(map(_safe_cell if is_safe else _cell, values))
     return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _cell(value: Any) -> Any:
     value = plain(value)
     if isinstance(value, bool | list | dict):
-        return _encode(value)
+        return json_text(value)
     return value
+
+
+def _safe_cell(value: Any) -> Any:
+    value = _cell(value)
+    return f"'{value}" if isinstance(value, str) and value.startswith(tuple(FORMULAS)) else value

@@ -17,6 +17,7 @@ from kdump.mend.startways import Starts, StartWay, WorseStart
 from kdump.writers.blocks import escaped
 from kdump.writers.context import FileContext, as_text
 from kdump.writers.repairs import aligned
+from kdump.writers.units import time_text
 
 _FEW: Final = 5
 """Names that are listed; of more only their number is told."""
@@ -49,6 +50,8 @@ def startup_json(check: StartCheck) -> str:
             ],
             "deletedLater": list(check.start.deleted_later),
             "lost": _lost_members(check),
+            **_already_lost_member(check),
+            **({"swapped": [list(pair) for pair in check.swapped]} if check.swapped else {}),
         },
     )
 
@@ -65,17 +68,41 @@ def _lost_members(check: StartCheck) -> list[dict[str, Any]]:
     ]
 
 
+def _already_lost_member(check: StartCheck) -> dict[str, Any]:
+    """Nothing where nothing was lost before."""
+    members = [
+        {"firstOffset": lost.first_offset, "lastOffset": lost.last_offset, "knownFrom": list(lost.witnesses)}
+        for lost in check.already_lost
+    ]
+    return {"alreadyLost": members} if members else {}
+
+
+_NOTHING_SERVED: Final[dict[str, Any]] = {
+    "logStartOffset": None,
+    "recoveryPoint": None,
+    "logEndOffset": None,
+    "segments": [],
+    "files": [],
+    "deletedLater": [],
+    "lost": [],
+}
+"""Of a start that serves no log."""
+
+
 def obstacle_json(obstacle: Obstacle) -> str:
     """The same of what stops the directory or the broker, whatever is in the partitions."""
-    nothing = {"logStartOffset": None, "recoveryPoint": None, "logEndOffset": None}
-    lists: dict[str, list[Any]] = {"segments": [], "files": [], "deletedLater": [], "lost": []}
-    return _line(obstacle.path, obstacle.outcome, obstacle.java_class, {**nothing, **lists})
+    return _line(obstacle.path, obstacle.outcome, obstacle.java_class, _NOTHING_SERVED)
 
 
-def _line(path: str, outcome: Outcome, exception: str | None, members: dict[str, Any]) -> str:
+def keeps_changing_json(path: str) -> str:
+    """The same of a partition directory about which nothing can be told, because a broker is at work on it."""
+    return _line(path, None, None, _NOTHING_SERVED)
+
+
+def _line(path: str, outcome: Outcome | None, exception: str | None, members: dict[str, Any]) -> str:
     topic, partition = parse_partition_directory(os.path.basename(files.absolute(path))) or (None, None)
     context = FileContext(FileContext.of(path).file, topic, partition)
-    head = {"type": "startup", **context.columns(), "outcome": outcome.value, "exception": exception}
+    head = {"type": "startup", **context.columns(), "outcome": outcome and outcome.value, "exception": exception}
     text = json.dumps({**head, **members}, ensure_ascii=False, separators=(",", ":")) + "\n"
     return as_text(text)
 
@@ -92,6 +119,29 @@ def startup_text(check: StartCheck, *, is_brief: bool) -> str:
     return "".join(f"{path}: {escaped(line)}\n" for line in lines)
 
 
+def has_topic_id(check: StartCheck) -> bool:
+    """There is a partition.metadata after the start."""
+    return any(file.name == PARTITION_METADATA and file.size is not None for file in check.files)
+
+
+def stray_text(path: str, partitions: Sequence[str]) -> str:
+    """What becomes of partition directories without partition.metadata, in one line; '' for none.
+
+    Args:
+        path: of the partition directory, or of the log directory that they are in.
+        partitions: the paths of those directories.
+    """
+    if not partitions:
+        return ""
+    missing = f"{escaped(path)}: there is no {PARTITION_METADATA}"
+    if len(partitions) > 1:
+        names = _listed([os.path.basename(files.absolute(one)) for one in partitions])
+        missing += f" in {len(partitions):,} partitions ({escaped(names)})"
+        return f"{missing}: Kafka 4 takes the directories for stray ones and does not serve them\n"
+    inside = "" if partitions[0] == path else f" in {escaped(os.path.basename(files.absolute(partitions[0])))}"
+    return f"{missing}{inside}: Kafka 4 takes the directory for a stray one and does not serve it\n"
+
+
 def _lines(check: StartCheck) -> Iterator[str]:
     start, settings = check.start, check.settings
     kind = "clean" if settings.is_clean else "unclean"
@@ -102,19 +152,25 @@ def _lines(check: StartCheck) -> Iterator[str]:
         ends = f"the log ends before offset {served.end_offset}"
         if check.end_before != served.end_offset:
             ends += f", {check.end_before} until then"
-        harmless = "" if not check.is_harmless else ", nothing is lost"
+        harmless = ""
+        if check.is_harmless:
+            harmless = ", nothing more is lost" if check.already_lost else ", nothing is lost"
         yield f"starts after {_ARTICLES[kind]} stop; {ends}{harmless}; {check.bytes_read:,} bytes are read"
+    for one, other in check.swapped:
+        yield f"swapped: the contents of {one} and {other} are exchanged; give each the other's name before the start"
+    for gone in check.already_lost:
+        yield f"already lost: {gone}"
     for lost in check.lost:
         records = "1 record" if lost.records == 1 else f"{lost.records:,} records"
         yield f"lost: offsets {lost.first_offset}..{lost.last_offset}, {records}, {_REASONS[lost.reason]}"
     for transaction in check.forgotten:
-        yield f"forgotten: {_transaction(transaction)}; readers with read_committed get its records"
+        yield f"forgotten: {_transaction(check, transaction)}; readers with read_committed get its records"
 
 
 def _details(check: StartCheck, *, is_brief: bool) -> Iterator[str]:
     if check.start.served is not None and not is_brief:
         for transaction in check.start.served.open_transactions:
-            yield f"left open: {_transaction(transaction)}"
+            yield f"left open: {_transaction(check, transaction)}"
     for file in check.files:
         if file.action is Action.CUT:
             yield f"cut: {file.name}, from {file.size_before:,} to {file.size:,} bytes"
@@ -128,8 +184,6 @@ def _details(check: StartCheck, *, is_brief: bool) -> Iterator[str]:
     ):
         if names:
             yield f"{title}: {_listed(names)}"
-    if PARTITION_METADATA not in {file.name for file in check.files if file.size is not None}:
-        yield f"there is no {PARTITION_METADATA}: Kafka 4 takes the directory for a stray one and does not serve it"
 
 
 _ARTICLES: Final = {"clean": "a clean", "unclean": "an unclean"}
@@ -296,8 +350,14 @@ def obstacle_text(obstacle: Obstacle) -> str:
     return f"{escaped(obstacle.path)}: {what}: {escaped(obstacle.message)} ({obstacle.java_class})\n"
 
 
-def _transaction(transaction: OpenTransaction) -> str:
-    return f"the transaction of producer {transaction.producer_id}, open since offset {transaction.first_offset}"
+def _transaction(check: StartCheck, transaction: OpenTransaction) -> str:
+    text = f"the transaction of producer {transaction.producer_id}, open since offset {transaction.first_offset}"
+    begun = check.begun.get(transaction.first_offset)
+    if begun is not None and begun.timestamp is not None:
+        text += f"; it began at {time_text(begun.timestamp)} UTC"
+    if begun is not None and begun.transactional_id is not None:
+        text += f"; transactional id '{begun.transactional_id}'"
+    return text
 
 
 def _names(states: Iterable[FileState], action: Action) -> list[str]:

@@ -12,8 +12,17 @@ from kdump.stats.grouping import By
 from kdump.stats.timeline import Step
 from kdump.writers.blocks import escaped
 from kdump.writers.rows import plain
-from kdump.writers.table import time_text, value_text
-from kdump.writers.units import bar, bytes_text, counted, percent, short_bytes, span_text, sparkline
+from kdump.writers.table import value_text
+from kdump.writers.units import (
+    bar,
+    bytes_text,
+    counted,
+    percent,
+    short_bytes,
+    span_text,
+    sparkline,
+    time_text,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -74,5 +74,5 @@ class TerminalSummary:
             yield f"      kdump dump --resync --deep-iteration {name}\n"
 
 
-_WITHOUT_BYTES = frozenset({Codes.SEGMENT_MISSING, Codes.SEGMENT_OVERLAP})
+_WITHOUT_BYTES = frozenset({Codes.ALREADY_LOST, Codes.SEGMENT_MISSING, Codes.SEGMENT_OVERLAP, Codes.SEGMENTS_SWAPPED})
 """Findings about a segment as a whole: there is no place in it to explain."""

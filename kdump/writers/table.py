@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kdump.codes import Finding
@@ -12,7 +11,9 @@ from kdump.kafka.rows import Row
 from kdump.tables import BATCH, CHECKPOINT, FILE, PROPERTY, RECORD, RECORD_DECODED, RECORD_METADATA, Table
 from kdump.writers.blocks import escaped
 from kdump.writers.context import FileContext
+from kdump.writers.longrows import shortened
 from kdump.writers.rows import plain
+from kdump.writers.units import time_text
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -109,7 +110,8 @@ class TableLines:
         """Take a row; the text of a page when one is full."""
         before = self.finish() if self._table not in (None, table) else ""
         self._table = table
-        self._rows.append(row)
+        # What a row of a large batch refers to is gone when the page is full, or all of it would be kept.
+        self._rows.append({name: shortened(value, _MOST_CHARACTERS) for name, value in row.items()})
         return before + (self.finish() if len(self._rows) >= _PAGE_ROWS else "")
 
     def _default_fields(self, table: Table) -> list[str]:
@@ -218,15 +220,6 @@ def _pair(item: Any) -> str:
             return f"({value_text(item)})"
         case _:
             return value_text(item)
-
-
-def time_text(milliseconds: int) -> str:
-    """UTC to the millisecond; the number itself where that is no time."""
-    try:
-        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return str(milliseconds)
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03}" if milliseconds >= 0 else str(milliseconds)
 
 
 def _style(row: Row) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 _UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
@@ -41,6 +42,15 @@ def span_text(milliseconds: int, units: int = 2) -> str:
         if len(parts) == units or (parts and not count):
             break
     return " ".join(parts) or "0 ms"
+
+
+def time_text(milliseconds: int) -> str:
+    """UTC to the millisecond; the number itself where that is no time."""
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(milliseconds)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03}" if milliseconds >= 0 else str(milliseconds)
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,8 +42,11 @@ def java_tool_command(flags: Sequence[str], path: str) -> list[str]:
     return [*java_command(DUMP_RELEASE, "org.apache.kafka.tools.DumpLogSegments"), *flags, "--files", path]
 
 
-def run(command: Sequence[str], output: Path, *, piped: Path | None = None) -> Usage:
-    """Run ``command`` with standard output into ``output``; ``piped``: this file comes in through a pipe."""
+def run(command: Sequence[str], output: Path, *, piped: Path | None = None, statuses: Container[int] = (0,)) -> Usage:
+    """Run ``command`` with standard output into ``output``; ``piped``: this file comes in through a pipe.
+
+    RuntimeError when it ends with none of ``statuses``.
+    """
     feeder = None if piped is None else subprocess.Popen(["cat", str(piped)], stdout=subprocess.PIPE)
     with output.open("wb") as out:
         begin = time.perf_counter()
@@ -61,6 +64,6 @@ def run(command: Sequence[str], output: Path, *, piped: Path | None = None) -> U
     process.returncode = os.waitstatus_to_exitcode(status)
     if feeder is not None:
         feeder.wait()
-    if process.returncode:
+    if process.returncode not in statuses:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
     return Usage(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)

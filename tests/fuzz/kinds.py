@@ -351,6 +351,7 @@ def _check_manifest(case: Case, folder: Path) -> list[Fault]:
         ["repair", "log/orders-0"],
         ["repair", "--in-place", "--force", *random.choice(commands.REPAIRS), "log/orders-0"],
         ["repair", "--undo", "log/orders-0/.kdump/1/manifest.json"],
+        ["repair", "--finish", "log"],
         ["verify", "log/orders-0"],
     ]
     for words in random.sample(runs, 2):

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from kdump.codes import KdumpError
-from kdump.engine.repair import Repair, RepairOptions
+from kdump.engine.repair import Repair, RepairOptions, finish_repairs
 from kdump.mend.journal import HOME
 from kdump.mend.plan import Way
 from tests.harness.captures import FIXTURES
@@ -69,6 +69,23 @@ def repair(partition: Path, way: Way) -> None:
         list(job.path(str(partition)))
     if errors:
         raise errors[0]
+
+
+def finish(partition: Path) -> None:
+    """What was begun. Raises KdumpError."""
+    errors: list[KdumpError] = []
+    for _ in finish_repairs(str(partition), on_error=errors.append):
+        pass
+    if errors:
+        raise errors[0]
+
+
+def recover(partition: Path, way: Way) -> None:
+    """After a kill: finish what was begun; where nothing was, repair again."""
+    if manifests(partition):
+        finish(partition)
+    else:
+        repair(partition, way)
 
 
 def manifests(partition: Path) -> list[Path]:

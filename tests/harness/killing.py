@@ -29,10 +29,10 @@ class KillingOs:
             return self._open
         return self._counted(name, function) if name in _CHANGING else function
 
-    def _open(self, path: str, flags: int, mode: int = 0o777) -> int:
+    def _open(self, path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         if flags & os.O_CREAT:
             self._count()
-        return os.open(path, flags, mode)
+        return os.open(path, flags, mode, dir_fd=dir_fd)
 
     def _counted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*words: Any, **named: Any) -> Any:

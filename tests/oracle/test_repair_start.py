@@ -23,6 +23,7 @@ from tests.harness.killedrepairs import (
     contents,
     killed_states,
     manifests,
+    recover,
     repair,
     tree,
 )
@@ -104,7 +105,7 @@ def test_killed_at_every_call(broker: Broker, tmp_path: Path, way: Way, is_clean
             assert started.batches >= started_before.surviving
     for number, partition in enumerate(left):
         if number % 2 or not manifests(partition):
-            repair(partition, way)
+            recover(partition, way)
             assert contents(tree(partition)) == after
         else:
             undo_repair(str(manifests(partition)[0]))

@@ -19,15 +19,17 @@ class Columns:
     """Shape (batches,) each."""
 
     position: NDArray[np.int64]
+    end: NDArray[np.int64]
     base_offset: NDArray[np.int64]
     last_offset: NDArray[np.int64]
     max_timestamp: NDArray[np.int64]
 
 
-def columns(rows: list[tuple[int, int, int, int]]) -> Columns:
-    """From (position, base offset, last offset, largest timestamp) of each batch."""
+def columns(rows: list[tuple[int, int, int, int]], size: int) -> Columns:
+    """From (position, base offset, last offset, largest timestamp) of each batch; they lie side by side."""
     table = np.array(rows, np.int64).reshape(-1, 4)
-    return Columns(*(table[:, number] for number in range(4)))
+    position, *others = (table[:, number] for number in range(4))
+    return Columns(position, np.append(position[1:], size)[: position.size], *others)
 
 
 def read_columns(data: bytes) -> tuple[Columns, list[EpochRange]]:
@@ -48,7 +50,7 @@ def read_columns(data: bytes) -> tuple[Columns, list[EpochRange]]:
             if epoch >= 0:
                 epochs.append(EpochRange(epoch, offset, offset + delta))
         position += 12 + length
-    return columns(rows), epochs
+    return columns(rows, position), epochs
 
 
 def view(log: Path) -> LogView:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import signal
@@ -52,6 +54,10 @@ def convert(home: Path, *words: str, stdin: bytes = b"") -> tuple[int, str, str]
 
 def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in files(folder)}
 
 
 def trio(stem: str) -> list[str]:
@@ -325,9 +331,106 @@ def test_one_damaged_segment_of_a_directory(home: Path) -> None:
 def test_what_was_there_is_replaced_as_a_whole(home: Path) -> None:
     assert convert(home, NAME, "-o", "new/", "--to-magic", "1")[0] == CLEAN
     (home / "new" / f"{0:020}.txnindex").write_bytes(b"of another log")
-    assert convert(home, NAME, "-o", "new/", "--to-magic", "0")[0] == CLEAN
+    before = tree(home / "new")
+    status, _, err = convert(home, NAME, "-o", "new/", "--to-magic", "0")
+    assert (status, err) == (DAMAGE, f"kdump: new/{NAME}: is there already; --overwrite replaces it\n")
+    assert tree(home / "new") == before
+    assert convert(home, NAME, "-o", "new/", "--to-magic", "0", "--overwrite")[0] == CLEAN
     assert files(home / "new") == trio(NAME[:20])
     assert {entry[16] for entry in entries((home / "new" / NAME).read_bytes())} == {0}
+
+
+@pytest.mark.parametrize("name", [f"{0:020}.index", f"{0:020}.timeindex", f"{0:020}.txnindex"])
+def test_an_index_file_that_is_there_is_not_replaced(home: Path, name: str) -> None:
+    (home / "new").mkdir()
+    (home / "new" / name).write_bytes(b"mine")
+    status, _, err = convert(home, NAME, "-o", "new", "--to-magic", "1")
+    assert (status, err) == (DAMAGE, f"kdump: new/{name}: is there already; --overwrite replaces it\n")
+    assert tree(home / "new") == {name: b"mine"}
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_files_for_other_tools_replace_nothing(home: Path, form: str) -> None:
+    target = home / f"rows.{form}"
+    target.write_bytes(b"mine")
+    assert convert(home, NAME, "-o", target.name, "--to", form)[0] == DAMAGE
+    assert target.read_bytes() == b"mine"
+    assert convert(home, NAME, "-o", target.name, "--to", form, "--overwrite")[0] == CLEAN
+    assert target.read_bytes() != b"mine"
+
+
+def test_segments_that_are_split_off_replace_nothing(home: Path) -> None:
+    """Their names are known only when they are written."""
+    (home / "new").mkdir()
+    other = home / "new" / f"{2:020}.log"
+    other.write_bytes(b"mine")
+    words = [NAME, "-o", "new/", "--split-bytes", "1"]
+    status, _, err = convert(home, *words)
+    assert (status, err) == (DAMAGE, f"kdump: new/{other.name}: is there already; --overwrite replaces it\n")
+    assert tree(home / "new") == {other.name: b"mine"}
+    assert convert(home, *words, "--overwrite")[0] == CLEAN
+    assert other.read_bytes() != b"mine"
+
+
+@pytest.mark.parametrize(("mode", "written"), [(0o600, 0o600), (0o640, 0o640), (0o666, 0o644), (0o4755, 0o644)])
+def test_files_are_no_wider_than_their_source(home: Path, mode: int, written: int) -> None:
+    (home / NAME).chmod(mode)
+    before = os.umask(0o022)
+    try:
+        assert convert(home, NAME, "-o", "new/", "--to-magic", "1")[0] == CLEAN
+        assert convert(home, NAME, "-o", "rows.csv", "--to", "csv")[0] == CLEAN
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o7777 for path in (home / "new").iterdir()} == {written}
+    assert (home / "rows.csv").stat().st_mode & 0o7777 == written
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to other users")
+def test_files_keep_their_owner(home: Path) -> None:
+    os.chown(home / NAME, 4711, 4712)
+    assert convert(home, NAME, "-o", "new/", "--to-magic", "1")[0] == CLEAN
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in (home / "new").iterdir()} == {(4711, 4712)}
+
+
+FORMULAS = [b"=1+1", b"+1", b"-1", b"@SUM(A1)", b"\t=1", b"\r=1", b'="a","b"']
+HARMLESS = [b"1=1", b"", b"a-b", b" =1", b"'=1", b"\xff=1"]
+
+
+@pytest.mark.parametrize("words", [("dump", "--output", "csv", "--records"), ("convert", "--to", "csv", "-o", "-")])
+@pytest.mark.parametrize("corrupt", [False, True])
+def test_cells_that_a_spreadsheet_would_compute(home: Path, words: tuple[str, ...], corrupt: bool) -> None:
+    """Text gets an apostrophe; numbers, as -1 of a batch without a producer, stay. The columns' way and the rows'."""
+    rows = [Row(number, 0, value, value) for number, value in enumerate(FORMULAS + HARMLESS)]
+    log = v2_batch(rows)
+    (home / NAME).write_bytes(log + (v2_batch(rows, base_offset=50, crc=1) if corrupt else b""))
+
+    def cells(*more: str) -> list[dict[str, str]]:
+        skipped = ["--skip-damaged"] if corrupt and words[0] == "convert" else []
+        run = kdump(*words, *more, *skipped, NAME, cwd=home)
+        return list(csv.DictReader(io.StringIO(run.stdout.decode(), newline="")))
+
+    plain, safe = cells(), cells("--csv-safe")
+    assert len(plain) == len(safe) >= len(rows)
+    for before, after in zip(plain, safe, strict=True):
+        for name, value in before.items():
+            is_formula = name in ("key", "value") and value[:1] in ("=", "+", "-", "@", "\t", "\r")
+            assert after[name] == (f"'{value}" if is_formula and value else value)
+    assert [row["value"] for row in safe[: len(FORMULAS)]] == [f"'{value.decode()}" for value in FORMULAS]
+    assert any(row["producerId"] == "-1" for row in safe)
+
+
+def test_csv_safe_goes_with_csv(home: Path) -> None:
+    assert convert(home, NAME, "-o", "x.jsonl", "--to", "jsonl", "--csv-safe")[0] == USAGE
+    assert kdump("dump", "--output", "jsonl", "--csv-safe", NAME, cwd=home).returncode == USAGE
+
+
+@pytest.mark.parametrize("word", ["--codec=\x1b[31mx", "--\x1b]0;x\x07", "--offset=\x1b[2J", "--level=\x9b1m"])
+def test_usage_errors_drive_no_terminal(home: Path, word: str) -> None:
+    status, _, err = convert(home, NAME, "-o", "new", word)
+    assert status == USAGE
+    assert not {"\x1b", "\x07", "\x9b"} & set(err)
+    # click leaves whole sequences out.
+    assert "\\x" in err or "''" in err
 
 
 OVER_SOURCE = {

@@ -199,6 +199,26 @@ def test_a_group_that_is_nowhere(logs: Path) -> None:
     assert errors[1] == "kdump: group 'g' has records in __consumer_offsets-1"
 
 
+def test_a_group_where_all_partitions_are_here(logs: Path) -> None:
+    """Kafka's default of 50 is no guess where a broker has 0, 1 and 2: offsets.topic.num.partitions may differ."""
+    (logs / "__consumer_offsets-2").mkdir()
+    (logs / "__consumer_offsets-2" / "00000000000000000000.log").write_bytes(b"")
+    home = group("nobody").partition(3)
+    assert dump("--group", "nobody", ".", cwd=logs)[2] == [
+        f"kdump: group 'nobody' belongs to __consumer_offsets-{home} if the topic has 3 partitions, as many as are here"
+        " (--partitions says how many)",
+        "kdump: group 'nobody': no records found",
+    ]
+    # Its records are told of wherever they are.
+    assert dump("--group", "g", ".", cwd=logs)[2][0].startswith("kdump: group 'g' is in __consumer_offsets-1, where")
+
+
+def test_how_many_partitions_are_likely() -> None:
+    wanted = group("g")
+    assert wanted.likely_partitions(wanted.partition(5), 5, 5) == 5
+    assert wanted.likely_partitions(wanted.partition(50), 4, None) == 50
+
+
 def test_the_rows_of_an_index_are_no_records_of_a_group(logs: Path) -> None:
     (logs / "__consumer_offsets-1" / "00000000000000000000.index").write_bytes(bytes([0, 0, 0, 2, 0, 0, 0, 9]))
     status, out, errors = dump("--group", "nobody", "--all-files", "--output", "csv", "__consumer_offsets-1", cwd=logs)

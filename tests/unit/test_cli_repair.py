@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import batches
 import pytest
 from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump, on_a_terminal
 
+from kdump.codes import Codes, KdumpError
+from kdump.engine.repair import Repair, RepairOptions
+from kdump.mend import disk
 from tests.harness.captures import FIXTURES
 from tests.harness.killedrepairs import build, contents, manifests, tree
 
@@ -93,9 +97,15 @@ def test_plan_beside_an_unfinished_repair(torn: Path, tmp_path: Path) -> None:
     assert "was begun" not in repair("t-0", cwd=tmp_path)[1]
     (manifest,) = manifests(torn.parent)
     manifest.write_bytes(manifest.read_bytes().replace(b'"state": "done"', b'"state": "begun"'))
-    assert f"{manifest} was begun and not finished" in repair("t-0", cwd=tmp_path)[1]
+    status, text, _ = repair("t-0", cwd=tmp_path)
+    assert status == DAMAGE
+    assert re.search(rf"{manifest}: a repair of \w+ \(\d+ steps, 20[\dT:+-]+\) was begun and not finished", text)
     assert json.loads(repair("t-0", "--output", "jsonl", cwd=tmp_path)[1])["unfinished"] == [str(manifest)]
-    assert f"finished what {manifest} began" in repair("t-0", "--in-place", cwd=tmp_path)[1]
+    status, text, errors = repair("t-0", "--in-place", cwd=tmp_path)
+    assert (status, text) == (DAMAGE, "")
+    assert "was begun and not finished; --finish finishes it, --undo takes it back" in errors
+    assert repair("t-0", "--finish", cwd=tmp_path) == (CLEAN, f"t-0: finished what {manifest} began\n", "")
+    assert repair("t-0", "--finish", cwd=tmp_path) == (CLEAN, "", "")
     assert json.loads(repair("t-0", "--output", "jsonl", cwd=tmp_path)[1])["unfinished"] == []
 
 
@@ -161,10 +171,47 @@ def test_nothing_is_written_over(torn: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / NAME).write_bytes(b"mine")
     status, _, errors = repair(torn, "-o", "out", cwd=tmp_path)
-    assert status == UNREADABLE
-    assert errors == f"kdump: out/{NAME}: is there already; give another directory\n"
+    assert status == DAMAGE
+    assert errors == f"kdump: out/{NAME}: is there already; give another directory, or --overwrite\n"
     assert [path.name for path in (tmp_path / "out").iterdir()] == [NAME]
     assert (tmp_path / "out" / NAME).read_bytes() == b"mine"
+
+
+def test_overwrite_replaces_copies(torn: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / NAME).write_bytes(b"mine")
+    (tmp_path / "out" / f"{NAME.removesuffix('.log')}.index").write_bytes(b"mine")
+    assert repair(torn, "-o", "out", "--overwrite", cwd=tmp_path)[0] == CLEAN
+    assert repair(torn, "-o", "other", cwd=tmp_path)[0] == CLEAN
+    for path in (tmp_path / "other").iterdir():
+        assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()
+    assert repair(torn, "-o", "out", "--overwrite", cwd=tmp_path)[0] == CLEAN
+    assert repair(torn.parent, "-o", "new", cwd=tmp_path)[0] == CLEAN
+    assert repair(torn.parent, "-o", "new", "--overwrite", cwd=tmp_path)[0] == DAMAGE
+    assert repair(torn, "--overwrite", cwd=tmp_path)[0] == USAGE
+
+
+def test_copies_are_taken_back_when_one_cannot_be_placed(
+    torn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was there is there again."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / NAME).write_bytes(b"mine")
+    replace, placed = disk.replace, 0
+
+    def failing(source: disk.Where, target: disk.Where) -> None:
+        nonlocal placed
+        placed += 1
+        if placed == 2:
+            raise KdumpError(Codes.UNWRITABLE, "full", path=str(target))
+        replace(source, target)
+
+    monkeypatch.setattr(disk, "replace", failing)
+    options = RepairOptions(output=str(tmp_path / "out"), overwrites=True)
+    with Repair(options, on_error=pytest.fail) as job, pytest.raises(KdumpError, match="full"):
+        list(job.path(str(torn)))
+    assert placed > 2
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {NAME: b"mine"}
 
 
 @pytest.mark.parametrize("place", [".", "new/deeper"])
@@ -457,7 +504,8 @@ def test_checkpoint(tmp_path: Path) -> None:
         ["--undo", "m", "t-0"],
         ["--undo", "m", "--txn", "leave"],
         ["--undo", "m", "--first-segment"],
-        ["--undo", "m", "--backup-dir", "b"],
+        ["--finish", "--undo", "m"],
+        ["--finish", "t-0", "--salvage"],
         ["--txn", "maybe", "t-0"],
         ["--backup-dir", "b", "t-0"],
         ["--like-broker", "--correct", "t-0"],

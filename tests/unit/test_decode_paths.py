@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kdump.codes import KdumpError
 from kdump.kafka.dumplog.logs import LogDump
 from kdump.kafka.dumplog.options import DumpOptions
+from kdump.log.files import enter
 from kdump.log.source import open_source
 from kdump.scan.view import DecodePath
 
@@ -53,7 +54,7 @@ def outcome(path: Path, options: DumpOptions, decode_path: DecodePath) -> tuple[
     chosen = DumpOptions(**{name: getattr(options, name) for name in options.__slots__} | {"path": decode_path})
     text: list[bytes] = []
     failure = None
-    with open_source(str(path)) as source:
+    with open_source(enter(str(path))) as source:
         log = LogDump(source, path.name, chosen, lambda data: text.append(bytes(data)))
         try:
             log.run()

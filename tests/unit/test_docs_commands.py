@@ -43,13 +43,20 @@ STATUSES = {
     "--follow": INTERRUPTED,
     "--log-start-offset 5 ": CLEAN,
     "--log-start-offset": DAMAGE,
+    # The logs here end before these offsets: what was flushed once is lost.
+    "--recovery-point": DAMAGE,
     "kdump dump --explain 7628 fixtures": DAMAGE,
     "kdump repair fixtures": DAMAGE,
     "kdump verify fixtures": DAMAGE,
 }
 """The first of these that a line contains says how it ends; else with 0."""
 
-NO_COMMANDS = frozenset({"an", "and", "calls", "differs", "gets", "it", "printed", "prints", "reads", "shows"})
+NO_COMMANDS = frozenset(
+    {
+        *("an", "and", "calls", "differs", "finds", "gets", "it", "loads"),
+        *("looks", "needs", "often", "printed", "prints", "reads", "shows"),
+    }
+)
 """Words that follow the name of the program in a sentence."""
 
 

@@ -23,6 +23,7 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.engine.partitioncheck import PartitionCheck
 from kdump.engine.verify import Verification
 from kdump.kafka.recover import Outcome
+from kdump.log.files import enter
 from kdump.log.metered import MeteredSource
 from kdump.log.source import Source, open_source
 from tests.harness.archives import case_files
@@ -311,6 +312,7 @@ def test_fifo(tmp_path: Path) -> None:
     path = tmp_path / "a.pipe"
     os.mkfifo(path)
     with subprocess.Popen([sys.executable, "-c", f"open({str(path)!r}, 'wb').write({BATCH + DAMAGED_BATCH!r})"]):
+        enter(str(path))
         findings, (summary,) = verified(path)
     assert errors(findings) == [Codes.BATCH_CRC]
     assert (summary.size, summary.recovery, summary.batches) == (None, None, 2)

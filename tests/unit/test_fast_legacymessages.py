@@ -32,7 +32,8 @@ class Seen:
 def read(entries: list[bytes]) -> tuple[list[bool], list[list[Seen]], RecordGroups]:
     """Which entries are accepted, and the records of each."""
     bounds = np.cumsum([0, *map(len, entries)])
-    accepted, groups = read_messages(memoryview(b"".join(entries)), bounds[:-1], bounds[1:], DEFAULT_LIMIT)
+    (part,) = read_messages(memoryview(b"".join(entries)), bounds[:-1], bounds[1:], DEFAULT_LIMIT)
+    accepted, groups = part.accepted, part.groups
     table = groups.table
 
     def content(start: int, size: int) -> bytes | None:

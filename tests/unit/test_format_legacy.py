@@ -22,7 +22,7 @@ def parse(data: bytes) -> Message:
 
 
 def records(data: bytes, limit: int = 1 << 20) -> list[LegacyRecord]:
-    return read_records(parse(data), limit)
+    return list(read_records(parse(data), limit))
 
 
 def offsets(data: bytes) -> list[int]:

@@ -15,23 +15,26 @@ from kdump.checks.startup import check_start
 from kdump.checks.table import BatchRow, row_dtype
 from kdump.codes import Codes
 from kdump.format import control
+from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup import epochs
 from kdump.kafka.startup.content import Content, ContentSource, Piece
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import Settings
-from kdump.log.gaps import Gap
+from kdump.log.gaps import Gap as Bytes
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.walk import Walk
-from kdump.mend import later, soundrows
+from kdump.mend import later
 from kdump.mend.endings import _FreeOffsets
-from kdump.mend.later import END_TXN, End, LaterTransactions
+from kdump.mend.later import END_TXN, LaterTransactions
 from kdump.mend.place import place_of
 from kdump.mend.plan import Settings as RepairSettings
 from kdump.mend.plan import Way
 from kdump.mend.planner import Planner
 from kdump.mend.readthrough import start_sha256
 from kdump.mend.salvageoptions import SalvageOptions
+from kdump.mend.transactions import TouchedTransactions
+from kdump.scan.lostmarkers import Follower, Gap, Marker
 
 MANY: Final = 40
 LOG: Final = f"{0:020}.log"
@@ -58,7 +61,7 @@ def test_epochs_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def damaged_segments(folder: Path, count: int) -> list[str]:
-    """Each with a gap in a transaction that has no end."""
+    """Each with a gap in one transaction that has no end."""
     paths = []
     for number in range(count):
         first, last = (
@@ -81,98 +84,66 @@ def test_following_segments_are_read_once(tmp_path: Path, monkeypatch: pytest.Mo
         opened.append(path)
         return open_source(path)
 
-    monkeypatch.setattr(soundrows, "open_source", counted)
+    monkeypatch.setattr(later, "open_source", counted)
     planner = Planner(Way.SALVAGE, RepairSettings(), salvaging=SalvageOptions())
     plan = planner.partition(str(folder), paths, place_of(str(folder)), is_whole=True)
-    assert sum(len(segment.salvaged.transactions) for segment in plan.segments if segment.salvaged) == MANY
+    # The transaction goes on after each gap but the last one: its marker may lie there only.
+    assert [len(segment.salvaged.transactions) for segment in plan.segments if segment.salvaged] == [0] * (MANY - 1) + [
+        1
+    ]
     assert sorted(opened) == paths[1:]
 
 
-def row(producer_id: int, epoch: int, marker: int | None, offset: int) -> tuple[object, ...]:
+def transactional_row(chance: random.Random, offset: int) -> tuple[object, ...]:
+    marker = chance.choice([None, None, None, None, control.ABORT, control.COMMIT, 5])
     attributes = TRANSACTIONAL if marker is None else TRANSACTIONAL | CONTROL
-    kind = -1 if marker is None else marker
+    producer, epoch, kind = chance.randrange(3), chance.randrange(6), -1 if marker is None else marker
     return tuple(
-        BatchRow(0, 70, offset, offset, 0, 2, 0, attributes, 1, producer_id, epoch, 0, 0, offset, kind, 0, True, False)
+        BatchRow(0, 70, offset, offset, 0, 2, 0, attributes, 1, producer, epoch, 0, 0, 0, kind, 0, True, False)
     )
 
 
-def stepped(tables: list[list[BatchRow]], producer_id: int, epoch: int) -> tuple[BatchRow | None, int | None]:
-    """The batch that ends a transaction, and the timestamp of its last one before, a batch at a time."""
-    timestamp = None
-    for one in (one for table in tables for one in table if one.producer_id == producer_id):
-        if one.is_control:
-            if one.marker_type in END_TXN:
-                return one, timestamp
-        elif one.producer_epoch > epoch:
-            return one, timestamp
-        else:
-            timestamp = one.max_timestamp
-    return None, timestamp
+def stepped(followed: Follower, items: list[Gap | BatchRow]) -> None:
+    """The same as TouchedTransactions.see_later, a batch at a time; a transaction that begins is not followed."""
+    for one in items:
+        if isinstance(one, Gap):
+            followed.gap(one)
+        elif one.producer_id in followed.open and one.is_control and one.marker_type in END_TXN:
+            is_abort = one.marker_type == control.ABORT
+            followed.marker(one.producer_id, Marker(one.base_offset, one.producer_epoch, is_abort))
+        elif one.producer_id in followed.open and not one.is_control:
+            followed.batch(one.producer_id, one.producer_epoch, one.base_offset)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_ends_of_transactions(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is looked up is what stepping over all batches finds."""
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_kept_of_later_segments(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tells of transactions what all batches do."""
     chance = random.Random(seed)
-    kinds = [None, None, None, None, control.ABORT, control.COMMIT, 5]
-    rows = [
-        [
-            row(chance.randrange(3), chance.randrange(6), chance.choice(kinds), 10 * n + i)
-            for i in range(chance.randrange(4))
-        ]
-        for n in range(12)
-    ]
-    tables = [[BatchRow(*one) for one in table] for table in rows]  # type: ignore[arg-type]
-    paths = [str(number) for number in range(len(rows))]
-    reads: list[str] = []
+    segments: list[list[Gap | BatchRow]] = []
+    for number in range(8):
+        offsets = range(100 * number, 100 * number + chance.randrange(8))
+        rows = [BatchRow(*transactional_row(chance, one)) for one in offsets]  # type: ignore[arg-type]
+        segments.append([Gap(row.base_offset, row.base_offset, 1) if chance.random() < 0.2 else row for row in rows])
 
-    def sound_rows_of(path: str) -> list[np.ndarray[tuple[int], np.dtype[np.void]]]:
-        reads.append(path)
-        return [np.array(rows[int(path)], row_dtype())]
+    def rows_and_gaps(path: str, base_offset: int, next_base: int | None) -> list[object]:
+        return [one if isinstance(one, Gap) else np.array([tuple(one)], row_dtype()) for one in segments[int(path)]]
 
-    monkeypatch.setattr(later, "sound_rows_of", sound_rows_of)
-    found = LaterTransactions()
-    for number in range(chance.randrange(3), len(rows) - 1):
-        following = paths[number + 1 :]
-        start = found.start(following)
+    monkeypatch.setattr(later, "_rows_and_gaps", rows_and_gaps)
+    known = LaterTransactions()
+    for first in range(1, len(segments)):
+        found, expected = (TouchedTransactions(ProducerStates()) for _ in range(2))
         for producer_id in range(3):
-            epoch = chance.randrange(-1, 6)
-            end, timestamp = stepped(tables[number + 1 :], producer_id, epoch)
-            answer = found.end(producer_id, epoch, start)
-            while answer.order is None and found.read_next(following, start) is not None:
-                answer = found.end(producer_id, epoch, start)
-            assert answer.timestamp == timestamp
-            assert (answer.order is None) == (end is None)
-            assert answer.marker == (end if end is not None and end.is_control else None)
-    assert len(reads) == len(set(reads))
-
-
-def test_orders_rise(monkeypatch: pytest.MonkeyPatch) -> None:
-    tables = {"1": [row(1, 0, None, 1), row(2, 0, control.ABORT, 2)], "2": [row(1, 0, control.COMMIT, 3)]}
-    monkeypatch.setattr(later, "sound_rows_of", lambda path: [np.array(tables[path], row_dtype())])
-    found = LaterTransactions()
-    start = found.start(["1", "2"])
-    while found.read_next(["1", "2"], start) is not None:
-        pass
-    ends: list[End] = [found.end(producer, 0, start) for producer in (2, 1)]
-    assert ends[0].order is not None
-    assert ends[1].order is not None
-    assert ends[0].order < ends[1].order
-    assert ends[1].timestamp == 1
-
-
-def test_other_segments_than_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory that is listed again and holds others is read again."""
-    monkeypatch.setattr(
-        later, "sound_rows_of", lambda path: [np.array([row(1, 0, control.ABORT, int(path))], row_dtype())]
-    )
-    found = LaterTransactions()
-    assert list(found.read_next(["4", "5"], found.start(["4", "5"])) or ()) == [1]
-    start = found.start(["4"])
-    assert (found.end(1, 0, start).marker or BatchRow(*row(1, 0, 0, 0))).base_offset == 4
-    found.read_next(["4", "5"], start)
-    start = found.start(["4", "9"])
-    assert found.end(1, 0, start).order is None
+            epoch = chance.randrange(3)
+            for followed in (found, expected):
+                followed.batch(producer_id, epoch, 100 * first - 9)
+        for followed in (found, expected):
+            if seed % 2:
+                followed.gap(Gap(100 * first - 5, 100 * first - 5, 1))
+        for number in range(first, len(segments)):
+            found.see_later(known.segment(str(number), None))
+            stepped(expected, segments[number])
+            assert found.open == expected.open
+            assert found.touched == expected.touched
 
 
 def sparse(path: Path, stretches: list[tuple[int, bytes]], size: int) -> Path:
@@ -188,7 +159,7 @@ def items(source: Source) -> list[object]:
     """What a walk gives, by file positions; the entries of chunks one after the other."""
     found: list[object] = []
     for item in ResyncWalk(source).items():
-        if isinstance(item, Gap):
+        if isinstance(item, Bytes):
             found.append(item)
         else:
             found += [(item.position + start, number in item.damaged) for number, start in enumerate(item.starts)]
@@ -214,7 +185,7 @@ def test_zeros_that_are_not_stored(tmp_path: Path, shift: int, make: object) -> 
     with open_source(str(holes)) as one, open_source(str(stored)) as other:
         found = items(one)
         assert found == items(other)
-    gaps = [item for item in found if isinstance(item, Gap)]
+    gaps = [item for item in found if isinstance(item, Bytes)]
     assert [gap.reason for gap in gaps] == [Codes.ZERO_FILL] * 3
     assert gaps[-1].end == size
 
@@ -277,5 +248,5 @@ def test_free_offsets(seed: int) -> None:
         offset = chance.randrange(17)
         gap = next((range(offset, last + 1) for first, last in gaps if first <= offset <= last), range(0))
         expected = next((one for one in gap if one not in taken), None)
-        assert free.take(offset) == expected
+        assert free.take([offset]) == expected
         taken |= set() if expected is None else {expected}

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, KdumpError
+from kdump.log import files
 from kdump.log.source import StreamSource, is_stream, open_source, read_whole
 
 CONTENT = bytes(range(256)) * 5
@@ -30,6 +31,11 @@ def fifo(tmp_path: Path) -> Path:
     path = tmp_path / "fifo"
     os.mkfifo(path)
     return path
+
+
+def named(path: Path) -> str:
+    """The path as one that a user gave."""
+    return files.enter(str(path))
 
 
 def feed(path: Path, *parts: bytes) -> threading.Thread:
@@ -85,7 +91,7 @@ def test_file_that_is_cut_while_read(file: Path) -> None:
 
 def test_pipe(fifo: Path) -> None:
     thread = feed(fifo, CONTENT[:7], CONTENT[7:1000], CONTENT[1000:])
-    with open_source(str(fifo)) as source:
+    with open_source(named(fifo)) as source:
         assert source.size is None
         # One read is filled from as many writes as it takes.
         assert source.read(0, 500) == CONTENT[:500]
@@ -99,7 +105,7 @@ def test_pipe(fifo: Path) -> None:
 
 def test_whole_pipe(fifo: Path) -> None:
     thread = feed(fifo, CONTENT, CONTENT)
-    assert read_whole(str(fifo)) == CONTENT * 2
+    assert read_whole(named(fifo)) == CONTENT * 2
     thread.join()
 
 
@@ -129,8 +135,10 @@ def test_which_paths_are_streams(tmp_path: Path, file: Path, fifo: Path) -> None
     address = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(address))
-        assert is_stream(str(address))
-    assert is_stream(str(fifo))
-    assert is_stream("/dev/null")
+        assert not is_stream(str(address))
+        assert is_stream(named(address))
+    assert not is_stream(str(fifo))
+    assert is_stream(named(fifo))
+    assert is_stream(files.enter("/dev/null"))
     for path in (str(file), str(tmp_path), str(tmp_path / "nowhere"), "with\0zero"):
-        assert not is_stream(path)
+        assert not is_stream(files.enter(path))

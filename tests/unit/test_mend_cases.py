@@ -37,7 +37,7 @@ def cases() -> list[dict[str, Any]]:
 def records(entry: bytes) -> list[tuple[int, bytes | None, bytes | None]]:
     data = memoryview(entry)
     if entry[MAGIC_OFFSET] < 2:
-        inner = legacy.read_records(legacy.parse_message(data))
+        inner = list(legacy.read_records(legacy.parse_message(data)))
         return [(record.offset, record.message.key(), record.message.value()) for record in inner]
     return [(record.offset, record.key, record.value) for record in read_records(parse_header(data), data)]
 

@@ -10,6 +10,7 @@ from checked import MemorySource
 from fast_reference import Row
 from mended import PATH, Mended, base_offset, entries, mend, put
 
+from kdump.checks.reach import Evidence, KnownOffsets
 from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import OffsetEntry, TimeEntry
 from kdump.mend.pieces import Lost, Origin
@@ -424,7 +425,8 @@ class TestTail:
         assert mend(data, Surroundings(base_offset=0, index=index)).log.end_offset == 35
         times = [TimeEntry(NOW + 4, 4), TimeEntry(NOW + 100, 39)]
         assert mend(data, Surroundings(base_offset=0, time_index=times)).log.end_offset == 40
-        assert mend(data, Surroundings(base_offset=0, reached=[31])).log.end_offset == 31
+        evidence = Evidence("t-0", [], lambda name: b"", KnownOffsets(recovery_point=31))
+        assert mend(data, Surroundings(base_offset=0, evidence=evidence)).log.end_offset == 31
 
     @pytest.mark.parametrize(
         "index",

@@ -109,16 +109,30 @@ def test_a_transaction_that_is_over_before_the_hole_is_not_touched() -> None:
     ("kind", "outcome"), [(ABORT, TxnOutcome.INFERRED_ABORTED), (COMMIT, TxnOutcome.INFERRED_COMMITTED)]
 )
 def test_a_marker_of_the_same_epoch_behind_the_hole(kind: int, outcome: TxnOutcome) -> None:
-    """Another transaction of the epoch may have begun in the hole."""
-    result = Log().data().hole().marker(kind).plain().mended(TxnPolicy.ABORT)
-    assert outcomes(result) == [outcome]
-    assert markers(result) == []
+    """Another transaction of the epoch may have begun in the gap: nothing is inferred."""
+    log = Log().data().hole().marker(kind).plain()
+    (left,) = log.mended().log.transactions
+    assert (left.outcome, left.done, left.ends_at, left.is_guessed) == (outcome, TxnPolicy.LEAVE, 6, True)
+    assert markers(log.mended()) == []
+    # The other kind of marker is made; for the same one the next marker will do.
+    made = {ABORT: [(2, 7, 3, ABORT, 0)], COMMIT: [(2, 7, 3, COMMIT, 0)], kind: []}
+    assert markers(log.mended(TxnPolicy.ABORT)) == made[ABORT]
+    assert markers(log.mended(TxnPolicy.COMMIT)) == made[COMMIT]
 
 
 @pytest.mark.parametrize(("kind", "outcome"), [(ABORT, TxnOutcome.ABORTED), (COMMIT, TxnOutcome.COMMITTED)])
 def test_a_marker_of_the_next_epoch_ends_it_for_certain(kind: int, outcome: TxnOutcome) -> None:
     """With KIP-890 each transaction has an epoch of its own, and the marker the next."""
-    assert outcomes(Log().data().hole().marker(kind, epoch=4).mended()) == [outcome]
+    log = Log().data(epoch=2).marker(COMMIT, epoch=3).data().hole().marker(kind, epoch=4)
+    assert outcomes(log.mended()) == [outcome]
+
+
+def test_a_producer_that_was_fenced_is_aborted_with_the_next_epoch() -> None:
+    """Before KIP-890, too: a transaction of the same epoch may have ended in the gap."""
+    assert outcomes(Log().data().hole().marker(ABORT, epoch=4).mended()) == [TxnOutcome.INFERRED_ABORTED]
+    log = Log().data().marker(COMMIT).data().hole().marker(ABORT, epoch=4)
+    assert outcomes(log.mended()) == [TxnOutcome.INFERRED_ABORTED]
+    assert outcomes(Log().data().hole().marker(COMMIT, epoch=4).mended()) == [TxnOutcome.COMMITTED]
 
 
 def test_a_later_epoch_shows_that_it_ended() -> None:
@@ -129,7 +143,9 @@ def test_a_later_epoch_shows_that_it_ended() -> None:
 def test_it_goes_on_behind_the_hole() -> None:
     result = Log().data().hole().data().plain().mended(TxnPolicy.ABORT)
     assert outcomes(result) == [TxnOutcome.INFERRED_OPEN]
-    assert markers(result) == []
+    assert markers(result) == [(2, 7, 3, ABORT, 0)]
+    log = Log().data(epoch=2).marker(COMMIT, epoch=3).data().hole().data().plain()
+    assert outcomes(log.mended(TxnPolicy.ABORT)) == [TxnOutcome.OPEN]
 
 
 def test_nothing_is_known() -> None:

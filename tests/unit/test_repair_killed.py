@@ -21,8 +21,10 @@ from tests.harness.killedrepairs import (
     build,
     check_pairs,
     contents,
+    finish,
     killed_states,
     manifests,
+    recover,
     repair,
     tree,
 )
@@ -48,10 +50,10 @@ def build_tail(root: Path) -> Path:
     return partition
 
 
-@pytest.mark.parametrize("recover", ["again", "undo"])
+@pytest.mark.parametrize("way_on", ["again", "undo"])
 @pytest.mark.parametrize("built", [build, partial(build, is_clean=False), build_tail], ids=["clean", "crash", "tail"])
 @pytest.mark.parametrize("way", [Way.LIKE_BROKER, Way.SALVAGE])
-def test_killed_anywhere(tmp_path: Path, way: Way, built: Callable[[Path], Path], recover: str) -> None:
+def test_killed_anywhere(tmp_path: Path, way: Way, built: Callable[[Path], Path], way_on: str) -> None:
     sound = built(tmp_path / "sound")
     before, started_before = contents(tree(sound)), started(sound)
     repair(sound, way)
@@ -64,8 +66,8 @@ def test_killed_anywhere(tmp_path: Path, way: Way, built: Callable[[Path], Path]
         if MARKER in before:
             assert MARKER in found
             check_start(started(partition), started_before, started_after)
-        if recover == "again" or not manifests(partition):
-            repair(partition, way)
+        if way_on == "again" or not manifests(partition):
+            recover(partition, way)
             assert contents(tree(partition)) == after
         else:
             undo_repair(str(manifests(partition)[0]))
@@ -100,6 +102,7 @@ def test_killed_while_undone(tmp_path: Path, way: Way) -> None:
             assert contents(tree(partition)) == before
             break
         killed += 1
+        finish(partition)
         repair(partition, way)
         assert contents(tree(partition)) == after
         for last in reversed(manifests(partition)):
@@ -118,7 +121,7 @@ def test_killed_while_a_log_gets_another_name(tmp_path: Path) -> None:
         partition.mkdir(parents=True)
         (partition / f"{100:020}.log").write_bytes(data)
         is_killed = killed_at(number, partial(repair, partition, way=Way.SALVAGE))
-        repair(partition, Way.SALVAGE)
+        recover(partition, Way.SALVAGE)
         names = {path.name for path in partition.iterdir() if path.is_file()}
         assert names == {f"{50:020}{suffix}" for suffix in (".log", ".index", ".timeindex")}
         assert (partition / f"{50:020}.log").read_bytes() == data

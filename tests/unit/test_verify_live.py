@@ -16,6 +16,7 @@ from kdump.checks.segment import CheckOptions
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.engine.looks import Group, judge, look_at, plan_looks
 from kdump.engine.partitioncheck import PartitionCheck
+from kdump.engine.startup import KeepsChanging, StartOptions, start_all
 from kdump.engine.verify import Verification
 from kdump.log.source import Source, open_source
 from tests.harness.livewriter import LivePartition, checkpoint, fill
@@ -67,20 +68,30 @@ def test_nothing_is_wrong(live: Path, depth: str) -> None:
 
 
 def test_damage_is_found_each_time(live: Path) -> None:
-    log = sorted((live / "plain-0").glob("*.log"))[-1]
-    while log.stat().st_size < 5000:
-        time.sleep(0.01)
+    """Retention may delete the damaged segment meanwhile: then the newest one is damaged instead."""
+    for _ in range(20):
+        log = sorted((live / "plain-0").glob("*.log"))[-1]
+        while log.exists() and log.stat().st_size < 5000:
+            time.sleep(0.01)
+        if log.exists() and _is_found_each_time(live, log):
+            return
+    pytest.fail("each segment was deleted before it was verified")
+
+
+def _is_found_each_time(live: Path, log: Path) -> bool:
+    """False where the damaged log is deleted before it was verified each time."""
     flip(log, 2000)
     for path in (live, live / "plain-0", log) * 2:
-        found = findings(path)
+        try:
+            found = findings(path)
+        except KdumpError:
+            found = []
         if not log.exists():
-            break
+            return False
         assert [(one.code, one.path) for one in found if one.severity is Severity.ERROR] == [
             (Codes.BATCH_CRC, str(log))
         ]
-    else:
-        return
-    pytest.fail("the segment was deleted before it was verified")
+    return True
 
 
 # --- At a certain moment ---
@@ -232,3 +243,31 @@ def test_looks_that_were_made_elsewhere(partitions: list[LivePartition]) -> None
         assert not any(isinstance(item, KdumpError) for item in items)
         assert serious([item for item in items if isinstance(item, Finding)]) == []
     assert plain.bases
+
+
+@pytest.mark.parametrize("settles", [False, True])
+def test_a_start_over_files_that_keep_changing_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settles: bool
+) -> None:
+    """Each look meets another file that has become shorter; where that ends, it is an error."""
+    (directory := tmp_path / "t-0").mkdir()
+    log = directory / f"{0:020}.log"
+    log.touch()
+    looks = iter(range(100))
+
+    def starts(*arguments: object, **options: object) -> object:
+        number = next(looks)
+        if not settles or not number:
+            log.write_bytes(bytes(number + 1))
+        raise KdumpError(Codes.UNREADABLE, "has become shorter", path=f"{log}-{0 if settles else number}")
+
+    monkeypatch.setattr("kdump.engine.startup.check_start", starts)
+    monkeypatch.setattr(settling, "PAUSE_SECONDS", 0)
+    errors: list[KdumpError] = []
+    items = list(start_all([str(directory)], StartOptions(), errors.append))
+    if settles:
+        assert [error.message for error in errors] == ["has become shorter"]
+        assert not items
+    else:
+        assert items == [KeepsChanging(str(directory), "cannot be told: the files keep changing")]
+        assert not errors

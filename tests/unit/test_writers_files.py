@@ -83,3 +83,63 @@ def test_directories(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "a") == ["kept"]
     with pytest.raises(OSError, match="Not a directory"):
         make_directories(str(tmp_path / "a" / "kept" / "x"))
+
+
+@pytest.mark.parametrize("failing", range(4))
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_rename_that_fails_takes_the_others_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int, has_links: bool
+) -> None:
+    """What was there is there again, what was not is gone; the new files can still be discarded."""
+    (tmp_path / "a").write_bytes(b"old a")
+    (tmp_path / "stale").write_bytes(b"old stale")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    staged = []
+    for name in ("a", "b", "c"):
+        file = NewFile(str(tmp_path / name))
+        file.write(b"new")
+        staged.append(file.finish())
+    replace, unlink, calls = os.replace, os.unlink, 0
+
+    def fails(source: str) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == failing + 1:
+            raise OSError(28, "No space left on device", source)
+
+    def failing_replace(source: str, target: str) -> None:
+        fails(source)
+        replace(source, target)
+
+    def failing_unlink(path: str) -> None:
+        fails(path)
+        unlink(path)
+
+    def no_link(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", failing_replace)
+        patch.setattr(os, "unlink", failing_unlink)
+        if not has_links:
+            patch.setattr(os, "link", no_link)
+        if has_links or failing < 3:
+            with pytest.raises(OSError, match="No space left"):
+                publish(staged, [str(tmp_path / "stale")])
+            discard(staged)
+            expected = before
+        else:
+            publish(staged, [str(tmp_path / "stale")])
+            expected = dict.fromkeys("abc", b"new")
+    found = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    if has_links or failing < 3:
+        assert found == expected
+    else:
+        assert expected.items() <= found.items()
+
+
+def test_what_is_replaced_or_removed_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "stale").write_bytes(b"old")
+    publish([NewFile(str(tmp_path / "a")).finish()], [str(tmp_path / "stale"), str(tmp_path / "missing")])
+    assert os.listdir(tmp_path) == ["a"]

@@ -6,6 +6,7 @@ raises: where the Java tool aborts in the middle of a line, nothing of it is pri
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,8 @@ from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka.dumplog.options import DumpOptions
 from kdump.kafka.message_json import known_version, message_json
-from kdump.wire.utf8 import decode_utf8
+from kdump.scan.printing import LongRow, TextRow, is_long
+from kdump.wire.utf8 import decode_utf8, pieces
 
 if TYPE_CHECKING:
     from kdump.kafka.dumplog.decoders import Contents, TextDecoding
@@ -86,8 +88,12 @@ def legacy_batch_line(entry: Message, position: int, is_valid: bool) -> str:
     )
 
 
-def record_line(header: BatchHeader, item: Record, options: DumpOptions, decoding: TextDecoding | None = None) -> str:
+def record_line(
+    header: BatchHeader, item: Record, options: DumpOptions, decoding: TextDecoding | None = None
+) -> TextRow:
     """A record of a v2 batch; ``decoding``: of keys and values. DamageError where the Java tool stops."""
+    if decoding is None and options.prints_text and not header.is_control and is_long(item):
+        return LongRow(_long_line(_long_metadata(item, _timestamp_type(header)), item.key, item.value, options))
     line = "" if options.skip_record_metadata else _record_metadata(item, _timestamp_type(header))
     if not header.is_control:
         if options.print_data_log:
@@ -97,10 +103,39 @@ def record_line(header: BatchHeader, item: Record, options: DumpOptions, decodin
     return line + "\n"
 
 
+def _long_line(metadata: Iterable[str], key: bytes | None, value: bytes | None, options: DumpOptions) -> Iterator[str]:
+    """The line of a record that is no control record, with key and payload as text, in pieces."""
+    if not options.skip_record_metadata:
+        yield from metadata
+    if options.print_data_log:
+        if options.skip_record_metadata and (key is not None or value is not None):
+            yield "|"
+        for label, content in ((" key: ", key), (" payload: ", value)):
+            if content is not None:
+                yield label
+                yield from map(decode_utf8, pieces(content))
+    yield "\n"
+
+
+def _long_metadata(item: Record, timestamp_type: str) -> Iterator[str]:
+    """``_record_metadata`` of a record with many headers."""
+    yield _record_metadata(item._replace(headers=()), timestamp_type).removesuffix("]")
+    separator = ""
+    for key, _ in item.headers:
+        yield separator + decode_utf8(key)
+        separator = ","
+    yield "]"
+
+
 def legacy_record_line(
     entry: Message, item: LegacyRecord, is_valid: bool, options: DumpOptions, decoding: TextDecoding | None = None
-) -> str:
+) -> TextRow:
     """A record of a legacy entry; ``is_valid``: its own CRC holds. DamageError where the Java tool stops."""
+    if decoding is None and options.prints_text and is_long(item):
+        message = item.message
+        metadata = _legacy_metadata(item, _legacy_timestamp_type(entry), is_valid)
+        shown = (message.key(), message.value()) if options.print_data_log else (None, None)
+        return LongRow(_long_line([metadata], *shown, options))
     line = ""
     if not options.skip_record_metadata:
         line = _legacy_metadata(item, _legacy_timestamp_type(entry), is_valid)

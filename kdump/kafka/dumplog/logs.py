@@ -15,7 +15,7 @@ from kdump.kafka.dumplog.options import MAX_BYTES, DumpOptions
 from kdump.kafka.dumplog.printer import TextPrinter
 from kdump.log.source import Source
 from kdump.log.walk import Chunk
-from kdump.scan.printing import Emit, Printer, TextBytes
+from kdump.scan.printing import Emit, Printer, TextBytes, TextRow
 from kdump.scan.redacted import RedactingPrinter
 from kdump.scan.run import Reporter
 from kdump.scan.selection import RowBudget
@@ -60,7 +60,7 @@ class LogDump:
         self._emit = emit
         self._heading = heading
         self.continuity = OffsetContinuity()
-        printer: Printer[str, TextBytes] = TextPrinter(options, decoding)
+        printer: Printer[TextRow, TextBytes] = TextPrinter(options, decoding)
         if options.secret is not None:
             printer = RedactingPrinter(printer, options.secret)
         # Of a part of the log, its end too, it cannot be said that offsets do not follow one another.

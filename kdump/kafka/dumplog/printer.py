@@ -10,7 +10,7 @@ from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.kafka.dumplog import lines
 from kdump.kafka.dumplog.options import DumpOptions
-from kdump.scan.printing import AnyRecord, BlockPrinter, Run, TextBytes, TextRows
+from kdump.scan.printing import AnyRecord, BlockPrinter, Run, TextBytes, TextRow, TextRows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,23 +27,23 @@ class TextPrinter(TextRows):
         self._options = options
         self._decoding = decoding
 
-    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> TextRow:
         """See Printer."""
         return lines.batch_line(header, position, is_valid)
 
-    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> TextRow:
         """See Printer."""
         return lines.record_line(header, record, self._options, self._decoding)
 
-    def entry(self, entry: Message, position: int, is_valid: bool) -> str:
+    def entry(self, entry: Message, position: int, is_valid: bool) -> TextRow:
         """See Printer."""
         return lines.legacy_batch_line(entry, position, is_valid)
 
-    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> TextRow:
         """See Printer."""
         return lines.legacy_record_line(entry, record, is_valid, self._options, self._decoding)
 
-    def skip(self, record: AnyRecord, row: Callable[[], str]) -> None:
+    def skip(self, record: AnyRecord, row: Callable[[], TextRow]) -> None:
         """See Printer."""
         row()
 

@@ -68,7 +68,7 @@ def _wrapper_base(message: legacy.Message, position: int) -> int:
     try:
         if message.codec >= len(CODEC_NAMES):
             raise DamageError(Codes.CODEC, f"unknown compression codec {message.codec}")
-        first = legacy.read_records(message)[0]
+        first = next(legacy.read_records(message))
         legacy.check_inner(first, message)
         return first.offset
     except DamageError as error:

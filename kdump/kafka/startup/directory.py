@@ -10,7 +10,10 @@ from typing import Final, NamedTuple
 from kdump.kafka.startup.content import Content, ContentSource
 from kdump.kafka.startup.errors import OUT_OF_MEMORY, StartFailureError
 from kdump.log import files
+from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name
+from kdump.log.source import check_size, open_source
 
+_OPENED: Final = frozenset({Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX})
 _MOST_AT_ONCE: Final = 2**31 - 9
 """Files.readAllBytes."""
 
@@ -60,7 +63,18 @@ class Directory:
 
     @classmethod
     def on_disk(cls, path: str) -> Directory:
-        """The regular files of a directory. Raises KdumpError when it cannot be listed or a file not be looked at."""
+        """The regular files of a directory.
+
+        A broker passes over a pipe or a device in place of a log, but opens the other files by their names and would
+        wait there for ever, or read what nobody knows.
+
+        Raises:
+            KdumpError: it cannot be listed, or a file not be looked at; SPECIAL_FILE for what a broker would open.
+        """
+        for entry in files.special_files(path):
+            name = parse_file_name(entry.name)
+            if entry.name in SIBLING_TEXT_FILES or (name is not None and name.kind in _OPENED and not name.state):
+                open_source(entry.path).close()
         found = files.regular_files(path)
         return cls(path, {entry.name: Content.of_file(entry.path, entry.size or 0) for entry in found})
 
@@ -118,11 +132,12 @@ class Directory:
         """All bytes of a small file.
 
         Raises:
-            KdumpError: it cannot be read.
+            KdumpError: it cannot be read, or is too large for its kind.
             StartFailureError: it is larger than a Java array.
         """
         if (size := self._files[name].size) > _MOST_AT_ONCE:
             raise StartFailureError(OUT_OF_MEMORY, f"{name} has {size} bytes, {_MOST_AT_ONCE} are the most at once")
+        check_size(name, size)
         with self.open(name) as source:
             return source.read(0, size)
 
