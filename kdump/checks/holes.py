@@ -119,10 +119,12 @@ class HoleChecks:
 
     def _is_zero(self, gap: Gap) -> bool:
         try:
-            blocks = (
-                self._source.read(position, min(_BLOCK, gap.end - position))
-                for position in range(gap.position, gap.end, _BLOCK)
-            )
-            return all(block.count(0) == len(block) for block in blocks)
+            position = gap.position
+            while (position := self._source.data_from(position)) < gap.end:
+                block = self._source.read(position, min(_BLOCK, gap.end - position))
+                if block.count(0) < len(block):
+                    return False
+                position += _BLOCK
+            return True
         except KdumpError:
             return False

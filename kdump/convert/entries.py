@@ -119,7 +119,7 @@ class EntryReader:
     def _batches(self, chunk: CheckedChunk, block: BatchBlock, damaged: NDArray[np.bool_]) -> Iterator[Entries]:
         assert block.records is not None
         first = int(block.numbers[0])
-        bounds = np.array([*chunk.starts, chunk.end][first : first + block.numbers.size + 1], np.int64)
+        bounds = np.array(chunk.bounds(first, first + block.numbers.size), np.int64)
         groups = RecordGroups.of_batches(block)
         entries = Entries(chunk.data, bounds, groups, block.arena, block.body_start, block.body_end)
         sound = are_right(block, block.records)
@@ -127,7 +127,7 @@ class EntryReader:
 
     def _stretch(self, chunk: CheckedChunk, stretch: Stretch, damaged: NDArray[np.bool_]) -> Iterator[Entries]:
         # Batches of unknown codecs or magics are errors of their headers.
-        bounds = np.array([*chunk.starts, chunk.end][stretch.first : stretch.last + 1], np.int64)
+        bounds = np.array(chunk.bounds(stretch.first, stretch.last), np.int64)
         for part in read_messages(chunk.data, bounds[:-1], bounds[1:], self._limit):
             own = bounds[part.first : part.last + 1]
             is_damaged = damaged[stretch.first + part.first : stretch.first + part.last]

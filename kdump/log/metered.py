@@ -66,6 +66,10 @@ class MeteredSource(Source):
             return self.read_into(view, position)
         return self._noted(self._source.read_some(view, position), position)
 
+    def data_from(self, position: int) -> int:
+        """See Source."""
+        return self._source.data_from(position)
+
     def head(self, size: int) -> bytes:
         """See Source; it is neither reported nor bounded."""
         return self._source.head(size)

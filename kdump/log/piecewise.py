@@ -64,6 +64,22 @@ class PiecewiseSource(Source, Generic[PieceT]):
             number += 1
         return filled
 
+    def data_from(self, position: int) -> int:
+        """See Source."""
+        number = bisect_right(self._starts, position) - 1
+        while number < len(self._pieces):
+            piece, first = self._pieces[number], self._starts[number]
+            if piece.path is None:
+                at = position if position - first < len(piece.data) else first + piece.length
+            else:
+                shift = first - piece.position
+                at = self._source_of(piece.path).data_from(position - shift) + shift
+            if at < first + piece.length:
+                return at
+            number += 1
+            position = first + piece.length
+        return position
+
     def close(self) -> None:
         """See Source."""
         for source in self._sources.values():
@@ -79,13 +95,16 @@ class PiecewiseSource(Source, Generic[PieceT]):
                 end = min(at + len(_ZEROS), len(view))
                 view[at:end] = _ZEROS[: end - at]
             return
-        source = self._sources.get(piece.path)
-        if source is None:
-            source = self._sources[piece.path] = self._open(piece.path)
         position = piece.position + start
-        if source.read_into(view, position) < len(view):
+        if self._source_of(piece.path).read_into(view, position) < len(view):
             raise KdumpError(Codes.UNREADABLE, "has become shorter", path=piece.path, position=position)
         self._was_read(view, piece, start)
+
+    def _source_of(self, path: str) -> Source:
+        source = self._sources.get(path)
+        if source is None:
+            source = self._sources[path] = self._open(path)
+        return source
 
     def _was_read(self, view: memoryview, piece: PieceT, start: int) -> None:
         """Called with the bytes of a file, which may be changed."""

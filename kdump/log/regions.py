@@ -57,7 +57,7 @@ def search(window: Window, first: int) -> Region:
     seen = window.stop if window.stop == window.end else max(first, window.stop - HEADER_SIZE + 1)
     return Region(
         first,
-        int(pending[0]) + window.base if pending.size else seen,
+        min(int(pending[0]) + window.base, seen) if pending.size else seen,
         array("q", (found.start + window.base).tobytes()),
         array("q", (found.start[is_sound] + window.base).tobytes()),
         array("q", (found.end[is_sound] + window.base).tobytes()),

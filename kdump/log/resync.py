@@ -284,6 +284,9 @@ class ResyncWalk:
                 return true_end
         while True:
             while at != window.end:
+                at = self._skip_zeros(at)
+                if at == window.end:
+                    break
                 region = evidence.region(at, at + 1)
                 found = evidence.next_sound(region, at, head, self._last_offset)
                 if found is not None:
@@ -297,6 +300,15 @@ class ResyncWalk:
             evidence.keep = at = window.base
             if head is not None and head.end >= at and self._is_entry_at(head.end):
                 return head.end
+
+    def _skip_zeros(self, position: int) -> int:
+        """See Window; what was known of the stretch before counts no more."""
+        evidence = self._evidence
+        behind = self._window.skip_zeros(position)
+        if behind != position:
+            evidence.forget_region()
+            evidence.keep = behind
+        return behind
 
     def _is_entry_at(self, position: int) -> bool:
         return self._evidence.is_entry_at(position, self._last_sound_offset(self._run))

@@ -89,6 +89,13 @@ class Source(ABC):
         """Zeros lie from ``position`` on: wait until something else is there, or nothing; False: they stay."""
         return False
 
+    def data_from(self, position: int) -> int:
+        """The first position from ``position`` on whose bytes need to be read: up to there all bytes are zero.
+
+        That is where the next stretch of data of a sparse file begins, or its end; for other sources ``position``.
+        """
+        return position
+
     def read(self, position: int, size: int) -> bytes:
         """At most ``size`` bytes from ``position`` on."""
         buffer = memoryview(bytearray(size))
@@ -131,6 +138,17 @@ class FileSource(Source):
         except OSError as error:
             raise _unreadable(self.path, error, position + filled) from error
         return filled
+
+    def data_from(self, position: int) -> int:
+        """See Source."""
+        if self.path == STDIN:
+            # The position of the descriptor is the caller's.
+            return position
+        try:
+            return os.lseek(self._descriptor, position, os.SEEK_DATA)
+        except OSError as error:
+            # ENXIO: no data up to the end. Other errors: the file system does not know of stretches without data.
+            return max(position, self.size or 0) if error.errno == errno.ENXIO else position
 
     def close(self) -> None:
         """See Source."""

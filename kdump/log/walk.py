@@ -54,15 +54,19 @@ class Chunk:
         """(start, end) in ``data`` of one entry."""
         return self.starts[number], self.starts[number + 1] if number + 1 < len(self.starts) else self.end
 
-    def entries(self, first: int = 0, last: int | None = None) -> Iterator[tuple[int, int]]:
-        """(start, end) in ``data`` of entries ``first`` to ``last`` (exclusive): they lie without gaps.
+    def bounds(self, first: int = 0, last: int | None = None) -> list[int]:
+        """Where entries ``first`` to ``last`` (exclusive) start in ``data``, and where the last of them ends.
 
         Few entries of a large chunk cost little: only their positions are copied.
         """
         bounds = self.starts[first : None if last is None else last + 1]
         if last is None or last >= len(self.starts):
             bounds.append(self.end)
-        return pairwise(bounds)
+        return bounds
+
+    def entries(self, first: int = 0, last: int | None = None) -> Iterator[tuple[int, int]]:
+        """(start, end) in ``data`` of entries ``first`` to ``last`` (exclusive): they lie without gaps."""
+        return pairwise(self.bounds(first, last))
 
 
 class Walk:

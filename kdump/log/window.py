@@ -7,11 +7,14 @@ A block that cannot be read (EIO) ends the readable extent before it; the next o
 from __future__ import annotations
 
 from kdump.codes import Codes, KdumpError
+from kdump.format.batch import HEADER_SIZE
 from kdump.log.source import Source
 from kdump.wire.checksum import Checksum
 
 _BLOCK = 4096
 _SMALLEST_BUFFER = 1 << 16
+_LONG_STRETCH = 1 << 20
+"""Bytes from which on a stretch without data is skipped."""
 
 
 class Window:
@@ -78,6 +81,22 @@ class Window:
         assert self.resume is not None
         self.base, self.filled = self.resume, 0
         self.resume, self.end = None, self._last
+
+    def skip_zeros(self, position: int) -> int:
+        """Where to go on to look for an entry from ``position`` on, without reading a long stretch of zeros.
+
+        No entry starts where its length field is zero. The window leaves behind what is skipped.
+        """
+        data = self._source.data_from(position)
+        if self.end is not None:
+            data = min(data, self.end)
+        if data - position < _LONG_STRETCH:
+            return position
+        # A header may begin with zeros.
+        target = data if data == self.end else data - HEADER_SIZE
+        if target > self.stop:
+            self.base, self.filled = target, 0
+        return target
 
     def peek(self, position: int, size: int) -> bytes:
         """At most ``size`` bytes from ``position`` on, from the window or the file; fewer where there are none."""

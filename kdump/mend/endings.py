@@ -5,8 +5,10 @@ Source: issue 7 point 5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -93,14 +95,22 @@ class _FreeOffsets:
 
     def __init__(self, holes: Sequence[Hole]) -> None:
         self._holes = holes
-        self._taken: set[int] = set()
+        # Of offsets that are taken: one after, up to which all are taken too.
+        self._after: dict[int, int] = {}
 
-    def take(self, offsets: Sequence[int]) -> int | None:
+    def take(self, offsets: Iterable[int]) -> int | None:
         """The first one of ``offsets``, and of those after each in its gap, that is free; None where none is left."""
-        for wanted in offsets:
-            last = next((last for first, last in self._holes if first <= wanted <= last), -1)
-            found = next((offset for offset in range(wanted, last + 1) if offset not in self._taken), None)
-            if found is not None:
-                self._taken.add(found)
-                return found
-        return None
+        return next(filter(lambda found: found is not None, map(self._take, offsets)), None)
+
+    def _take(self, offset: int) -> int | None:
+        number = bisect_right(self._holes, offset, key=itemgetter(0)) - 1
+        if number < 0 or offset > self._holes[number][1]:
+            return None
+        passed = []
+        while offset in self._after:
+            passed.append(offset)
+            offset = self._after[offset]
+        is_free = offset <= self._holes[number][1]
+        # What was passed leads straight on from now on, so that many who ask for one offset do not walk far.
+        self._after.update(dict.fromkeys((*passed, offset) if is_free else passed, offset + is_free))
+        return offset if is_free else None

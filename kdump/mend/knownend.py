@@ -16,7 +16,8 @@ from kdump.log.heads import LARGEST_ENTRY, read_head
 from kdump.log.names import parse_file_name
 from kdump.log.source import Source, open_source
 from kdump.mend.draft import DraftTable
-from kdump.mend.surroundings import Surroundings, sound_rows
+from kdump.mend.soundrows import sound_rows
+from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import Survey, examine
 from kdump.mend.table import Column, Table, has_cleaned
 

@@ -36,6 +36,7 @@ from kdump.mend.salvageoptions import SalvageOptions
 
 if TYPE_CHECKING:
     from kdump.mend.replica import Replica
+    from kdump.mend.surroundings import Neighbours
 
 
 class ProducerHistory:
@@ -103,6 +104,7 @@ class Planner:
         self._open = opened
         self._salvaging = salvaging
         self._replicas: Sequence[Replica] = ()
+        self._neighbours: Neighbours | None = None
         self._copies = copies
 
     def partition(self, target: str, segments: Sequence[str], place: Place, *, is_whole: bool) -> PartitionPlan:
@@ -119,6 +121,7 @@ class Planner:
                 is none, and replicas have nothing that could be put there.
         """
         self._open_replicas()
+        self._neighbours = None
         missing = missing_segments(target, segments, self._replicas) if is_whole and self._replicas else []
         missing += [path for path in segments if self._replicas and not os.path.lexists(path)]
         history = ProducerHistory(self._settings, self._open)
@@ -264,11 +267,15 @@ class Planner:
         if self._salvaging is None or is_metadata(source.path):
             return None
         from kdump.mend.salvage import salvage
-        from kdump.mend.surroundings import look_around
+        from kdump.mend.surroundings import Neighbours, look_around
 
+        if self._neighbours is None or source.path not in self._neighbours:
+            self._neighbours = Neighbours(source.path, missing)
         is_partition = bool(self._replicas)
         states = producers.states.copy()
-        around = look_around(source.path, states, end_before, in_doubt, missing=missing, is_partition=is_partition)
+        around = look_around(
+            source.path, states, end_before, in_doubt, neighbours=self._neighbours, is_partition=is_partition
+        )
         return salvage(source, around, self._salvaging, self._replicas)
 
     def _mended(

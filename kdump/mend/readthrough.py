@@ -112,6 +112,14 @@ class _Consumer:
 def _digest_rest(source: Source, size: int, position: int, digest: _Hash) -> None:
     buffer = memoryview(bytearray(min(_PIECE, max(size - position, 0))))
     while position < size:
+        # A stretch without data is digested, but not read.
+        zeros = min(source.data_from(position), size) - position
+        if zeros >= _PIECE:
+            block = bytes(_PIECE)
+            for _ in range(zeros // _PIECE):
+                digest.update(block)
+            position += zeros // _PIECE * _PIECE
+            continue
         count = source.read_into(buffer[: size - position], position)
         if not count:
             break

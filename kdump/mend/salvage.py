@@ -34,7 +34,8 @@ from kdump.mend.range import in_range
 from kdump.mend.replica import OwnBatches, Replica, Wanted, fill
 from kdump.mend.restore import Room, RoomIndex, fit, misdated
 from kdump.mend.salvageoptions import SalvageOptions
-from kdump.mend.surroundings import Surroundings, sound_rows
+from kdump.mend.soundrows import sound_rows
+from kdump.mend.surroundings import Surroundings
 from kdump.mend.survey import survey
 from kdump.mend.table import Column, Table
 from kdump.mend.transactions import contradictions

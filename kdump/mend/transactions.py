@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Final
+from itertools import chain, groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +18,10 @@ from kdump.checks.table import BatchRow, row_at
 from kdump.format import control
 from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.kafka.producers import ProducerStates
+from kdump.mend.later import END_TXN, LaterSegment, transactional
 from kdump.mend.pieces import TouchedTransaction, TxnOutcome
 from kdump.scan.lostmarkers import Ending, Evidence, Follower, Gap, Marker, Stretch, endings
 from kdump.scan.outcomes import ABORTED
-
-_END_TXN: Final = (control.ABORT, control.COMMIT)
 
 
 def contradictions(rows: NDArray[np.void], producers: ProducerStates) -> list[int]:
@@ -38,8 +36,8 @@ def contradictions(rows: NDArray[np.void], producers: ProducerStates) -> list[in
     """
     is_data = (rows["producer_id"] >= 0) & (rows["magic"] >= 2) & (rows["attributes"] & CONTROL == 0)
     is_in_txn = is_data & (rows["attributes"] & TRANSACTIONAL != 0)
-    open_before = [number for number, state in producers.by_id.items() if state.txn_first_offset is not None]
-    in_txn = np.union1d(rows["producer_id"][is_in_txn], np.array(open_before, np.int64))
+    open_before = {number for number, state in producers.by_id.items() if state.txn_first_offset is not None}
+    in_txn = np.union1d(rows["producer_id"][is_in_txn], np.array(list(open_before), np.int64))
     mixed = np.intersect1d(in_txn, rows["producer_id"][is_data & ~is_in_txn])
     if not mixed.size:
         return []
@@ -61,7 +59,7 @@ def _contradicting(rows: NDArray[np.void], numbers: list[int], *, is_open: bool)
     for number in numbers:
         row = row_at(rows, number)
         if row.is_control:
-            if row.marker_type in _END_TXN:
+            if row.marker_type in END_TXN:
                 is_open = began_before = False
                 transaction = []
             continue
@@ -105,7 +103,7 @@ class _Written:
 class TouchedTransactions(Follower):
     """Follows the transactions of a log over its gaps.
 
-    Call ``see`` for its rows and gaps, ``end_log``, ``see`` and ``gap`` for other segments, and ``judged`` at last.
+    Call ``see`` for its rows and gaps, ``end_log``, ``see_later`` for other segments, and ``judged`` at last.
 
     Args:
         producers: before the first row.
@@ -120,7 +118,6 @@ class TouchedTransactions(Follower):
         self._written: dict[tuple[int, int], _Written] = {}
         self._coordinator_epochs: dict[int, int] = {}
         self._own_gaps: Set[Gap] = frozenset()
-        self._is_over = False
         for producer_id, state in producers.by_id.items():
             self._coordinator_epochs[producer_id] = max(0, state.coordinator_epoch)
             first = state.txn_first_offset
@@ -143,7 +140,7 @@ class TouchedTransactions(Follower):
     def see(self, rows: NDArray[np.void], gaps: Sequence[Gap]) -> None:
         """Batches in offset order, and the gaps before, between and after them."""
         pending = list(reversed(gaps))
-        for row in _transactional(rows):
+        for row in transactional(rows):
             while pending and pending[-1].first <= row.base_offset:
                 self.gap(pending.pop())
             self._see_row(row)
@@ -151,9 +148,21 @@ class TouchedTransactions(Follower):
             self.gap(pending.pop())
 
     def end_log(self) -> None:
-        """The log is over: what follows lies in other segments. Transactions that begin there are not followed."""
-        self._is_over = True
+        """The log is over: what follows lies in other segments. Only what touches a gap is followed there."""
         self._own_gaps = frozenset(self.gaps)
+        self.open = {producer_id: stretch for producer_id, stretch in self.open.items() if stretch.gaps}
+
+    def see_later(self, segment: LaterSegment) -> None:
+        """The next segment after the log."""
+        producers = self.open.keys() & segment.producers.keys()
+        events = sorted((*segment.gaps, *chain.from_iterable(segment.producers[one] for one in producers)))
+        for event in events:
+            if event.gap is not None:
+                self.gap(event.gap)
+            elif event.marker is not None:
+                self.marker(event.producer_id, event.marker)
+            else:
+                self.batch(event.producer_id, event.epoch, event.offset)
 
     def judged(self, evidence: Evidence) -> Iterator[Touched]:
         """All that touched a gap of the log and have not ended in one elsewhere, those that are still open last."""
@@ -167,10 +176,9 @@ class TouchedTransactions(Follower):
 
     def _see_row(self, row: BatchRow) -> None:
         if not row.is_control:
-            if row.producer_id in self.open or not self._is_over:
-                self.batch(row.producer_id, row.producer_epoch, row.base_offset)
-                self._note(row.producer_id, row.base_offset, row.max_timestamp)
-        elif row.marker_type in _END_TXN:
+            self.batch(row.producer_id, row.producer_epoch, row.base_offset)
+            self._note(row.producer_id, row.base_offset, row.max_timestamp)
+        elif row.marker_type in END_TXN:
             self._coordinator_epochs[row.producer_id] = row.coordinator_epoch
             is_abort = row.marker_type == control.ABORT
             self.marker(row.producer_id, Marker(row.base_offset, row.producer_epoch, is_abort))
@@ -221,10 +229,3 @@ def _outcome(ending: Ending, stretch: Stretch) -> TxnOutcome:
         return TxnOutcome.INFERRED_ABORTED if stretch.end.is_abort else TxnOutcome.INFERRED_COMMITTED
     goes_on = any(offset > ending.first_offset for offset, _ in stretch.batches)
     return TxnOutcome.INFERRED_OPEN if goes_on else TxnOutcome.UNKNOWN
-
-
-def _transactional(rows: NDArray[np.void]) -> Iterator[BatchRow]:
-    """The batches of transactions and their markers."""
-    wanted = (rows["producer_id"] >= 0) & (rows["magic"] >= 2) & (rows["attributes"] & (TRANSACTIONAL | CONTROL) != 0)
-    for number in np.flatnonzero(wanted).tolist():
-        yield row_at(rows, number)

@@ -5,32 +5,23 @@ Nothing is believed that contradicts the log. What the files mean is in ``kdump.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.checks.table import first_offset, read_columns, row_at
-from kdump.codes import KdumpError
-from kdump.format import control
 from kdump.format.batch import MAX_INT32
 from kdump.format.index import AbortedTxn
 from kdump.kafka.producers import ProducerState
-from kdump.log import gaps as bytegaps
-from kdump.log.names import parse_file_name
-from kdump.log.resync import ResyncWalk
-from kdump.log.siblings import read_snapshot, read_txn_index
-from kdump.log.source import open_source
+from kdump.mend.later import ENDLESS, abort_markers, base_of
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.table import Table, has_cleaned
 from kdump.mend.transactions import TouchedTransactions
-from kdump.scan.lostmarkers import Evidence, Gap, SegmentIndex, Snapshot, are_sound
+from kdump.scan.lostmarkers import Evidence, Gap, SegmentIndex, are_sound
 
 Hole = tuple[int, int]
 """The offsets lost, first and last."""
-
-_ENDLESS: Final = 2**63 - 1
 
 
 def with_room(holes: Sequence[Hole], table: Table, damaged: NDArray[np.void], around: Surroundings) -> list[Gap]:
@@ -88,9 +79,9 @@ def _missing_records(gap_first: NDArray[np.int64], rows: NDArray[np.void], aroun
 
 
 def gather(followed: TouchedTransactions, table: Table, around: Surroundings) -> Evidence:
-    """All evidence of the transactions that ``followed`` has seen up to the end of the log; it sees what is behind."""
+    """All evidence of the transactions that ``followed`` has seen up to the end of the log; it sees what is after."""
     base_offset = around.base_offset or 0
-    end = _ENDLESS if around.next_base is None else around.next_base
+    end = ENDLESS if around.next_base is None else around.next_base
     index = _sound_index(around.aborted, table.rows, followed, base_offset)
     indexes = []
     is_compacted = _is_compacted(table, around)
@@ -98,84 +89,23 @@ def gather(followed: TouchedTransactions, table: Table, around: Surroundings) ->
     if index and (is_compacted or followed.agrees(index, base_offset, around.next_base, base_offset, open_before)):
         indexes.append(SegmentIndex(index, base_offset, min(end, max(around.flushed, index[-1].last_offset + 1))))
     followed.end_log()
-    expected = end
-    for number, path in enumerate(around.following):
+    for path, following in zip_longest(around.following, around.following[1:]):
         if not followed.is_waiting:
             break
-        following = _base_of(around.following[number + 1]) if number + 1 < len(around.following) else None
-        indexes += _follow(followed, path, expected, following)
-        expected = _ENDLESS if following is None else following
-    return Evidence(indexes, map(_snapshot, around.snapshots), is_compacted=is_compacted)
-
-
-def _follow(
-    followed: TouchedTransactions, path: str, base_offset: int, next_base: int | None
-) -> Iterator[SegmentIndex]:
-    """Show the batches and gaps of a segment to ``followed``; gives its .txnindex where that agrees with them."""
-    parts: list[NDArray[np.void]] = []
-    for item in _rows_and_gaps(path, base_offset, next_base):
-        if isinstance(item, Gap):
-            followed.gap(item)
-        else:
-            parts.append(item[item["marker_type"] == control.ABORT])
-            followed.see(item, ())
-    index = _sound_index(read_txn_index(path), np.concatenate(parts), followed, base_offset) if parts else []
-    if index:
-        end = index[-1].last_offset + 1 if next_base is None else next_base
-        yield SegmentIndex(index, base_offset, end)
-
-
-def _rows_and_gaps(path: str, base_offset: int, next_base: int | None) -> Iterator[NDArray[np.void] | Gap]:
-    """The good batches of a segment, and the offsets lost between them, in offset order."""
-    expected = base_offset
-    is_behind_hole = False
-    try:
-        with open_source(path) as source:
-            for item in ResyncWalk(source).items():
-                if isinstance(item, bytegaps.Gap):
-                    is_behind_hole = True
-                    continue
-                rows = read_columns(item, is_behind_hole)
-                is_behind_hole = not rows["is_valid"][-1]
-                rows = rows[rows["is_valid"]]
-                for part in np.split(rows, np.flatnonzero(rows["is_behind_hole"])):
-                    if not part.size:
-                        continue
-                    start = first_offset(row_at(part, 0))
-                    if part["is_behind_hole"][0] and start > expected:
-                        yield _wide(expected, start - 1)
-                    yield part
-                    expected = max(expected, int(part["last_offset"][-1]) + 1)
-    except KdumpError:
-        is_behind_hole = True
-    end = _ENDLESS if next_base is None else next_base
-    if is_behind_hole and end > expected:
-        yield _wide(expected, end - 1)
-
-
-def _wide(first: int, last: int) -> Gap:
-    return Gap(first, last, last - first + 1)
+        segment = around.later.segment(path, None if following is None else base_of(following))
+        followed.see_later(segment)
+        if segment.index is not None and all(map(followed.is_lost, segment.unproved)):
+            indexes.append(segment.index)
+    return Evidence(indexes, map(around.later.snapshot, around.snapshots), is_compacted=is_compacted)
 
 
 def _sound_index(
     entries: Sequence[AbortedTxn] | None, rows: NDArray[np.void], followed: TouchedTransactions, base_offset: int
 ) -> Sequence[AbortedTxn]:
     """The entries of a .txnindex; none where one has no ABORT marker among ``rows`` or where offsets are lost."""
-    is_abort = (rows["marker_type"] == control.ABORT) & (rows["producer_id"] >= 0)
-    markers = set(zip(rows["producer_id"][is_abort].tolist(), rows["base_offset"][is_abort].tolist(), strict=True))
+    markers = set(abort_markers(rows))
 
     def is_there(producer_id: int, offset: int) -> bool:
         return (producer_id, offset) in markers or followed.is_lost(offset)
 
     return entries if entries and are_sound(entries, base_offset, is_there) else ()
-
-
-def _snapshot(path: str) -> Snapshot:
-    """One that cannot be read says nothing."""
-    open_from = {entry.producer_id: entry.current_txn_first_offset for entry in read_snapshot(path)}
-    return Snapshot(_base_of(path), open_from)
-
-
-def _base_of(path: str) -> int:
-    name = parse_file_name(path)
-    return 0 if name is None or name.base_offset is None else name.base_offset
