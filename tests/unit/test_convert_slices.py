@@ -287,7 +287,7 @@ def test_the_marker_is_lost_and_the_next_transaction_has_one(tmp_path: Path) -> 
         (0, 4, "5:6", False),
     ):
         log.with_suffix(".txnindex").write_bytes(struct.pack(">hqqqq", 0, 7, first, last, last + 1))
-        run = kdump("convert", str(log), "-o", str(tmp_path / "part.log"), "--offset", part)
+        run = kdump("convert", str(log), "-o", str(tmp_path / "part.log"), "--overwrite", "--offset", part)
         assert run.returncode == (DAMAGE if is_lost else CLEAN), part
         assert (b"producer 7 with records from offset 0 on has no end marker" in run.stderr) == is_lost
 

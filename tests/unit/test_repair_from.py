@@ -18,6 +18,7 @@ from cli_runs import kdump
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.engine.repair import Repair, Repaired, RepairOptions, finish_repairs, undo_repair
 from kdump.engine.verify import verify
+from kdump.kafka.producers import ProducerStates
 from kdump.mend.journal import HOME
 from kdump.mend.made import end_marker
 from kdump.mend.pieces import Origin
@@ -282,7 +283,7 @@ class TestEnd:
 
     def test_of_a_snapshot(self, tmp_path: Path) -> None:
         healthy, damaged = self.lacking(tmp_path)
-        shutil.copy(CAPTURED / f"{448:020}.snapshot", damaged / f"{100:020}.snapshot")
+        (damaged / f"{100:020}.snapshot").write_bytes(ProducerStates(100).snapshot())
         repaired = run(damaged, options(healthy, in_place=True))
         assert repaired.plan.ends()[0] == 100
         assert sorted(logs(damaged)) == [f"{base:020}.log" for base in (0, 40, 80)]
