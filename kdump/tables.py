@@ -1,6 +1,6 @@
 """The tables of the structured outputs: column names and types, once, for JSON lines, CSV, tables and frames.
 
-Source: shared/design.md, "dump". Every row of JSON lines begins with the columns of ``FILE``.
+Source: docs/contract.md#23-rows. Every row of JSON lines begins with the columns of ``FILE``.
 """
 
 from __future__ import annotations

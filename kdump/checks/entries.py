@@ -1,7 +1,7 @@
 """Findings of entries with a right CRC, each for itself: headers, and with ``deep`` every record.
 
-Source: shared/spec/formats.md; shared/spec/recovery.md for what Kafka does not notice. Nothing here compares batches
-with one another: see :mod:`kdump.checks.ordered`.
+Source: docs/spec/formats.md#1-entries; docs/spec/recovery.md#4-what-recovery-does-not-notice for what Kafka does not
+notice. Nothing here compares batches with one another: see :mod:`kdump.checks.ordered`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Findings of one entry's header: fields that contradict each other, whatever the records hold.
 
-Source: shared/spec/formats.md sections 2 and 3.
+Source: docs/spec/formats.md#2-messages-v0-and-v1, docs/spec/formats.md#3-record-batches-v2.
 """
 
 from __future__ import annotations

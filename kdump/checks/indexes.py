@@ -1,10 +1,10 @@
 """Offset and time indexes against the batches of their log, as columns: 262,144 entries cost milliseconds.
 
-Source: shared/spec/formats.md section 6 and shared/captures/README.md, oddities 3, 4 and 12, for what is sound: zeros
-behind the entries, entries of brokers up to 1.1 that name the FIRST offset of a batch, time index entries that name any
-record of their batch. Brokers up to 3.8 index what was appended at once (a follower's fetch: many batches) by the
-position of its first batch and the last offset of its last one. With LogAppendTime they index messages of magic 0,
-which have no timestamps, by the time of the append (seen of 0.11.0.3 and 2.4.1).
+Source: docs/spec/formats.md#63-entries-that-differ-and-are-still-valid for what is sound: zeros behind the entries,
+entries of brokers up to 1.1 that name the FIRST offset of a batch, time index entries that name any record of their
+batch. Brokers up to 3.8 index what was appended at once (a follower's fetch: many batches) by the position of its first
+batch and the last offset of its last one. With LogAppendTime they index messages of magic 0, which have no timestamps,
+by the time of the append (seen of 0.11.0.3 and 2.4.1).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Findings in one entry of magic 0 or 1: a message, or a wrapper and the messages in it.
 
-Source: shared/spec/formats.md section 2.
+Source: docs/spec/formats.md#21-compressed-wrappers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A log directory: its checkpoints against the partitions in it, its directory names, its meta.properties.
 
-Source: shared/spec/formats.md sections 5 and 9; shared/spec/startup.md rules 16 to 18, 24 and 29 for what a broker
-makes of a checkpoint that does not fit. Nothing is written, and no segment is read: the caller has walked them.
+Source: docs/spec/formats.md#5-directories-and-names and docs/spec/formats.md#9-text-files;
+docs/spec/startup.md#4-recovery-of-the-log (rules 16 to 18, 24 and 29) for what a broker makes of a checkpoint that does
+not fit. Nothing is written, and no segment is read: the caller has walked them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The first record of a control batch, as Kafka's recovery reads it.
 
-Source: shared/spec/recovery.md rule 8; formats.md section 3, "Control records".
+Source: docs/spec/recovery.md#rule-8-markers; docs/spec/formats.md#32-control-records.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Findings in the sequence of batches: one pass over the batch tables of a partition's segments, in offset order.
 
-Source: shared/spec/recovery.md, rules 3 and 5 and "What recovery does not notice"; formats.md section 3 for what the
-log cleaner leaves. A batch is compared with the sound one before it; tables of many rows are first sifted by columns
+Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 3 and 5),
+docs/spec/recovery.md#4-what-recovery-does-not-notice; docs/spec/formats.md#3-record-batches-v2 for what the log cleaner
+leaves. A batch is compared with the sound one before it; tables of many rows are first sifted by columns
 (``checks.sieve``), so that only rows with something to say cost a Python statement.
 """
 

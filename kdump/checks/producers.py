@@ -1,7 +1,7 @@
 """Findings about idempotent producers and transactions, in the order of the batches.
 
-Source: KIP-98, KIP-360, KIP-890; shared/spec/recovery.md rules 7 to 9; formats.md section 3. A log may begin anywhere,
-so the first sequence of a producer may be any.
+Source: KIP-98, KIP-360, KIP-890; docs/spec/recovery.md#2-the-walk-over-the-entries (rules 7 to 9);
+docs/spec/formats.md#3-record-batches-v2. A log may begin anywhere, so the first sequence of a producer may be any.
 """
 
 from __future__ import annotations

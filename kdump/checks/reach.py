@@ -14,7 +14,7 @@ normal: after a crash these files are older than the log.
 Each file may be damaged itself. Those that a check cannot tell from garbage count only near the end of the log, or
 where a second one says about as much.
 
-Source: shared/spec/startup.md rules 2, 7, 18, 21, 23, 24 and 25 (UnifiedLog.deleteSegments, LogManager
+Source: docs/spec/startup.md rules 2, 7, 18, 21, 23, 24 and 25 (UnifiedLog.deleteSegments, LogManager
 .checkpointLogStartOffsetsInDir, LeaderEpochFileCache.truncateFromStart, LogSegment.changeFileSuffixes).
 """
 

@@ -1,8 +1,8 @@
 """The files beside a log against the log: index files, producer snapshots, leader epochs, file names.
 
-Source: shared/spec/formats.md sections 5 to 7 and 9; what a broker does with each at its start: shared/spec/startup.md.
-The functions that take bytes yield findings about that one file; those that take a path read what lies there (nothing
-is ever written), and their findings have a path.
+Source: docs/spec/formats.md#5-directories-and-names (sections 5 to 7 and 9); what a broker does with each at its start:
+docs/spec/startup.md. The functions that take bytes yield findings about that one file; those that take a path read what
+lies there (nothing is ever written), and their findings have a path.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Logs of two segments that were exchanged: each holds the offsets that the other one's name says.
 
-A broker notices nothing at a clean start. After another stop its recovery fails (shared/spec/startup.md rule 12).
+A broker notices nothing at a clean start. After another stop its recovery fails
+(docs/spec/startup.md#rule-12-offsets-that-do-not-fit-a-segment).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``--engine``, ``--master`` and ``--conf``: where directory-sized jobs run.
 
-Source: shared/design.md, "Two engines".
+Source: docs/contract.md#7-engines.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exit statuses (shared/design.md, "Command line")."""
+"""Exit statuses (docs/contract.md#12-exit-status)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The options of DumpLogSegments, spelled and parsed as there.
 
-Source: shared/spec/dump-output.md section 2.
+Source: docs/spec/dump-output.md#2-options.
 """
 
 from __future__ import annotations

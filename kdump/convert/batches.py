@@ -1,6 +1,6 @@
 """Records as batches of magic 2.
 
-Source: shared/spec/formats.md section 3. What a batch keeps of the one it was is in its header.
+Source: docs/spec/formats.md#3-record-batches-v2. What a batch keeps of the one it was is in its header.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The entries of one log on their way into another form.
 
-Source: shared/design.md, "convert"; shared/spec/down-conversion.md for older formats. Up to magic 2 Kafka converts only
-while it appends, and numbers anew; here offsets, timestamps, their types and the bounds of wrappers are kept.
+Source: docs/contract.md#5-convert; docs/spec/down-conversion.md#1-down-conversion for older formats. Up to magic 2
+Kafka converts only while it appends, and numbers anew; here offsets, timestamps, their types and the bounds of wrappers
+are kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """JSON lines of records as the log that they describe.
 
-Source: shared/design.md, "JSON lines". Lines are what ``dump --output jsonl`` writes, or shorter ones written by hand:
-every member may be missing. Records that a dump names as those of one batch are one batch again.
+Source: docs/contract.md#23-rows. Lines are what ``dump --output jsonl`` writes, or shorter ones written by hand: every
+member may be missing. Records that a dump names as those of one batch are one batch again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The segments that a conversion writes: logs with their index files as a broker builds them.
 
-Source: shared/spec/recovery.md rules 4, 5, 9 and 10 by way of :mod:`kdump.kafka.segmentindexes`. Nothing is put in its
-place here: what was written is staged.
+Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 4, 5, 9 and 10) by way of
+:mod:`kdump.kafka.segmentindexes`. Nothing is put in its place here: what was written is staged.
 """
 
 from __future__ import annotations

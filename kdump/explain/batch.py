@@ -1,6 +1,6 @@
 """A batch of magic 2 as lines: header, CRC, container of the records, records.
 
-Source: shared/spec/formats.md section 3.
+Source: docs/spec/formats.md#3-record-batches-v2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the bytes of a compressed payload's container are: headers, flags, blocks, checksums.
 
 Source: RFC 1952 (gzip), RFC 8878 section 3.1 (zstd), the LZ4 frame format and the xerial framing as
-shared/spec/formats.md section 4 has them. Nothing is judged here but where the pieces stop being told apart.
+docs/spec/formats.md#4-compression-payloads has them. Nothing is judged here but where the pieces stop being told apart.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Control records: their keys and values taken apart.
 
-Source: shared/spec/formats.md section 3. The decoding is ``kdump.format.control``'s.
+Source: docs/spec/formats.md#32-control-records. The decoding is ``kdump.format.control``'s.
 """
 
 from __future__ import annotations

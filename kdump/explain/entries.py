@@ -1,6 +1,6 @@
 """A position in a file of fixed-size entries: offset, time and transaction indexes, producer snapshots.
 
-Source: shared/spec/formats.md sections 6 and 7.
+Source: docs/spec/formats.md#6-indexes, docs/spec/formats.md#7-producer-snapshots.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What Kafka's own readers do at a damaged place, in a sentence each.
 
-Source: shared/spec/dump-output.md sections 4 and 9, shared/spec/recovery.md; both were checked against the real code.
-"The tool" is DumpLogSegments; "recovery" is what a broker does to a segment it cannot trust.
+Source: docs/spec/dump-output.md#9-damaged-logs, docs/spec/recovery.md; both were checked against the real code. "The
+tool" is DumpLogSegments; "recovery" is what a broker does to a segment it cannot trust.
 """
 
 from __future__ import annotations

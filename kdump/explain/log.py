@@ -1,6 +1,6 @@
 """A position in a log: the entry that covers it, or why none does.
 
-Source: shared/spec/dump-output.md section 4.1, shared/spec/recovery.md rule 1.
+Source: docs/spec/dump-output.md#41-batch-scan, docs/spec/recovery.md#rule-1-framing.
 """
 
 from __future__ import annotations

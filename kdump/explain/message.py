@@ -1,6 +1,6 @@
 """Messages of magic 0 and 1 and their compressed wrappers as lines.
 
-Source: shared/spec/formats.md section 2.
+Source: docs/spec/formats.md#2-messages-v0-and-v1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Compressed records as lines: the container in the file, then what comes out of it.
 
-Source: shared/spec/formats.md section 4. ``kdump.wire.compression`` alone says whether a payload is good; the pieces
-of its container are labelled as far as they can be told apart.
+Source: docs/spec/formats.md#4-compression-payloads. ``kdump.wire.compression`` alone says whether a payload is good;
+the pieces of its container are labelled as far as they can be told apart.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The fields of v2 records by position.
 
-Source: shared/spec/formats.md section 3. The rules are those of ``kdump.format.record``, which gives values without
+Source: docs/spec/formats.md#31-record. The rules are those of ``kdump.format.record``, which gives values without
 positions; a test holds the two to the same verdict.
 """
 

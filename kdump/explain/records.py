@@ -1,6 +1,6 @@
 """The records of a v2 batch as lines.
 
-Source: shared/spec/formats.md section 3.
+Source: docs/spec/formats.md#31-record.
 """
 
 from __future__ import annotations

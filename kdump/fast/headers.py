@@ -1,6 +1,6 @@
 """Many v2 batch headers at once, as one structured array.
 
-Source: shared/spec/formats.md section 3; the field table is that of :mod:`kdump.format.batch`.
+Source: docs/spec/formats.md#3-record-batches-v2; the field table is that of :mod:`kdump.format.batch`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Messages of magic 0 and 1, and the messages inside their wrappers, as columns. It only accepts.
 
-Source: shared/spec/formats.md section 2. An entry is accepted when its key and value fill it and it is plain, or when
-it has no key and its wrapped messages fill its payload, are plain, have right CRCs and the timestamp type that they
-may have; ``kdump.format.legacy`` reads any other.
+Source: docs/spec/formats.md#2-messages-v0-and-v1. An entry is accepted when its key and value fill it and it is plain,
+or when it has no key and its wrapped messages fill its payload, are plain, have right CRCs and the timestamp type that
+they may have; ``kdump.format.legacy`` reads any other.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 It only accepts: rows whose message is whole, with nothing in it that ``format.message`` would refuse. Schemas with
 arrays or structs at that version have no columns, and a row whose tagged fields are not plain ones has none either.
 
-Source: shared/spec/formats.md section 10.
+Source: docs/spec/formats.md#10-messages-with-a-schema.
 """
 
 from __future__ import annotations

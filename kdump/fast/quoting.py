@@ -1,9 +1,9 @@
 """Byte strings as JSON and CSV values, a column at a time.
 
 A string is shown as text where it is valid UTF-8 (as ``bytes.decode`` judges it), else as ``{"base64":"..."}``
-(shared/design.md, "JSON lines"). The strings of a column are copied one behind the other first: validity and the
-places of what needs an escape are then found in one pass over all of them. On JSON texts full of quotes a masked copy
-takes two thirds of the time of ``bytes.replace`` and half of the standard library's encoder.
+(docs/contract.md#23-rows). The strings of a column are copied one behind the other first: validity and the places of
+what needs an escape are then found in one pass over all of them. On JSON texts full of quotes a masked copy takes two
+thirds of the time of ``bytes.replace`` and half of the standard library's encoder.
 """
 
 from __future__ import annotations

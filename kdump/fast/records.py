@@ -1,9 +1,9 @@
 """The columnar decoder of v2 record batches.
 
 It only accepts: a batch is decoded when every byte of its body is accounted for as Kafka's strict reader wants it
-(shared/spec/formats.md section 3); of any other batch there are no rows, and ``kdump.format.record`` says what is
-wrong with it. Of what Kafka reads, only varints that overflow are refused too (Kafka drops their excess bits; no writer
-makes them). No Python statement runs once a record, but for the walk of a few huge batches (``walk``).
+(docs/spec/formats.md#31-record); of any other batch there are no rows, and ``kdump.format.record`` says what is wrong
+with it. Of what Kafka reads, only varints that overflow are refused too (Kafka drops their excess bits; no writer makes
+them). No Python statement runs once a record, but for the walk of a few huge batches (``walk``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Producer sequence numbers as columns.
 
-Source: shared/spec/dump-output.md sections 4.2 and 5.1; the rule for one number is
-:func:`kdump.format.batch.increment_sequence`.
+Source: docs/spec/dump-output.md#42-batch-line-of-magic-2, docs/spec/dump-output.md#51-metadata-part; the rule for one
+number is :func:`kdump.format.batch.increment_sequence`.
 """
 
 from __future__ import annotations

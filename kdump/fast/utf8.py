@@ -1,6 +1,6 @@
 """Java's replacement of malformed UTF-8, for whole blocks of text.
 
-Source: shared/spec/dump-output.md section 5.4 (``new String(bytes, UTF_8)``).
+Source: docs/spec/dump-output.md#54-utf-8-decoding (``new String(bytes, UTF_8)``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Columns of varints: the n-th value of every row is decoded at once.
 
-Source: shared/spec/formats.md section 3 (zig-zag, little-endian base 128, at most 5 bytes for an int32 and 10 for
-an int64).
+Source: docs/spec/formats.md#31-record (zig-zag, little-endian base 128, at most 5 bytes for an int32 and 10 for an
+int64).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Records as messages of magic 0 and 1, all at once.
 
-Source: shared/spec/formats.md section 2.
+Source: docs/spec/formats.md#2-messages-v0-and-v1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Records of v2 batches written all at once: the bodies of many batches in one buffer.
 
-Source: shared/spec/formats.md section 3 (Record).
+Source: docs/spec/formats.md#31-record.
 """
 
 from __future__ import annotations

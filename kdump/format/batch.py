@@ -1,7 +1,7 @@
 """The v2 batch header and the framing all formats share.
 
-Source: shared/spec/formats.md sections 1 and 3 (KIP-98, KIP-534 for the delete horizon). One field table makes
-both the ``struct`` (one header) and the numpy dtype (a column of headers).
+Source: docs/spec/formats.md#3-record-batches-v2 (KIP-98, KIP-534 for the delete horizon). One field table makes both
+the ``struct`` (one header) and the numpy dtype (a column of headers).
 """
 
 from __future__ import annotations

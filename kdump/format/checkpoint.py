@@ -1,7 +1,8 @@
 """The text files beside the logs: checkpoints, partition.metadata, meta.properties, quorum-state, .kafka_cleanshutdown.
 
-Source: shared/spec/formats.md section 9; what a broker refuses: shared/spec/startup.md rule 1 (CheckpointFile). Every
-reader raises DamageError TEXT_FILE where a broker would refuse the file, with the byte position of the line.
+Source: docs/spec/formats.md#9-text-files; what a broker refuses:
+docs/spec/startup.md#rule-1-the-leader-epoch-checkpoint (CheckpointFile). Every reader raises DamageError TEXT_FILE
+where a broker would refuse the file, with the byte position of the line.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Control records: what Kafka itself writes between the data.
 
-Source: shared/spec/formats.md section 3 (KIP-98 transaction markers, KIP-595/630/853 KRaft records).
+Source: docs/spec/formats.md#32-control-records (KIP-98 transaction markers, KIP-595/630/853 KRaft records).
 """
 
 from __future__ import annotations

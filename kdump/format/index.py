@@ -1,6 +1,6 @@
 """The three index files beside a segment: fixed-size entries, no header, no checksum.
 
-Source: shared/spec/formats.md section 6 (KIP-33 for the time index, KIP-98 for the transaction index).
+Source: docs/spec/formats.md#6-indexes (KIP-33 for the time index, KIP-98 for the transaction index).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Messages of magic 0 and 1, and the compressed wrappers around them.
 
-Source: shared/spec/formats.md section 2 (KIP-31 for relative offsets, KIP-32 for timestamps).
+Source: docs/spec/formats.md#2-messages-v0-and-v1 (KIP-31 for relative offsets, KIP-32 for timestamps).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Kafka's schema-driven ("message") encoding, driven by one table of schemas.
 
-Source: shared/spec/formats.md section 10, shared/spec/records.json (the message definitions of Kafka 4.3.1; KIP-482
-for flexible versions and tagged fields). ``messages.json`` beside this module holds the schemas of all that Kafka
-stores; ``docs/make-messages.py`` makes it from the jars of a release.
+Source: docs/spec/formats.md#10-messages-with-a-schema (KIP-482 for flexible versions and tagged fields).
+``messages.json`` beside this module holds the schemas of all that Kafka 4.3.1 stores; ``docs/make-messages.py`` makes
+it from the jars of a release.
 """
 
 from __future__ import annotations
@@ -435,7 +435,7 @@ def _varint_cause(cursor: Cursor) -> str | None:
 def shown(layout: Layout, values: dict[str, Value]) -> dict[str, Value]:
     """The members that a message of this version has, tagged ones where they are not at their default.
 
-    Source: shared/spec/decoders.md section 2.
+    Source: docs/spec/decoders.md#2-json-text.
     """
     members: dict[str, Value] = {}
     for member in layout.members:

@@ -1,7 +1,7 @@
 """Records of a v2 batch, one at a time: strict, with precise errors.
 
-Source: shared/spec/formats.md section 3 (KIP-98, KIP-82 for headers). This decoder alone rejects; ``kdump.fast``
-only accepts and must give the same rows where it does.
+Source: docs/spec/formats.md#31-record (KIP-98, KIP-82 for headers). This decoder alone rejects; ``kdump.fast`` only
+accepts and must give the same rows where it does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Producer snapshots: the state of every producer at one offset.
 
-Source: shared/spec/formats.md section 7 (KIP-98, KIP-890).
+Source: docs/spec/formats.md#7-producer-snapshots (KIP-98, KIP-890).
 """
 
 from __future__ import annotations

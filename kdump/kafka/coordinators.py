@@ -1,7 +1,7 @@
 """Where the records of a consumer group or of a transactional id are.
 
 Source: Kafka's ``partitionFor`` (GroupCoordinatorService, TransactionStateManager) and ``Utils.abs``; in all record
-types of both topics the key begins with the record's type and that name (shared/spec/records.json).
+types of both topics the key begins with the record's type and that name (docs/spec/formats.md#101-coordinator-logs).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Batches as messages of an older format: what ``RecordsUtil.downConvert`` of kafka-clients 3.9.1 makes of them.
 
-Source: shared/spec/down-conversion.md; 3.9.1 is the last line that writes magic 0 and 1. Headers, producer fields,
-leader epoch, transactional flag and delete horizon are lost; records of aborted transactions are kept.
+Source: docs/spec/down-conversion.md#1-down-conversion; 3.9.1 is the last line that writes magic 0 and 1. Headers,
+producer fields, leader epoch, transactional flag and delete horizon are lost; records of aborted transactions are kept.
 """
 
 from __future__ import annotations

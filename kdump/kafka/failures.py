@@ -1,6 +1,7 @@
 """How a Kafka broker stops over a segment: the exceptions of its recovery, by kind.
 
-Source: shared/spec/recovery.md (rules 1, 3, 5, 7, 8, 9); what is not there was measured on Kafka 4.3.1.
+Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 1, 3, 5, 7, 8 and 9); what is not there was measured on
+Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -50,9 +51,10 @@ class FailureKind(Enum):
 
     @property
     def empties_segment(self) -> bool:
-        """A broker that meets it in the recovery of a whole log empties the segment (startup.md rule 14).
+        """A broker that meets it in the recovery of a whole log empties the segment.
 
         With any other kind, or when the segment is recovered because its .index is missing, the broker stops.
+        Source: docs/spec/startup.md#rule-14-failures-during-recovery.
         """
         return self is FailureKind.INVALID_OFFSET
 

@@ -1,6 +1,7 @@
 """How Java spells things: what the compatible output owes to the JDK rather than to Kafka.
 
-Source: shared/spec/dump-output.md sections 3 and 10, shared/spec/decoders.md section 2.
+Source: docs/spec/dump-output.md#3-per-file-dispatch, docs/spec/dump-output.md#10-end-of-run-reports,
+docs/spec/decoders.md#2-json-text.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def hash_map_order(keys: Iterable[str], *, asked_again: bool = False) -> list[st
     """The order in which a ``java.util.HashMap`` gives back keys that ``computeIfAbsent`` put in, in this order.
 
     That method puts a new key at the head of its bucket and doubles the table only when it is over-full already, then
-    also where it finds the key (measured on JDK 17; dump-output.md section 10 has it otherwise). ``asked_again``: it
-    was called for a key that was there once all of them were.
+    also where it finds the key (docs/spec/dump-output.md#10-end-of-run-reports). ``asked_again``: it was called for a
+    key that was there once all of them were.
     """
     distinct = list(dict.fromkeys(keys))
     size_at_last_call = len(distinct) if asked_again else len(distinct) - 1

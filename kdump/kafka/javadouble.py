@@ -1,6 +1,6 @@
 """``Double.toString`` of JDK 17, which does not always find the shortest digits (JDK 19 and later do).
 
-Source: shared/spec/decoders.md section 2. The digits are those of Steele and White's free-format method, with the
+Source: docs/spec/decoders.md#2-json-text. The digits are those of Steele and White's free-format method, with the
 limits that the JDK sets it; tests/oracle compares them.
 """
 

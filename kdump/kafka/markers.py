@@ -1,7 +1,7 @@
 """Transaction markers as a broker reads them when it rebuilds the producer state.
 
-Source: shared/spec/recovery.md rule 8 (EndTransactionMarker.deserialize); what throws which exception was measured on
-Kafka 4.3.1. Only the first record of a control batch is looked at.
+Source: docs/spec/recovery.md#rule-8-markers (EndTransactionMarker.deserialize); what throws which exception was
+measured on Kafka 4.3.1. Only the first record of a control batch is looked at.
 """
 
 from __future__ import annotations

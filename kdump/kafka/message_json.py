@@ -1,6 +1,6 @@
 """Messages as the generated ``*JsonConverter`` classes print them.
 
-Source: shared/spec/decoders.md section 2.
+Source: docs/spec/decoders.md#2-json-text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What a broker remembers of each producer, and how batches and transaction markers change it.
 
-Source: shared/spec/recovery.md rules 0 and 6 to 9, startup.md rule 21 (ProducerStateManager and ProducerAppendInfo of
-the Kafka release named in :mod:`kdump.kafka.failures`). As in recovery, neither epochs nor sequences are enforced.
+Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 0 and 6 to 9),
+docs/spec/startup.md#rule-21-the-bytes-of-a-snapshot (ProducerStateManager and ProducerAppendInfo of the Kafka release
+named in :mod:`kdump.kafka.failures`). As in recovery, neither epochs nor sequences are enforced.
 """
 
 from __future__ import annotations
@@ -200,7 +201,7 @@ class ProducerStates:
         return [_entry(producer_id, self._states[producer_id]) for producer_id in long_hash_order(self._states)]
 
     def snapshot(self) -> bytes:
-        """The bytes of a .snapshot file (shared/spec/formats.md section 7)."""
+        """The bytes of a .snapshot file (docs/spec/formats.md#7-producer-snapshots)."""
         entries = self.entries()
         covered = _SNAPSHOT_COUNT.pack(len(entries)) + b"".join(_SNAPSHOT_ENTRY.pack(*entry) for entry in entries)
         return _SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, crc32c(covered)) + covered

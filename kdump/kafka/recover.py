@@ -1,8 +1,8 @@
 """What a broker's recovery would do to one segment: where it cuts, what it rebuilds, or why it fails.
 
-Source: shared/spec/recovery.md (LogSegment.recover of the Kafka release named in :mod:`kdump.kafka.failures`). A
-model: it reads, and never writes. Whether a broker runs recovery at all, and what becomes of the other segments, is
-decided for the directory (startup.md).
+Source: docs/spec/recovery.md (LogSegment.recover of the Kafka release named in :mod:`kdump.kafka.failures`). A model:
+it reads, and never writes. Whether a broker runs recovery at all, and what becomes of the other segments, is decided
+for the directory (docs/spec/startup.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rows of the tables of ``kdump.tables``, out of one entry or record at a time.
 
-Source: shared/design.md, "dump". Keys and values stay bytes; a field that a format does not have is None.
+Source: docs/contract.md#23-rows. Keys and values stay bytes; a field that a format does not have is None.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The three index files that a broker builds while it recovers a segment.
 
-Source: shared/spec/recovery.md rules 4, 5, 9 and 10 (LogSegment.recover, OffsetIndex.append, TimeIndex.maybeAppend,
-TransactionIndex.append of the Kafka release named in :mod:`kdump.kafka.failures`).
+Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 4, 5, 9 and 10; LogSegment.recover, OffsetIndex.append,
+TimeIndex.maybeAppend, TransactionIndex.append of the Kafka release named in :mod:`kdump.kafka.failures`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of the text files of a broker: checkpoints, epochs, properties. Source: shared/design.md, "JSON lines"."""
+"""Rows of the text files of a broker: checkpoints, epochs, properties. Source: docs/contract.md#23-rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where in a buffer an entry may start: plausible headers, found as vectors.
 
 Used behind damage only. The rules are tighter than a reader's: what a broker writes passes, what happens to have a
-magic byte and a length in the right places does not. Source: shared/spec/formats.md sections 1 to 4.
+magic byte and a length in the right places does not. Source: docs/spec/formats.md#1-entries (sections 1 to 4).
 
 - The offset is 0 to 2^56 - 1, the length field below 2^24.
 - v2: codec 0-4; lastOffsetDelta and recordCount not negative, recordCount <= lastOffsetDelta + 1; producer fields not

@@ -1,6 +1,6 @@
 """What a file name says: which kind of file, which base offset, which partition.
 
-Source: shared/spec/formats.md section 5 (KIP-405 for tiered-storage names).
+Source: docs/spec/formats.md#5-directories-and-names (KIP-405 for tiered-storage names).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which files a PATH stands for.
 
-Source: shared/spec/formats.md section 5; the order is that of the offsets in the names.
+Source: docs/spec/formats.md#5-directories-and-names; the order is that of the offsets in the names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """From bytes to entries: chunks of a log with the positions of the whole entries in them.
 
-Source: shared/spec/dump-output.md section 4.1 and recovery.md rule 1 (FileLogInputStream): the same framing rules hold
-for every magic. The walk reads into one buffer that it uses again; it grows only for an entry larger than it.
+Source: docs/spec/dump-output.md#41-batch-scan and docs/spec/recovery.md#rule-1-framing (FileLogInputStream): the same
+framing rules hold for every magic. The walk reads into one buffer that it uses again; it grows only for an entry larger
+than it.
 """
 
 from __future__ import annotations

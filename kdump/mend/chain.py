@@ -1,7 +1,7 @@
 """The strictly increasing chain of batches that holds the most records.
 
 Base offsets are under no CRC: where batches contradict one another, "the first wins" would let one flipped bit cost all
-that follows. Source: issue 7 point 3 (most records; ties: the earlier).
+that follows. Source: docs/spec/repair.md#2-which-batches-salvage-keeps (most records; ties: the earlier).
 """
 
 from __future__ import annotations

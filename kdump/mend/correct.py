@@ -4,7 +4,7 @@ The CRC does not cover the length, and in v2 not the magic: other values are tri
 right. What is left may be one flipped bit, which a CRC locates (``wire.syndrome``). Either way the result must decode
 to its last record.
 
-Source: shared/spec/formats.md sections 1 to 3 for what the CRCs cover.
+Source: docs/spec/formats.md#3-record-batches-v2 and docs/spec/formats.md#2-messages-v0-and-v1 for what the CRCs cover.
 """
 
 from __future__ import annotations

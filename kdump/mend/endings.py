@@ -1,6 +1,6 @@
 """What is done about transactions whose marker may lie in a gap: markers are made, batches dropped, or nothing.
 
-Source: issue 7 point 5.
+Source: docs/spec/repair.md#4-transactions-with-a-lost-end.
 """
 
 from __future__ import annotations

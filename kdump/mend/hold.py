@@ -1,6 +1,6 @@
 """What is put where offsets are lost: empty batches, so that they are not given out again, and markers.
 
-Source: issue 7 points 4 and 5.
+Source: docs/spec/repair.md#3-lost-offsets-are-not-given-out-again, docs/spec/repair.md#4-transactions-with-a-lost-end.
 """
 
 from __future__ import annotations

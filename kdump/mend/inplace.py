@@ -1,8 +1,9 @@
 """The steps of a repair in place, in an order in which every state is one that a broker starts on.
 
-Source: shared/spec/startup.md. A segment without an .index is recovered as soon as a broker starts, also after a clean
-shutdown (rule 8), so the index of the last segment goes before its log changes and comes back afterwards. The marker of
-a clean shutdown stays where it can: it stands for all partitions of the log directory.
+Source: docs/spec/startup.md. A segment without an .index is recovered as soon as a broker starts, also after a clean
+shutdown (docs/spec/startup.md#rule-8-the-checks-of-a-segment), so the index of the last segment goes before its log
+changes and comes back afterwards. The marker of a clean shutdown stays where it can: it stands for all partitions of
+the log directory.
 """
 
 from __future__ import annotations
@@ -83,8 +84,9 @@ def _prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Se
     """Logs with holes are written anew.
 
     They come in the way in which a broker replaces segments itself: complete with their index files under names that
-    end in .swap, from where a start finishes what was begun (startup.md rules 5 and 6). As that removes whatever else
-    lies between the first and the last of them, the segments there get a second name of this kind, too.
+    end in .swap, from where a start finishes what was begun (docs/spec/startup.md#2-before-the-segments rules 5 and 6).
+    As that removes whatever else lies between the first and the last of them, the segments there get a second name of
+    this kind, too.
     """
     changed = [number for number, segment in enumerate(plan.segments) if segment.is_salvaged]
     if not is_plain_cut(plan):

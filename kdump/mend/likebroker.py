@@ -1,6 +1,6 @@
 """The broker's way: a log that ends where recovery cuts it, and the index files that recovery builds.
 
-Source: shared/spec/recovery.md (LogSegment.recover).
+Source: docs/spec/recovery.md (LogSegment.recover).
 """
 
 from __future__ import annotations

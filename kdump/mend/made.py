@@ -1,7 +1,7 @@
 """Batches that kdump makes: empty ones that hold offsets, and markers that end transactions.
 
-Source: shared/spec/formats.md section 3; MemoryRecords.writeEmptyHeader (what the log cleaner leaves of a batch whose
-records are gone) and MemoryRecords.writeEndTransactionalMarker of Kafka 4.3.1.
+Source: docs/spec/formats.md#3-record-batches-v2; MemoryRecords.writeEmptyHeader (what the log cleaner leaves of a batch
+whose records are gone) and MemoryRecords.writeEndTransactionalMarker of Kafka 4.3.1.
 """
 
 from __future__ import annotations

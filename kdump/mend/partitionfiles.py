@@ -53,7 +53,8 @@ class PartitionFiles:
 def epochs_for(data: bytes | None, end_offset: int, found: Iterable[tuple[int, int]] = ()) -> bytes | None:
     """A leader-epoch-checkpoint that fits a log.
 
-    Epochs that begin at ``end_offset`` or behind go (startup.md rule 23); those of batches come, or begin earlier.
+    Epochs that begin at ``end_offset`` or behind go (docs/spec/startup.md#rule-23-leader-epochs); those of batches
+    come, or begin earlier.
 
     Args:
         data: the file; None: there is none.

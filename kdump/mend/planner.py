@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 class ProducerHistory:
     """The producers at the base of one segment after the other.
 
-    A broker takes them from the snapshot there (shared/spec/recovery.md rule 0), which also knows what the log cleaner
-    has removed since. Where it has none, or was made with what a repair changes, those behind the segment before are
-    handed on; where nothing is handed on they are read from the files before.
+    A broker takes them from the snapshot there (docs/spec/recovery.md#rule-0-the-producer-state-at-the-base-offset),
+    which also knows what the log cleaner has removed since. Where it has none, or was made with what a repair changes,
+    those behind the segment before are handed on; where nothing is handed on they are read from the files before.
     """
 
     def __init__(self, settings: Settings, opened: Callable[[str], Source]) -> None:

@@ -1,8 +1,9 @@
 """The producers at a segment's base offset, from the segments and snapshots before it.
 
-Source: shared/spec/recovery.md rule 0, startup.md rule 20: the newest sound .snapshot at or below the offset, replayed
-over the segments in between; without one, from the start of the log. Only snapshots at the base of a segment are used,
-where brokers take them.
+Source: docs/spec/recovery.md#rule-0-the-producer-state-at-the-base-offset,
+docs/spec/startup.md#rule-20-from-a-snapshot: the newest sound .snapshot at or below the offset, replayed over the
+segments in between; without one, from the start of the log. Only snapshots at the base of a segment are used, where
+brokers take them.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ def in_range(table: Table, around: Surroundings) -> NDArray[np.bool_]:
     The name of the next segment is believed. So is its own, unless batches that it cannot hold go on where the batch
     beside them in the file ends, and the segment before does not have their offsets, or no batch fits it: then the 2^31
     offsets count that hold the most records.
-    Source: issue 7 point 3; recovery.md rule 3.
+    Source: docs/spec/repair.md#2-which-batches-salvage-keeps,
+    docs/spec/recovery.md#rule-3-the-offset-range-of-a-segment.
     """
     first, last = table.first, table.last
     possible = (first >= 0) & (first <= last) & (last - first <= MAX_INT32)

@@ -6,7 +6,7 @@ same, on each side that has one; and about a batch when it is good to its last r
 the two logs share no batch the leader epochs decide alone: one leader writes in an epoch, so an offset with the epoch
 that leader-epoch-checkpoint has for it is the same record.
 
-Source: issue 7 point 6, issue 19 point 3; KIP-101 for epochs and histories that part.
+Source: docs/spec/repair.md#6-batches-of-other-copies; KIP-101 for epochs and histories that part.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Every good batch of a damaged log, also behind holes, as a log on which Kafka's recovery cuts nothing.
 
-Source: issue 7, points 3 to 6; shared/spec/recovery.md for what recovery asks of a log.
+Source: docs/spec/repair.md#2-which-batches-salvage-keeps (sections 2 to 6);
+docs/spec/recovery.md#2-the-walk-over-the-entries for what recovery asks of a log.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What evidence says of the second kind is in ``kdump.scan.lostmarkers``.
 
-Source: shared/spec/recovery.md rules 7 to 9; KIP-98, KIP-360.
+Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 7 to 9); KIP-98, KIP-360.
 """
 
 from __future__ import annotations

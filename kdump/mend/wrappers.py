@@ -1,6 +1,6 @@
 """Legacy wrappers, whose offset no CRC covers: what the messages inside say of it.
 
-Source: shared/spec/formats.md section 2.
+Source: docs/spec/formats.md#21-compressed-wrappers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Kafka's internal topics: the frames of their keys and values, and the messages inside.
 
-Source: shared/spec/decoders.md sections 3 to 5 (Kafka's CoordinatorRecordSerde and AbstractApiMessageSerde).
+Source: docs/spec/decoders.md#3-coordinator-decoders (sections 3 to 5; Kafka's CoordinatorRecordSerde and
+AbstractApiMessageSerde).
 """
 
 from __future__ import annotations

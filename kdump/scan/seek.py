@@ -1,8 +1,8 @@
 """Where in a log a range can begin and end, by the index files beside it.
 
-Source: shared/spec/formats.md section 6. An index is believed only where it checks out: its entries rise, and the
-batches it is asked about are at their places, with right CRCs and the offsets and timestamps it names. Else the log is
-scanned from its start.
+Source: docs/spec/formats.md#6-indexes. An index is believed only where it checks out: its entries rise, and the batches
+it is asked about are at their places, with right CRCs and the offsets and timestamps it names. Else the log is scanned
+from its start.
 """
 
 from __future__ import annotations

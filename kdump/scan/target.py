@@ -1,4 +1,4 @@
-"""Which file a PATH stands for, by kdump's own rules for names (shared/design.md, "Command line")."""
+"""Which file a PATH stands for, by kdump's own rules for names (docs/contract.md#11-paths)."""
 
 from __future__ import annotations
 

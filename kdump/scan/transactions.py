@@ -1,8 +1,9 @@
 """What became of the transactions in a log: committed, aborted, or open.
 
-Source: KIP-98; shared/spec/formats.md sections 3 and 6. The markers of a producer end its transactions in order, so
-the outcome of a batch is its producer's first marker after it; a transaction index names aborted ones where their
-marker is lost. Where damage may have taken a marker, ``kdump.scan.lostmarkers`` decides; what it cannot decide is open.
+Source: KIP-98; docs/spec/formats.md#32-control-records, docs/spec/formats.md#6-indexes. The markers of a producer end
+its transactions in order, so the outcome of a batch is its producer's first marker after it; a transaction index names
+aborted ones where their marker is lost. Where damage may have taken a marker, ``kdump.scan.lostmarkers`` decides; what
+it cannot decide is open.
 """
 
 from __future__ import annotations

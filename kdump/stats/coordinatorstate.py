@@ -3,7 +3,7 @@
 The state is what a broker has that has read the log up to then: of each key the last value in offset order, a tombstone
 removes it (expiry is a tombstone that the broker writes), and an offset committed within a transaction counts once the
 transaction's commit marker is there. Source: Kafka's OffsetMetadataManager (replay, replayEndTransactionMarker) and
-TransactionStateManager; shared/spec/decoders.md for the records.
+TransactionStateManager; docs/spec/decoders.md#3-coordinator-decoders for the records.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A run is what was seen without a break of one stretch of a segment. What lies between two runs is found when all of them
 are there and sorted, so that it does not matter in which order they came.
 
-Source: shared/spec/formats.md section 3 for what compaction leaves of a batch.
+Source: docs/spec/formats.md#3-record-batches-v2 for what compaction leaves of a batch.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A producer's marker ends what it wrote since the marker before. A run of batches is told by its first marker and by what
 no marker in it ends; runs are put together in order at last (see ``order``).
 
-Source: KIP-98; shared/spec/formats.md section 6.
+Source: KIP-98; docs/spec/formats.md#6-indexes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The two checksums of the log formats (shared/spec/formats.md sections 2 and 3)."""
+"""The two checksums of the log formats.
+
+Source: docs/spec/formats.md#2-messages-v0-and-v1, docs/spec/formats.md#3-record-batches-v2.
+"""
 
 from __future__ import annotations
 

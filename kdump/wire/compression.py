@@ -1,8 +1,8 @@
 """The codecs of Kafka's record payloads: read with bounded output, and written as Kafka's writers do.
 
-Source: shared/spec/formats.md section 4; down-conversion.md for the bytes of the containers. Each container is read as
-Kafka's own reader reads it: what that accepts is accepted, what it stops at is a DamageError. No decompressed payload
-grows over the caller's limit.
+Source: docs/spec/formats.md#4-compression-payloads; docs/spec/down-conversion.md#2-the-bytes-of-the-payloads for the
+bytes of the containers. Each container is read as Kafka's own reader reads it: what that accepts is accepted, what it
+stops at is a DamageError. No decompressed payload grows over the caller's limit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The subset of the LZ4 frame format that Kafka reads and writes (Lz4BlockInputStream; KIP-57).
 
-Source: shared/spec/formats.md section 4. The lz4 package's own frame reader accepts linked blocks, dictionaries and
-frames in a row, and refuses the header checksum of magic 0, so only its block decoder is used.
+Source: docs/spec/formats.md#43-lz4. The lz4 package's own frame reader accepts linked blocks, dictionaries and frames
+in a row, and refuses the header checksum of magic 0, so only its block decoder is used.
 """
 
 from __future__ import annotations

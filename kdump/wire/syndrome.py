@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 CRC32C_POLYNOMIAL: Final = 0x82F63B78
 CRC32_POLYNOMIAL: Final = 0xEDB88320
-"""Both reflected, as shared/spec/formats.md gives them."""
+"""Both reflected, as docs/spec/formats.md#2-messages-v0-and-v1 and
+docs/spec/formats.md#3-record-batches-v2 give them."""
 
 LONGEST_BITS: Final = 1 << 23
 """Bytes up to which a flipped bit is looked for: some 50 ms."""

@@ -1,4 +1,4 @@
-"""UTF-8 as the JVM decodes it (shared/spec/dump-output.md section 5.4)."""
+"""UTF-8 as the JVM decodes it (docs/spec/dump-output.md#54-utf-8-decoding)."""
 
 from __future__ import annotations
 

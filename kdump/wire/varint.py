@@ -1,7 +1,8 @@
 """Variable-length integers: zig-zag (records) and unsigned (flexible messages).
 
-Source: shared/spec/formats.md section 3 and 10. Like Kafka's ByteUtils a varint takes at most 5 bytes and a varlong
-at most 10; bits beyond 32 or 64 in the last byte fall away as they do in Java's int and long arithmetic.
+Source: docs/spec/formats.md#31-record, docs/spec/formats.md#10-messages-with-a-schema. Like Kafka's ByteUtils a varint
+takes at most 5 bytes and a varlong at most 10; bits beyond 32 or 64 in the last byte fall away as they do in Java's int
+and long arithmetic.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rows as Arrow record batches: for Spark, for Parquet.
 
-Source: shared/design.md ("dump") for the columns; those of records that Spark's own Kafka source has come first, with
+Source: docs/contract.md#23-rows for the columns; those of records that Spark's own Kafka source has come first, with
 its names and types (Spark's "Structured Streaming + Kafka Integration Guide"). The values are those of JSON lines, but:
 
 - ``timestamp`` is a timestamp in microseconds (UTC); null for magic 0, and where the milliseconds do not fit, which

@@ -1,7 +1,7 @@
 """What is the same for all records of a v2 batch, as columns with an element a batch, in no spelling yet.
 
-Source: shared/design.md, "JSON lines"; the wraps of offsets and sequences are those of the compatible batch line
-(shared/spec/dump-output.md section 4.2).
+Source: docs/contract.md#23-rows; the wraps of offsets and sequences are those of the compatible batch line
+(docs/spec/dump-output.md#42-batch-line-of-magic-2).
 """
 
 from __future__ import annotations

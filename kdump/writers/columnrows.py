@@ -1,8 +1,8 @@
 """Rows of JSON lines and CSV for many v2 batches at once.
 
-Source: shared/design.md, "dump"; the names of the columns are those of :mod:`kdump.tables`. What is the same for all
-records of a batch is written once a batch and copied to its rows. Control batches and what ``fast.records`` has
-refused are left to the scalar path.
+Source: docs/contract.md#23-rows; the names of the columns are those of :mod:`kdump.tables`. What is the same for all
+records of a batch is written once a batch and copied to its rows. Control batches and what ``fast.records`` has refused
+are left to the scalar path.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How a row of columns is spelled as a JSON line and as a line of CSV.
 
-Source: shared/design.md, "JSON lines". A value is a list of text columns, one behind the other.
+Source: docs/contract.md#23-rows. A value is a list of text columns, one behind the other.
 """
 
 from __future__ import annotations

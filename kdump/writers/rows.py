@@ -1,6 +1,6 @@
 """One row at a time as a JSON line or a CSV line.
 
-Source: shared/design.md, "dump": bytes are a string when they are valid UTF-8, else ``{"base64": "..."}``.
+Source: docs/contract.md#23-rows: bytes are a string when they are valid UTF-8, else ``{"base64": "..."}``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Figures as JSON lines: a line a group.
 
-Source: shared/design.md, "stats": its keys come first, kdump's own after them.
+Source: docs/contract.md#6-stats: its keys come first, kdump's own after them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Random messages of any schema and version, and a writer for them.
 
 Written apart from ``kdump.format.message``, of which only the table is taken.
-Source: shared/spec/formats.md section 10.
+Source: docs/spec/formats.md#10-messages-with-a-schema.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def unsigned_varint(value: int) -> bytes:
 
 
 def expected_members(fields: tuple[Field, ...], version: int, values: dict[str, Any]) -> dict[str, Any]:
-    """What is printed of a message, as decoders.md section 2 has it."""
+    """What is printed of a message, as docs/spec/decoders.md#2-json-text has it."""
     return {
         field.name: _expected(field, version, values[field.name])
         for field in fields

@@ -1,6 +1,6 @@
 """What a run printed, and when kdump's run counts as the same as the Java tool's.
 
-The deviations allowed are those of shared/design.md, section "dump".
+The deviations allowed are those of docs/contract.md#21-deviations-from-the-java-tool.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Compressed containers: the usual ones, and legal, odd, damaged or cut ones.
 
-Source: shared/spec/formats.md section 4.
+Source: docs/spec/formats.md#4-compression-payloads.
 """
 
 from __future__ import annotations

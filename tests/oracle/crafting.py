@@ -1,7 +1,8 @@
 """Segments byte by byte: what no client library writes, but a damaged disk or a foreign producer may.
 
-Only what is needed to build and rebuild entries; field order and encodings are those of shared/spec/formats.md
-sections 2 to 4, written apart from ``kdump.format`` so that one cannot hide the other's mistake.
+Only what is needed to build and rebuild entries; field order and encodings are those of
+docs/spec/formats.md#2-messages-v0-and-v1 (sections 2 to 4), written apart from ``kdump.format`` so that one cannot hide
+the other's mistake.
 """
 
 from __future__ import annotations

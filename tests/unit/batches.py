@@ -1,7 +1,7 @@
 """Writers of what the formats' readers are tested with: batches, messages, wrappers, compressed payloads.
 
-Written from shared/spec/formats.md sections 2 to 4; the reader's code is not used, so that a mistake in one is not
-repeated in the other. Every header field can be set to anything, sensible or not.
+Written from docs/spec/formats.md#2-messages-v0-and-v1 (sections 2 to 4); the reader's code is not used, so that a
+mistake in one is not repeated in the other. Every header field can be set to anything, sensible or not.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A writer of v2 record batches and a reader of them, a byte at a time: the reference of the tests of ``fast``.
 
-Written from shared/spec/formats.md section 3 alone; it shares no code with kdump.
+Written from docs/spec/formats.md#31-record alone; it shares no code with kdump.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The text of DumpLogSegments made from rows alone, by shared/spec/dump-output.md sections 4 and 5."""
+"""The text of DumpLogSegments made from rows alone, by docs/spec/dump-output.md sections 4 and 5."""
 
 from __future__ import annotations
 

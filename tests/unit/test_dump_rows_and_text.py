@@ -1,7 +1,8 @@
 """The rows of ``--output jsonl`` hold what the real tool's ``--print-data-log`` holds, for every capture.
 
-The text is made anew from nothing but the rows, by the templates of shared/spec/dump-output.md sections 4 and 5, and
-compared with the recorded text. That both decode paths write the same bytes is a test of its own (test_dump_bytes).
+The text is made anew from nothing but the rows, by the templates of docs/spec/dump-output.md#4-logs-and-checkpoints and
+docs/spec/dump-output.md#5-records, and compared with the recorded text. That both decode paths write the same bytes is
+a test of its own (test_dump_bytes).
 """
 
 from __future__ import annotations

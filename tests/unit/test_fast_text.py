@@ -84,7 +84,7 @@ def test_copy_ranges_stays_inside() -> None:
 
 
 def java_utf8(data: bytes) -> str:
-    """``new String(data, UTF_8)`` by the table of dump-output.md section 5.4."""
+    """``new String(data, UTF_8)`` by the table of docs/spec/dump-output.md#54-utf-8-decoding."""
     out = []
     at = 0
     while at < len(data):

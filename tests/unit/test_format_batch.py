@@ -22,7 +22,7 @@ from kdump.format.batch import (
     wrap_int64,
 )
 
-# Positions and types out of the table in shared/spec/formats.md section 3.
+# Positions and types out of the table in docs/spec/formats.md#3-record-batches-v2.
 LAYOUT = {
     "base_offset": (0, ">q"),
     "batch_length": (8, ">i"),

@@ -1,4 +1,7 @@
-"""format.legacy: messages of magic 0 and 1, and the rules of compressed wrappers (formats.md section 2)."""
+"""format.legacy: messages of magic 0 and 1, and the rules of compressed wrappers.
+
+Source: docs/spec/formats.md#2-messages-v0-and-v1, docs/spec/formats.md#21-compressed-wrappers.
+"""
 
 from __future__ import annotations
 

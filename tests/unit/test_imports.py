@@ -1,4 +1,4 @@
-"""The arrows of shared/design.md: a package imports only packages to its left."""
+"""The arrows of CONTRIBUTING.md: a package imports only packages to its left."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def entries(walk: Walk) -> list[tuple[int, bytes]]:
 
 
 def expected_entries(data: bytes, limit: int | None = None) -> tuple[list[tuple[int, bytes]], Stop]:
-    """dump-output.md section 4.1, steps 1 to 4, over the whole file at once."""
+    """docs/spec/dump-output.md#41-batch-scan, steps 1 to 4, over the whole file at once."""
     end = len(data) if limit is None else min(limit, len(data))
     found: list[tuple[int, bytes]] = []
     position = 0

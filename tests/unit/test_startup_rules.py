@@ -1,4 +1,4 @@
-"""The model of a broker start, rule by rule, in memory (shared/spec/startup.md; what is not there was measured)."""
+"""The model of a broker start, rule by rule, in memory (docs/spec/startup.md)."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_names_without_offset(name: str, java_class: str) -> None:
     assert error.value.java_class == java_class
 
 
-# Rule 1, and partition.metadata (measured).
+# Rule 1, and rule 27 (partition.metadata).
 
 ILLEGAL = ("broker_stops", "java.lang.IllegalArgumentException")
 NUMBER = ("broker_stops", "java.lang.NumberFormatException")

@@ -1,4 +1,4 @@
-"""wire.lz4frame: the part of the LZ4 frame format that Kafka reads (shared/spec/formats.md section 4)."""
+"""wire.lz4frame: the part of the LZ4 frame format that Kafka reads (docs/spec/formats.md#43-lz4)."""
 
 from __future__ import annotations
 

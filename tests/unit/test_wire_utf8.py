@@ -1,4 +1,4 @@
-"""wire.utf8: as many U+FFFD as Java makes (dump-output.md section 5.4)."""
+"""wire.utf8: as many U+FFFD as Java makes (docs/spec/dump-output.md#54-utf-8-decoding)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kdump.wire.utf8 import decode_utf8
 
 REPLACEMENT = "\ufffd"
 CONTINUATION = range(0x80, 0xC0)
-# On both sides of every boundary in the table of section 5.4.
+# On both sides of every boundary in the table of docs/spec/dump-output.md#54-utf-8-decoding.
 BOUNDARIES = bytes.fromhex("00 41 7f 80 8f 90 9f a0 bf c0 c1 c2 df e0 e1 ec ed ee ef f0 f1 f3 f4 f5 f8 ff")
 
 
 def java_decode(data: bytes) -> str:
-    """The table of dump-output.md section 5.4, a row after the other."""
+    """The table of docs/spec/dump-output.md#54-utf-8-decoding, a row after the other."""
     out = []
     position = 0
 

@@ -1,6 +1,7 @@
 """Random partitions of transactional producers, with every file that a broker keeps, and what its readers get of them.
 
-Written from shared/spec/formats.md and recovery.md rules 7 to 9; the code under test is not used.
+Written from docs/spec/formats.md#32-control-records and docs/spec/recovery.md rules 7 to 9; the code under test is not
+used.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Batches of a log by position, as the index checks of DumpLogSegments look for them.
 
-Source: shared/spec/dump-output.md sections 6 and 7.
+Source: docs/spec/dump-output.md#6-offset-indexes, docs/spec/dump-output.md#7-time-indexes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The text of DumpLogSegments 4.3.1 for many v2 batches at once.
 
-Source: shared/spec/dump-output.md sections 4.2 (batch lines) and 5 (record lines). Control batches and what
+Source: docs/spec/dump-output.md#42-batch-line-of-magic-2, docs/spec/dump-output.md#5-records. Control batches and what
 ``fast.records`` has refused are left to the scalar path.
 """
 

@@ -1,6 +1,6 @@
 """Keys and payloads of internal topics as DumpLogSegments prints them with a decoder, errors included.
 
-Source: shared/spec/decoders.md.
+Source: docs/spec/decoders.md.
 """
 
 from __future__ import annotations

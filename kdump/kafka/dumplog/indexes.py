@@ -1,6 +1,7 @@
 """``.index`` and ``.timeindex`` files as DumpLogSegments prints and checks them.
 
-Source: shared/spec/dump-output.md sections 6 and 7. Unlike the Java tool nothing is ever trimmed or created.
+Source: docs/spec/dump-output.md#6-offset-indexes, docs/spec/dump-output.md#7-time-indexes. Unlike the Java tool nothing
+is ever trimmed or created.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The lines of the compatible output, one at a time.
 
-Source: shared/spec/dump-output.md sections 4.2, 4.3, 5 and 9. Every function returns a whole line with its line end or
-raises: where the Java tool aborts in the middle of a line, nothing of it is printed.
+Source: docs/spec/dump-output.md#4-logs-and-checkpoints, docs/spec/dump-output.md#5-records,
+docs/spec/dump-output.md#9-damaged-logs. Every function returns a whole line with its line end or raises: where the Java
+tool aborts in the middle of a line, nothing of it is printed.
 """
 
 from __future__ import annotations

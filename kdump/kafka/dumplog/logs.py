@@ -1,6 +1,7 @@
 """``.log`` and ``.checkpoint`` files as DumpLogSegments prints them.
 
-Source: shared/spec/dump-output.md sections 4, 5 and 9.
+Source: docs/spec/dump-output.md#4-logs-and-checkpoints, docs/spec/dump-output.md#5-records,
+docs/spec/dump-output.md#9-damaged-logs.
 """
 
 from __future__ import annotations

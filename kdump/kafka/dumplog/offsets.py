@@ -1,4 +1,4 @@
-"""The report of offsets that do not follow one another (shared/spec/dump-output.md section 5.5)."""
+"""The report of offsets that do not follow one another (docs/spec/dump-output.md#55-offset-continuity-report)."""
 
 from __future__ import annotations
 

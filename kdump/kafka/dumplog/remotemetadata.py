@@ -1,6 +1,6 @@
 """Records of ``__remote_log_metadata`` in the words of Kafka's Java classes (``toString``), and what these refuse.
 
-Source: shared/spec/decoders.md section 5.
+Source: docs/spec/decoders.md#5-remote-log-metadata-decoder.
 """
 
 from __future__ import annotations

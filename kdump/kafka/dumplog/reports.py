@@ -1,6 +1,6 @@
 """The reports that DumpLogSegments prints on stderr after the last file.
 
-Source: shared/spec/dump-output.md section 10.
+Source: docs/spec/dump-output.md#10-end-of-run-reports.
 """
 
 from __future__ import annotations

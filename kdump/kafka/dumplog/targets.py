@@ -1,4 +1,4 @@
-"""Which file a name of ``--files`` stands for (shared/spec/dump-output.md section 3)."""
+"""Which file a name of ``--files`` stands for (docs/spec/dump-output.md#3-per-file-dispatch)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The largest record timestamps of batches, as the time index checks of DumpLogSegments want them.
 
-Source: shared/spec/dump-output.md section 7: by decoding every record, never from the batch header.
+Source: docs/spec/dump-output.md#7-time-indexes: by decoding every record, never from the batch header.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """DumpLogSegments: one file after the other, what each kind prints, and what is left to say at the end.
 
-Source: shared/spec/dump-output.md sections 3, 8 and 10.
+Source: docs/spec/dump-output.md#3-per-file-dispatch, docs/spec/dump-output.md#8-other-files,
+docs/spec/dump-output.md#10-end-of-run-reports.
 """
 
 from __future__ import annotations

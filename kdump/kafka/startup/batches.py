@@ -1,6 +1,7 @@
 """The entries of a log as a broker steps over them: no checksum is looked at.
 
-Source: shared/spec/startup.md rules 9 and 20 (FileLogInputStream, FileRecords.searchForOffsetWithSize).
+Source: docs/spec/startup.md#rule-9-the-next-offset-of-a-segment, docs/spec/startup.md#rule-20-from-a-snapshot
+(FileLogInputStream, FileRecords.searchForOffsetWithSize).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A checkpoint file as a broker reads it: a version, a count, an entry a line.
 
-Source: shared/spec/startup.md rule 1 (CheckpointFile); measured on Kafka 4.3.1.
+Source: docs/spec/startup.md#rule-1-the-leader-epoch-checkpoint (CheckpointFile).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The clock of a start that nobody has given: that of a broker which is started right after it stopped.
 
-So a copy gets the same answer on any day. Only what expires depends on it (shared/spec/startup.md rule 20).
+So a copy gets the same answer on any day. Only what expires depends on it
+(docs/spec/startup.md#rule-20-from-a-snapshot).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The leader epochs of a partition: leader-epoch-checkpoint as a broker reads and rewrites it.
 
-Source: shared/spec/startup.md rules 1, 11, 16 and 23 (LeaderEpochFileCache, CheckpointFile).
+Source: docs/spec/startup.md rules 1, 11, 16 and 23 (LeaderEpochFileCache, CheckpointFile).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How a start ends before its end: the exceptions of a broker, by their Java names.
 
-Source: shared/spec/startup.md rule 28.
+Source: docs/spec/startup.md#rule-28-what-an-exception-stops.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The .index and .timeindex of a segment as a broker maps them: the file, and how many of its entries count.
 
-Source: shared/spec/startup.md rules 5, 9, 14 and 22 (AbstractIndex, OffsetIndex). Their contents are not checked.
+Source: docs/spec/startup.md rules 5, 9, 14 and 22 (AbstractIndex, OffsetIndex). Their contents are not checked.
 """
 
 from __future__ import annotations

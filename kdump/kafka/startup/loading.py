@@ -1,6 +1,6 @@
 """What the steps of a start share: the directory, the segments loaded so far, producers, epochs.
 
-Source: shared/spec/startup.md rules 7, 8, 10 to 17 (LogLoader).
+Source: docs/spec/startup.md#3-loading-the-segments (rules 7, 8 and 10 to 17; LogLoader).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A log directory at a start: what it says of its partitions, and what stops the whole broker.
 
-Source: shared/spec/startup.md rules 28 and 29 (LogManager, UnifiedLog); measured on Kafka 4.3.1.
+Source: docs/spec/startup.md#7-what-stops-what (rules 28 and 29; LogManager, UnifiedLog).
 """
 
 from __future__ import annotations

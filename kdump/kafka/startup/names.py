@@ -1,4 +1,4 @@
-"""Names of files as a broker makes and reads them (LogFileUtils; shared/spec/startup.md, "Names")."""
+"""Names of files as a broker makes and reads them (LogFileUtils; docs/spec/startup.md#1-inputs-and-names)."""
 
 from __future__ import annotations
 

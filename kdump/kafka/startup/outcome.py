@@ -1,6 +1,6 @@
 """How a start ends.
 
-Source: shared/spec/startup.md rules 17, 18, 24, 26, 28.
+Source: docs/spec/startup.md rules 17, 18, 24, 26 and 28.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The producer state of a partition and its snapshots, as a start brings them to an offset.
 
-Source: shared/spec/startup.md rules 2, 19, 20, 21 and 25 (ProducerStateManager, UnifiedLog.rebuildProducerState).
+Source: docs/spec/startup.md#5-the-producer-state (rules 19 to 21; also 2 and 25; ProducerStateManager,
+UnifiedLog.rebuildProducerState).
 """
 
 from __future__ import annotations

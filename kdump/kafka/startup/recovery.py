@@ -1,6 +1,6 @@
 """Recovery of the whole log, and the offset at which it ends.
 
-Source: shared/spec/startup.md rules 13 to 18 (LogLoader.recoverLog).
+Source: docs/spec/startup.md#4-recovery-of-the-log (rules 13 to 18; LogLoader.recoverLog).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One segment as a broker holds it: where an offset is, where it ends, its recovery, its new names.
 
-Source: shared/spec/startup.md rules 8, 9, 11, 14 (LogSegment), shared/spec/recovery.md.
+Source: docs/spec/startup.md#3-loading-the-segments (rules 8, 9, 11 and 14; LogSegment), docs/spec/recovery.md.
 """
 
 from __future__ import annotations

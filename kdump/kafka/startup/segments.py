@@ -1,6 +1,6 @@
 """Loading: the files by name, one after the other.
 
-Source: shared/spec/startup.md rules 7, 8 and 10 (LogLoader.loadSegmentFiles).
+Source: docs/spec/startup.md#3-loading-the-segments (rules 7, 8 and 10; LogLoader.loadSegmentFiles).
 """
 
 from __future__ import annotations

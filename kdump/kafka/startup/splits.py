@@ -1,6 +1,7 @@
 """A segment whose offsets do not fit it is split into several.
 
-Source: shared/spec/startup.md rule 12 (LogLoader.retryOnOffsetOverflow, LocalLog.splitOverflowedSegment).
+Source: docs/spec/startup.md#rule-12-offsets-that-do-not-fit-a-segment (LogLoader.retryOnOffsetOverflow,
+LocalLog.splitOverflowedSegment).
 """
 
 from __future__ import annotations

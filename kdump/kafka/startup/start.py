@@ -1,6 +1,7 @@
 """One start of one partition directory: the steps in their order, and what they leave.
 
-Source: shared/spec/startup.md rules 22 to 28 (LogLoader.load, the constructor of UnifiedLog, LogManager.loadLog).
+Source: docs/spec/startup.md#6-the-end-of-a-start (rules 22 to 28; LogLoader.load, the constructor of UnifiedLog,
+LogManager.loadLog).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Before the segments: what a cleaner or a split left behind is finished or thrown away.
 
-Source: shared/spec/startup.md rules 3 to 6 (LogLoader.removeTempFilesAndCollectSwapFiles, load).
+Source: docs/spec/startup.md#2-before-the-segments (rules 3 to 6; LogLoader.removeTempFilesAndCollectSwapFiles, load).
 """
 
 from __future__ import annotations

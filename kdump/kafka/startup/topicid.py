@@ -1,7 +1,7 @@
 """partition.metadata as the last thing that a start reads.
 
-Source: measured on Kafka 4.3.1 (PartitionMetadataFile, Uuid.fromString); shared/spec/startup.md rule 27 says only
-that it is read. An empty file, as a crash may leave it, stops the broker.
+Source: docs/spec/startup.md#rule-27-the-topic-id-and-unknown-files (PartitionMetadataFile, Uuid.fromString). An empty
+file, as a crash may leave it, stops the broker.
 """
 
 from __future__ import annotations
