@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kdump import payloads
     from kdump.codes import Finding, KdumpError
-    from kdump.engine.verify import verify
+    from kdump.verify.run import verify
 
 __version__ = "0.1.0"
 __all__ = ["Finding", "KdumpError", "__version__", "payloads", "verify"]
 
-_HOMES = {"Finding": "kdump.codes", "KdumpError": "kdump.codes", "verify": "kdump.engine.verify"}
+_HOMES = {"Finding": "kdump.codes", "KdumpError": "kdump.codes", "verify": "kdump.verify.run"}
 
 
 def __getattr__(name: str) -> object:

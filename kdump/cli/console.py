@@ -15,8 +15,8 @@ import click
 
 from kdump.cli.progress import ProgressLine
 from kdump.codes import KdumpError
-from kdump.scan.run import Reporter
-from kdump.writers.blocks import BlockWriter
+from kdump.reading.reporter import Reporter
+from kdump.system.blocks import BlockWriter
 
 if TYPE_CHECKING:
     import subprocess

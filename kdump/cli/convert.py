@@ -17,26 +17,18 @@ from kdump.cli.params import OffsetRange, TimeRange
 from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, Finding, KdumpError
 from kdump.convert.conversion import Conversion
+from kdump.convert.export import export_text
+from kdump.convert.report import converted_lines, converted_row, loss_lines, loss_rows, marker_rows
+from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_job
 from kdump.convert.segment import SegmentResult
-from kdump.engine.convert import (
-    DestinationError,
-    Job,
-    Outputs,
-    plan_conversion,
-    plan_export,
-    plan_import,
-    run_job,
-)
-from kdump.engine.export import export_text
 from kdump.format.batch import CODEC_NAMES, MAGIC
 from kdump.log.files import enter, handed_over
 from kdump.log.names import MAX_OFFSET, is_uri
 from kdump.log.source import reads_once
-from kdump.scan.run import Reporter
-from kdump.scan.selection import Range
+from kdump.reading.reporter import Reporter
+from kdump.reading.selection import Range
+from kdump.verify.report import finding_json
 from kdump.wire.compression import LEVELS, ZSTD
-from kdump.writers.conversions import converted_lines, converted_row, loss_lines, loss_rows, marker_rows
-from kdump.writers.findings import finding_json
 
 if TYPE_CHECKING:
     from kdump.spark.sessions import Session

@@ -16,20 +16,21 @@ from kdump.cli.console import Console
 from kdump.cli.coordinated import PartitionFinder, coordinated
 from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once
 from kdump.codes import Codes, KdumpError
-from kdump.kafka.dumplog.options import MAX_BYTES, MAX_MESSAGE_SIZE, DumpOptions
-from kdump.kafka.dumplog.targets import target_by_java_name
-from kdump.kafka.dumplog.tool import DumpTool
-from kdump.kafka.java import split_commas
+from kdump.dump.run import FileRun
+from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, DumpOptions
+from kdump.dump.text.targets import target_by_java_name
+from kdump.dump.text.tool import DumpTool
 from kdump.log.files import enter, exists, handed_over, is_directory
 from kdump.log.partition import segment_files
 from kdump.log.source import open_source, reads_once
-from kdump.scan.printing import Emit
-from kdump.scan.run import FileRun, Reporter
-from kdump.scan.selection import RowBudget
-from kdump.scan.target import Target, is_text_file, target_by_path
+from kdump.payloads.java import split_commas
+from kdump.reading.printing import Emit
+from kdump.reading.reporter import Reporter
+from kdump.reading.selection import RowBudget
+from kdump.reading.target import Target, is_text_file, target_by_path
 
 if TYPE_CHECKING:
-    from kdump.engine.rowdump import RowOptions
+    from kdump.dump.rowdump import RowOptions
     from kdump.spark.sessions import Session
 
 _COUNT_ONLY = 1 << 62
@@ -115,7 +116,7 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         if files is not None:
             _dump_names(run, files, dump_one)
         elif follow:
-            from kdump.engine.follow import followed
+            from kdump.dump.follow import followed
 
             try:
                 for target in followed(paths[0], console.out.flush_and_look):
@@ -234,7 +235,7 @@ _TEXT_ONLY = (
 
 
 def _row_run(given: Mapping[str, Any], paths: Sequence[str], console: Console) -> _MakeRun:
-    from kdump.engine.rowdump import RowDump
+    from kdump.dump.rowdump import RowDump
 
     options = _row_options(given, paths, console)
     return lambda emit, reporter, budget: RowDump(options, emit, reporter, budget=budget)
@@ -245,8 +246,8 @@ def _row_options(given: Mapping[str, Any], paths: Sequence[str], console: Consol
     for name in _TEXT_ONLY:
         if given[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} goes with --output kafka only")
-    from kdump.engine.rowdump import RowOptions
-    from kdump.scan.view import ViewOptions
+    from kdump.dump.rowdump import RowOptions
+    from kdump.reading.view import ViewOptions
 
     selection = view_options.selection(given)
     table = view_options.table(given, selection)
@@ -287,8 +288,8 @@ def _local_only(given: Mapping[str, Any], paths: Sequence[str], files: str | Non
 
 
 def _dump_on_spark(spark: Session, paths: Sequence[str], given: Mapping[str, Any], console: Console) -> int:
-    from kdump.engine.dumptasks import CollectedRun, plan_dump
-    from kdump.engine.rowdump import RowDump
+    from kdump.dump.rowdump import RowDump
+    from kdump.dump.tasks import CollectedRun, plan_dump
     from kdump.spark.dump import dumped
 
     options = _row_options(given, paths, console)

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kdump.checks.summary import SegmentSummary
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.names import parse_file_name
-from kdump.writers.files import NewFile, publish
+from kdump.system.files import NewFile, publish
+from kdump.verify.summary import SegmentSummary
 
 if TYPE_CHECKING:
     from kdump.stats.figures import Report
@@ -33,7 +33,7 @@ class HtmlPage:
     """
 
     def __init__(self, path: str, names: Sequence[str]) -> None:
-        from kdump.writers.htmlreport import why_no_html
+        from kdump.stats.htmlreport import why_no_html
 
         missing = why_no_html()
         if missing is not None:
@@ -65,8 +65,8 @@ class HtmlPage:
 
     def write(self, report: Report, by: By, curves: Mapping[str, Sequence[CurveStep]]) -> None:
         """Put the file in its place. KdumpError UNWRITABLE when that fails."""
-        from kdump.writers.charts import ReportData
-        from kdump.writers.htmlreport import html_report
+        from kdump.stats.charts import ReportData
+        from kdump.stats.htmlreport import html_report
 
         data = ReportData(report.total, curves, self._segments, self._findings, self._left_out)
         text = html_report(report, by, data, self._names)
@@ -78,7 +78,7 @@ class HtmlPage:
 
 def _may_be_replaced(path: str) -> bool:
     """There is nothing, or nothing in it, or a report, or a device."""
-    from kdump.writers.htmlreport import DOCTYPE
+    from kdump.stats.htmlreport import DOCTYPE
 
     if not os.path.isfile(path):
         return True

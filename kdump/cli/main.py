@@ -70,7 +70,7 @@ def main() -> None:
         if show_traceback:
             sys.excepthook(type(error), error, error.__traceback__)
         else:
-            from kdump.writers.blocks import escaped
+            from kdump.system.blocks import escaped
 
             text = f"internal error: {type(error).__name__}: {escaped(str(error))} (--traceback shows where)"
             click.echo(f"kdump: {text}", err=True)
@@ -105,7 +105,7 @@ def _run() -> int:
 
 def _show_usage(error: click.ClickException) -> None:
     """As click does; what the caller gave is in it, and may drive no terminal."""
-    from kdump.writers.blocks import escaped
+    from kdump.system.blocks import escaped
 
     text = io.StringIO()
     error.show(text)

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from kdump.scan.selection import HeaderFilter, Range
+from kdump.reading.selection import HeaderFilter, Range
 
 _UNITS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _RELATIVE: Final = re.compile(r"-(\d+)([smhdw])")

@@ -15,8 +15,8 @@ from kdump.cli.params import Moment
 from kdump.codes import Codes, Finding, KdumpError
 
 if TYPE_CHECKING:
-    from kdump.engine.partitionentries import PartitionEntries
     from kdump.stats.whatif.answer import Answer
+    from kdump.verify.partitionentries import PartitionEntries
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -137,11 +137,11 @@ class _Run:
 
     def what_if(self, questions: Sequence[WhatIf], now: int | None) -> None:
         """Answers in the order of the questions; folds look at the logs in one pass."""
-        from kdump.engine.whatif import Inquiry, Question
         from kdump.kafka.retention import Retention
         from kdump.stats.whatif.batchsize import BatchSizeQuestion
         from kdump.stats.whatif.codec import CodecQuestion
         from kdump.stats.whatif.magic import MagicQuestion
+        from kdump.stats.whatif.run import Inquiry, Question
 
         now = int(time.time() * 1000) if now is None else now
         logs = self._logs()
@@ -164,8 +164,8 @@ class _Run:
 
     def state(self, at: int) -> None:
         """The state of the coordinators whose topics are among the paths."""
-        from kdump.engine.coordinatorstate import coordinator_states
-        from kdump.writers.answers import state_json, state_text
+        from kdump.stats.whatif.report import state_json, state_text
+        from kdump.verify.coordinators import coordinator_states
 
         logs = self._logs()
         is_there = False
@@ -183,9 +183,9 @@ class _Run:
             self._fail(KdumpError(Codes.NO_SEGMENTS, what, path=self._paths[0]))
 
     def _logs(self) -> PartitionEntries:
-        from kdump.engine.partitionentries import PartitionEntries
         from kdump.log.metered import MeteredSource
         from kdump.log.source import open_source
+        from kdump.verify.partitionentries import PartitionEntries
 
         progress = self._console.reporter(verbose=self._given["verbose"]).progress
         rate = self._given["rate"]
@@ -198,7 +198,7 @@ class _Run:
         )
 
     def _show(self, answer: Answer) -> None:
-        from kdump.writers.answers import answer_json, answer_text
+        from kdump.stats.whatif.report import answer_json, answer_text
 
         console = self._console
         self._write(

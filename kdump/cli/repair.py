@@ -12,21 +12,21 @@ from kdump.cli import exit_status
 from kdump.cli.common import common_options
 from kdump.cli.console import Console
 from kdump.codes import REFUSALS, KdumpError
-from kdump.engine.repair import Finished, Repair, Repaired, RepairOptions, finish_repairs, undo_repair
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.metered import MeteredSource
 from kdump.log.source import note_named, open_source
-from kdump.mend.account import account, losses
-from kdump.mend.manifest import Manifest
-from kdump.mend.pieces import TxnPolicy
-from kdump.mend.place import Place
-from kdump.mend.plan import Settings, Way
-from kdump.mend.salvageoptions import SalvageOptions
-from kdump.mend.undo import Marker, Undone
-from kdump.writers.blocks import escaped
-from kdump.writers.repairs import plan_text
-from kdump.writers.startups import starts_members, starts_text
+from kdump.repair.account import account, losses
+from kdump.repair.manifest import Manifest
+from kdump.repair.pieces import TxnPolicy
+from kdump.repair.place import Place
+from kdump.repair.plan import Settings, Way
+from kdump.repair.report import plan_text
+from kdump.repair.run import Finished, Repair, Repaired, RepairOptions, finish_repairs, undo_repair
+from kdump.repair.salvageoptions import SalvageOptions
+from kdump.repair.startreport import starts_members, starts_text
+from kdump.repair.undo import Marker, Undone
+from kdump.system.blocks import escaped
 
 
 def repair_json(repaired: Repaired) -> str:

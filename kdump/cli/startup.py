@@ -7,16 +7,15 @@ from typing import Any
 
 import click
 
-from kdump.checks.startup import LogDirectoryCheck, Obstacle, StartCheck
 from kdump.cli import engine_options, exit_status
 from kdump.cli.console import Console
 from kdump.codes import KdumpError
-from kdump.engine.startup import Item, KeepsChanging, Runner, StartOptions, in_process, is_partition, start_all
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.outcome import Outcome
-from kdump.wire.compression import DEFAULT_LIMIT
-from kdump.writers.blocks import escaped
-from kdump.writers.startups import (
+from kdump.repair.startreport import ways_text
+from kdump.system.blocks import escaped
+from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck
+from kdump.verify.startreport import (
     has_topic_id,
     keeps_changing_json,
     log_directory_text,
@@ -25,8 +24,9 @@ from kdump.writers.startups import (
     startup_json,
     startup_text,
     stray_text,
-    ways_text,
 )
+from kdump.verify.startups import Item, KeepsChanging, Runner, StartOptions, in_process, is_partition, start_all
+from kdump.wire.compression import DEFAULT_LIMIT
 
 
 def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> int:
@@ -118,7 +118,7 @@ def _text(item: Item, *, is_brief: bool) -> str:
 
 def _ways(check: StartCheck) -> str:
     """What repairs would change. Nothing where a log cannot be read: the start says why."""
-    from kdump.mend.startways import start_ways
+    from kdump.repair.startways import start_ways
 
     try:
         return ways_text(start_ways(check))

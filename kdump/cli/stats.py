@@ -15,13 +15,13 @@ from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import enter
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
-from kdump.writers.units import counted
+from kdump.system.units import counted
 
 if TYPE_CHECKING:
-    from kdump.engine.stats import StatsOptions, StatsRun
-    from kdump.engine.verify import Judge
     from kdump.stats.figures import Report
     from kdump.stats.grouping import By
+    from kdump.stats.run import StatsOptions, StatsRun
+    from kdump.verify.run import Judge
 
 
 @click.command(
@@ -72,9 +72,9 @@ def stats(paths: tuple[str, ...], output: str, **given: Any) -> int:
     console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
     if given["what_if"] or given["at"] is not None:
         return question_options.answer(paths, given, output, console)
-    from kdump.engine.stats import FirstSaid, StatsOptions, StatsRun
-    from kdump.engine.verify import Verification
     from kdump.stats.grouping import By
+    from kdump.stats.run import FirstSaid, StatsOptions, StatsRun
+    from kdump.verify.run import Verification
 
     reporter = console.reporter(verbose=given["verbose"])
     options = StatsOptions(
@@ -135,10 +135,10 @@ def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
 
 def _text(report: Report, by: By, output: str, console: Console) -> str:
     if output == "jsonl":
-        from kdump.writers.stats import stats_json
+        from kdump.stats.report import stats_json
 
         return "".join(stats_json(figures, by) for figures in report.groups)
-    from kdump.writers.statspage import stats_page
+    from kdump.stats.page import stats_page
 
     return stats_page(report, by, width=console.width, color=console.color)
 

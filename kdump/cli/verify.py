@@ -7,20 +7,20 @@ from typing import Any
 
 import click
 
-from kdump.checks.segment import CheckOptions
 from kdump.cli import engine_options, exit_status
 from kdump.cli.common import color_option, common_options, limit_option, rate_option
 from kdump.cli.console import Console
 from kdump.cli.startup_options import refuse_without_startup, startup_options
 from kdump.codes import Finding, KdumpError, Severity
-from kdump.engine.partitioncheck import Item, PartitionCheck
-from kdump.engine.verify import Judge, Verification
 from kdump.log.files import enter
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
-from kdump.scan.run import Reporter
-from kdump.writers.findings import JUnitReport, finding_json, finding_line, summary_line
-from kdump.writers.summary import TerminalSummary
+from kdump.reading.reporter import Reporter
+from kdump.verify.partition import Item, PartitionCheck
+from kdump.verify.report import JUnitReport, finding_json, finding_line, summary_line
+from kdump.verify.run import Judge, Verification
+from kdump.verify.segment import CheckOptions
+from kdump.verify.summaries import TerminalSummary
 
 
 @click.command(

@@ -17,9 +17,9 @@ from kdump.codes import KdumpError
 from kdump.log.names import is_uri
 from kdump.log.source import reads_once
 from kdump.payloads.choice import DecoderChoice
-from kdump.scan.selection import Range, Selection
-from kdump.scan.target import is_text_file
-from kdump.tables import (
+from kdump.reading.selection import Range, Selection
+from kdump.reading.target import is_text_file
+from kdump.rows.tables import (
     BATCH,
     CHECKPOINT,
     EPOCH,
@@ -33,8 +33,8 @@ from kdump.tables import (
 )
 
 if TYPE_CHECKING:
-    from kdump.writers.context import FileContext
-    from kdump.writers.printers import Lines
+    from kdump.log.context import FileContext
+    from kdump.rows.printers import Lines
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -274,10 +274,10 @@ def lines(
     given: Mapping[str, Any], chosen: tuple[str, ...] | None, *, width: int, color: bool
 ) -> Callable[[FileContext], Lines]:
     """Makes the writer of a file's rows; UsageError for a wrong ``--format``."""
-    from kdump.writers.context import FileContext
-    from kdump.writers.formatted import FormatLines
-    from kdump.writers.printers import RowLines, Syntax
-    from kdump.writers.table import TableLines
+    from kdump.log.context import FileContext
+    from kdump.rows.formatted import FormatLines
+    from kdump.rows.printers import RowLines, Syntax
+    from kdump.rows.table import TableLines
 
     template = given["template"]
     if template is not None:

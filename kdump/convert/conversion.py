@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kdump.format.batch import MAGIC
-from kdump.scan.selection import Range
+from kdump.reading.selection import Range
 from kdump.wire.compression import DEFAULT_LIMIT
 
 

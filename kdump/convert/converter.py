@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from kdump.codes import Codes, DamageError
 from kdump.convert.batches import encode_batch, write_batches, write_large_batch
 from kdump.convert.conversion import Conversion
-from kdump.convert.entries import EntryReader
 from kdump.convert.losses import Loss, Losses
 from kdump.convert.selected import Selected, select, select_large, selected_groups, selected_pieces
 from kdump.convert.slices import SliceTransactions
@@ -41,8 +40,9 @@ from kdump.format.batch import (
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.kafka.downconvert import convert_down, convert_large
 from kdump.log.names import MAX_OFFSET
-from kdump.scan.outcomes import ABORTED, OPEN, STATES
-from kdump.scan.transactions import Transactions
+from kdump.reading.outcomes import ABORTED, OPEN, STATES
+from kdump.reading.transactions import Transactions
+from kdump.verify.validentries import EntryReader
 from kdump.wire import compression
 
 

@@ -30,10 +30,10 @@ from kdump.format.batch import (
 )
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.format.record import Record
-from kdump.kafka import rows
 from kdump.kafka.downconvert import convert_down
 from kdump.log.source import Source
-from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN
+from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
+from kdump.rows import scalar as rows
 from kdump.wire import compression
 from kdump.wire.checksum import Buffer
 

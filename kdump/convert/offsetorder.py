@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class OffsetOrder:
-    """Counts offsets that are not above all before them; an OffsetObserver (``kdump.scan.printing``).
+    """Counts offsets that are not above all before them; an OffsetObserver (``kdump.reading.printing``).
 
     After the last one: ``count`` of them, and ``first``, an offset and the highest one before it (None: they rise).
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Generic
 from kdump.format.batch import CONTROL, TRANSACTIONAL, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
-from kdump.scan.outcomes import ABORTED, OPEN, STATES
-from kdump.scan.printing import AnyRecord, BlockPrinter, Printer, RowsT, RowT, Run
-from kdump.scan.transactions import Transactions
+from kdump.reading.outcomes import ABORTED, OPEN, STATES
+from kdump.reading.printing import AnyRecord, BlockPrinter, Printer, RowsT, RowT, Run
+from kdump.reading.transactions import Transactions
 
 if TYPE_CHECKING:
     import numpy as np

@@ -24,8 +24,8 @@ from kdump.kafka.markers import InvalidRecordError
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE, IndexBuilder, SegmentIndexes
 from kdump.log.names import Kind
-from kdump.writers.blocks import BlockWriter
-from kdump.writers.files import NewFile, Staged, discard
+from kdump.system.blocks import BlockWriter
+from kdump.system.files import NewFile, Staged, discard
 
 LARGEST_SEGMENT: Final = MAX_INT32
 """Bytes: positions in a segment are int32."""

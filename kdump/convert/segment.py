@@ -14,17 +14,17 @@ from functools import partial
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.converter import Converter
-from kdump.convert.entries import EntryReader
 from kdump.convert.losses import Losses
 from kdump.convert.output import OutputSegments, WrittenSegment
 from kdump.convert.slices import Marker, SliceTransactions
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.source import STDIN, Source, open_source, read_whole
-from kdump.scan.selection import Range
-from kdump.scan.transactions import TransactionReader, Transactions
+from kdump.reading.selection import Range
+from kdump.reading.transactions import TransactionReader, Transactions
+from kdump.system.files import Staged, discard, status_of
+from kdump.verify.validentries import EntryReader
 from kdump.wire import compression
-from kdump.writers.files import Staged, discard, status_of
 
 
 @dataclass(frozen=True, slots=True)

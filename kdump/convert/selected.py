@@ -12,7 +12,7 @@ from kdump.convert.conversion import Conversion
 from kdump.fast.entries import LargeEntry
 from kdump.fast.headers import native_column
 from kdump.fast.recordtable import RecordGroups
-from kdump.scan.masks import within
+from kdump.reading.masks import within
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from kdump.codes import Codes, DamageError
 from kdump.convert.conversion import Conversion
-from kdump.convert.entries import read_batch
 from kdump.convert.selected import select
 from kdump.fast.encoded import EncodedEntries
 from kdump.fast.entries import Entries
@@ -35,8 +34,9 @@ from kdump.log.names import parse_file_name
 from kdump.log.partition import segments_around, segments_behind
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import open_source
-from kdump.scan.outcomes import ABORTED
-from kdump.scan.transactions import AbortedRanges, TransactionReader, marked_outcome
+from kdump.reading.outcomes import ABORTED
+from kdump.reading.transactions import AbortedRanges, TransactionReader, marked_outcome
+from kdump.verify.validentries import read_batch
 
 
 class Marker(NamedTuple):

@@ -13,7 +13,7 @@ from kdump.explain import kafka_says
 from kdump.explain.lines import Labeller, Line, Statement, Tone
 from kdump.explain.values import escaped
 from kdump.format import control
-from kdump.kafka.message_json import message_json
+from kdump.payloads.message_json import message_json
 
 _NAMES: Final = (
     "ABORT",

@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from kdump.codes import Codes, DamageError
-from kdump.format.batch import (
-    CODEC_MASK,
-    HEADER_SIZE,
-    NO_SEQUENCE,
-    BatchHeader,
-    increment_sequence,
-    wrap_int64,
-)
+from kdump.format.batch import CODEC_MASK, HEADER_SIZE, NO_SEQUENCE, BatchHeader, increment_sequence, wrap_int64
 from kdump.wire import compression
 from kdump.wire.checksum import Buffer
 from kdump.wire.varint import read_varint, read_varlong

@@ -12,14 +12,22 @@ from enum import Enum
 from typing import Final
 
 from kdump.format import legacy
-from kdump.format.batch import CRC_START, HEADER_SIZE, MAGIC_OFFSET, MAX_INT32, BatchHeader, parse_header, wrap_int64
+from kdump.format.batch import (
+    CRC_START,
+    HEADER_SIZE,
+    MAGIC_OFFSET,
+    MAX_INT32,
+    BatchHeader,
+    parse_header,
+    wrap_int64,
+)
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.markers import InvalidRecordError
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE, IndexBuilder, SegmentIndexes
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
-from kdump.scan.view import DecodePath
+from kdump.reading.view import DecodePath
 from kdump.wire.checksum import crc32c
 
 COLUMNAR_BATCHES: Final = 60_000

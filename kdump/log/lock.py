@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
-from kdump.log.mounts import file_system, tells_locks
 from kdump.log.names import LOCK_FILE, is_uri
 from kdump.log.source import open_found
+from kdump.system.mounts import file_system, tells_locks
 
 _OWN: Final[set[str]] = set()
 """Real paths of the log directories whose lock this process holds.

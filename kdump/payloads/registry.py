@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kdump.codes import Codes, KdumpError
 from kdump.payloads.decoded import Decoded, Part, PayloadError, Trouble
 from kdump.payloads.plain import DECODERS, PlainDecoder, json_like
-from kdump.writers.blocks import escaped
+from kdump.system.blocks import escaped
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints

@@ -13,14 +13,14 @@ import pyarrow as pa
 from kdump.codes import Codes, Finding, Severity
 from kdump.convert.losses import Loss
 from kdump.convert.output import WrittenSegment
+from kdump.convert.run import Job, run_job
 from kdump.convert.segment import SegmentResult
 from kdump.convert.slices import Marker
-from kdump.engine.convert import Job, run_job
-from kdump.engine.plaindata import PlainData
 from kdump.log import files
 from kdump.spark.sessions import spoken
 from kdump.spark.tasks import collected, tasks_of
-from kdump.writers.files import Staged, discard_others, written_by
+from kdump.system.files import Staged, discard_others, written_by
+from kdump.tasks.plaindata import PlainData
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

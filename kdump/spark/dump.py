@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kdump.engine.dumptasks import DumpPiece, DumpTask, PieceKind, dump_task
-from kdump.engine.rowdump import RowOptions
+from kdump.dump.rowdump import RowOptions
+from kdump.dump.tasks import DumpPiece, DumpTask, PieceKind, dump_task
 from kdump.log import files
 from kdump.spark.sessions import spoken
 from kdump.spark.tasks import distributed, tasks_of

@@ -17,9 +17,9 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from kdump.engine.splits import Wanted
-from kdump.scan.selection import Range
-from kdump.writers.arrow import MOST_MILLISECONDS
+from kdump.reading.selection import Range
+from kdump.rows.arrow import MOST_MILLISECONDS
+from kdump.tasks.splits import Wanted
 
 _T = TypeVar("_T")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

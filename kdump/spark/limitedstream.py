@@ -13,11 +13,11 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from kdump.engine.partitionlogs import PartitionLog
-from kdump.engine.places import UNLIMITED, Navigator, status
+from kdump.rows.tables import Table
 from kdump.spark.options import StreamOptions
+from kdump.spark.partitions import PartitionLog
+from kdump.spark.positions import UNLIMITED, Navigator, status
 from kdump.spark.stream import LogStreamReader, from_json, to_json
-from kdump.tables import Table
 
 
 class LimitedStreamReader(LogStreamReader, SupportsTriggerAvailableNow):

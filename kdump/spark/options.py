@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kdump.engine.arrowread import Mode
-from kdump.engine.places import UNLIMITED, Budget
-from kdump.engine.splits import SPLIT_BYTES, Wanted
 from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.registry import NONE, plain_decoder
-from kdump.scan.selection import Range
+from kdump.reading.selection import Range
+from kdump.spark.positions import UNLIMITED, Budget
+from kdump.spark.readrecords import Mode
+from kdump.tasks.splits import SPLIT_BYTES, Wanted
 
 LATEST: Final = -1
 EARLIEST: Final = -2

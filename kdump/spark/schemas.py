@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kdump.tables import RECORD, RECORD_DECODED, Table
-from kdump.writers.arrow import arrow_schema
+from kdump.rows.arrow import arrow_schema
+from kdump.rows.tables import RECORD, RECORD_DECODED, Table
 
 
 def checked(schema: StructType, table: Table) -> pa.Schema:

@@ -11,18 +11,18 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kdump.checks.segment import CheckOptions
 from kdump.codes import KdumpError
-from kdump.engine.arrowread import ArrowOptions, Mode, read_splits
-from kdump.engine.findingread import FindingTask, plan_findings, read_findings
-from kdump.engine.splits import LogFile, Split, find_logs, plan
+from kdump.rows.arrow import arrow_schema
+from kdump.rows.tables import BATCH, FINDING, RECORD, Table
 from kdump.spark.filters import Pushed
 from kdump.spark.options import SourceOptions, parse_options, parse_stream_options, schema_options
+from kdump.spark.readfindings import FindingTask, plan_findings, read_findings
+from kdump.spark.readrecords import ArrowOptions, Mode, read_splits
 from kdump.spark.schemas import checked, decoded, without_nulls
 from kdump.spark.stream import stream_reader_class
 from kdump.spark.worker import BeginsTask
-from kdump.tables import BATCH, FINDING, RECORD, Table
-from kdump.writers.arrow import arrow_schema
+from kdump.tasks.splits import LogFile, Split, find_logs, plan
+from kdump.verify.segment import CheckOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kdump.checks.reach import AlreadyLost
-from kdump.checks.startup import FileState, LossReason, LostRange, StartCheck, TransactionStart
 from kdump.codes import KdumpError
-from kdump.engine.plaindata import PlainData
-from kdump.engine.startup import Task
 from kdump.kafka.startup.directory import Action
 from kdump.kafka.startup.loading import Settings
 from kdump.kafka.startup.outcome import (
@@ -28,6 +24,10 @@ from kdump.kafka.startup.outcome import (
 from kdump.log import files
 from kdump.spark.sessions import spoken
 from kdump.spark.tasks import collected, tasks_of
+from kdump.tasks.plaindata import PlainData
+from kdump.verify.reach import AlreadyLost
+from kdump.verify.startcheck import FileState, LossReason, LostRange, StartCheck, TransactionStart
+from kdump.verify.startups import Task
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,16 +17,16 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from kdump.codes import Codes, KdumpError
-from kdump.engine.arrowread import ArrowOptions, read_splits
-from kdump.engine.partitionlogs import PartitionLog, list_partitions
-from kdump.engine.places import UNLIMITED, Budget, DataLossError, Navigator, Place, Status, shares, status
-from kdump.engine.splits import Wanted, packed, task_sizes
-from kdump.engine.stretches import Stretch, stretches_between
-from kdump.scan.selection import Range
+from kdump.reading.selection import Range
+from kdump.rows.tables import Table
+from kdump.spark.byteranges import Stretch, stretches_between
 from kdump.spark.options import EARLIEST, LATEST, StreamOptions
+from kdump.spark.partitions import PartitionLog, list_partitions
+from kdump.spark.positions import UNLIMITED, Budget, DataLossError, Navigator, Place, Status, shares, status
+from kdump.spark.readrecords import ArrowOptions, read_splits
 from kdump.spark.schemas import checked, decoded, without_nulls
 from kdump.spark.worker import BeginsTask
-from kdump.tables import Table
+from kdump.tasks.splits import Wanted, packed, task_sizes
 
 _Seen: TypeAlias = tuple[tuple[int, ...], Status]
 """Of the files of a partition: while it is the same there is nothing new."""

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kdump.checks.logdir import PartitionExtent
-from kdump.checks.segment import CheckOptions
-from kdump.checks.summary import SegmentSummary
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.engine.findingread import groups_of
-from kdump.engine.looks import Group, Judgement, LookPiece, LookTask, judge, look_at, plan_looks
-from kdump.engine.partitioncheck import Item, PartitionCheck
-from kdump.engine.plaindata import PlainData
-from kdump.engine.splits import SPLIT_BYTES
-from kdump.engine.verify import Judge
 from kdump.kafka.failures import FailureKind
 from kdump.kafka.producers import ProducerState, ProducerStates
 from kdump.kafka.recover import Cut, CutReason, Failure, Outcome, Recovery
 from kdump.log import files
 from kdump.log.source import STDIN
+from kdump.spark.readfindings import groups_of
 from kdump.spark.sessions import spoken
 from kdump.spark.tasks import Worker, collected, distributed, tasks_of
+from kdump.tasks.plaindata import PlainData
+from kdump.tasks.splits import SPLIT_BYTES
+from kdump.verify.logdir import PartitionExtent
+from kdump.verify.partition import Item, PartitionCheck
+from kdump.verify.readings import Group, Judgement, LookPiece, LookTask, judge, look_at, plan_looks
+from kdump.verify.run import Judge
+from kdump.verify.segment import CheckOptions
+from kdump.verify.summary import SegmentSummary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.checks.table import NO_PRODUCER
 from kdump.format.batch import CODEC_MASK, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME
-from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN
+from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.grouping import Assigned, By, Groups, Key, hours
 from kdump.stats.keys import KeySketches
 from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
@@ -31,6 +30,7 @@ from kdump.stats.transactions import (
     TransactionRun,
     TransactionRuns,
 )
+from kdump.verify.table import NO_PRODUCER
 
 if TYPE_CHECKING:
     from kdump.fast.recordtable import RecordGroups

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.format.batch import CODEC_MASK
-from kdump.kafka.rows import codec_name
+from kdump.rows.scalar import codec_name
 
 HOUR: Final = 3_600_000
 """Milliseconds."""

@@ -7,13 +7,13 @@ from typing import Final
 
 import numpy as np
 
-from kdump.checks.holes import Behind
-from kdump.checks.segment import CheckOptions, Rows, SegmentLook
 from kdump.codes import Finding
 from kdump.log.extents import Extent
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE
 from kdump.stats.fold import PartFold
+from kdump.verify.holes import Behind
+from kdump.verify.segment import CheckOptions, Rows, SegmentLook
 
 _RECORDS_CHUNK: Final = 4 << 20
 

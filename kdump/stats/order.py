@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.checks.table import UNKNOWN_OFFSET
 from kdump.stats.grouping import Assigned
 from kdump.stats.places import Place
+from kdump.verify.table import UNKNOWN_OFFSET
 
 
 class Between(NamedTuple):

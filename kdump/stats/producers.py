@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.checks.table import NO_PRODUCER
 from kdump.format.batch import CONTROL, MAX_INT32
 from kdump.stats.grouping import Assigned
 from kdump.stats.tally import LEAST
+from kdump.verify.table import NO_PRODUCER
 
 NO_SEQUENCE = -1
 

@@ -15,7 +15,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.checks.columns import are_right
 from kdump.codes import DamageError
 from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
 from kdump.fast.headers import native_column
@@ -23,15 +22,10 @@ from kdump.fast.legacymessages import MessagePart, read_messages
 from kdump.fast.pieces import batch_pieces
 from kdump.fast.recordtable import RecordGroups
 from kdump.format import legacy
-from kdump.format.batch import (
-    CONTROL,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC_OFFSET,
-    parse_header,
-)
+from kdump.format.batch import CONTROL, HEADER_SIZE, LOG_OVERHEAD, MAGIC_OFFSET, parse_header
 from kdump.format.record import batch_body, in_pieces
 from kdump.log.resync import CheckedChunk
+from kdump.verify.columns import are_right
 
 _Found = TypeVar("_Found")
 _LEGACY_OVERHEAD = np.array([26, 34])

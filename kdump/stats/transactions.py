@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.format.control import ABORT, COMMIT
-from kdump.scan.outcomes import ABORTED, COMMITTED, OPEN
+from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.grouping import Assigned
 from kdump.stats.places import Place
 

@@ -9,10 +9,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kdump.engine.arrowread import ArrowOptions, read_splits
-from kdump.engine.splits import find_logs, plan
-from kdump.tables import RECORD
-from kdump.writers.arrow import arrow_schema
+from kdump.rows.arrow import arrow_schema
+from kdump.rows.tables import RECORD
+from kdump.spark.readrecords import ArrowOptions, read_splits
+from kdump.tasks.splits import find_logs, plan
 
 
 class ReadyMade(DataSource):

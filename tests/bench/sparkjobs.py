@@ -26,7 +26,7 @@ from tests.bench.measure import COMPILED
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kdump.tables import Table
+    from kdump.rows.tables import Table
 
 SEGMENTS = 8
 _WARMING_UP = 5
@@ -58,10 +58,10 @@ def job_lines(spark: SparkSession, segments: int = SEGMENTS, rounds: int = 3) ->
 
 def jobs(spark: SparkSession, segments: int) -> Iterator[Job]:
     """All of them."""
-    from kdump.checks.segment import CheckOptions
-    from kdump.engine.verify import Verification
+    from kdump.rows.tables import BATCH, RECORD
     from kdump.spark.verify import SparkJudge
-    from kdump.tables import BATCH, RECORD
+    from kdump.verify.run import Verification
+    from kdump.verify.segment import CheckOptions
     from tests.bench.readymade import ReadyMade
 
     spark.dataSource.register(ReadyMade)
@@ -126,9 +126,9 @@ def _arrow(path: str, table: Table, columns: str | None = None) -> Callable[[], 
 
 def _batches(path: str, table: Table, columns: str | None = None) -> Iterator[pa.RecordBatch]:
     """``columns``: as Spark writes a schema; None: all."""
-    from kdump.engine.arrowread import ArrowOptions, read_splits
-    from kdump.engine.splits import find_logs, plan
-    from kdump.writers.arrow import arrow_schema
+    from kdump.rows.arrow import arrow_schema
+    from kdump.spark.readrecords import ArrowOptions, read_splits
+    from kdump.tasks.splits import find_logs, plan
 
     schema = arrow_schema(table)
     if columns is not None:

@@ -13,9 +13,9 @@ from typing import Any
 from kdump.cli.main import cli
 from kdump.fast import blocks
 from kdump.log.source import FileSource
-from kdump.scan import view
+from kdump.reading import view
+from kdump.system.blocks import BlockWriter
 from kdump.wire import compression
-from kdump.writers.blocks import BlockWriter
 
 STAGES: tuple[tuple[str, object, str], ...] = (
     ("read", FileSource, "read_into"),

@@ -27,9 +27,9 @@ def load_everything() -> None:
     import kdump.cli.repair
     import kdump.cli.stats
     import kdump.cli.verify
-    import kdump.kafka.dumplog.columnlines
-    import kdump.scan.columnar
-    import kdump.writers.columnrows  # noqa: F401
+    import kdump.dump.text.columnlines
+    import kdump.reading.columnar
+    import kdump.rows.text  # noqa: F401
 
 
 def report(campaign: Campaign, seed: int) -> str:

@@ -17,7 +17,7 @@ from typing import Final
 import kdump
 from kdump import explain
 from kdump.cli import exit_status
-from kdump.kafka.dumplog.options import DECODER_CLASSES, DumpOptions
+from kdump.dump.text.options import DECODER_CLASSES, DumpOptions
 from kdump.log.source import open_source
 from kdump.payloads import decode
 from kdump.payloads.choice import DecoderChoice

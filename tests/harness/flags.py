@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kdump.kafka.dumplog.options import DECODER_CLASSES, DECODER_PACKAGE, DumpOptions
+from kdump.dump.text.options import DECODER_CLASSES, DECODER_PACKAGE, DumpOptions
 from kdump.payloads.choice import DecoderChoice
 
 

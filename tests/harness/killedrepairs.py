@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from kdump.codes import KdumpError
-from kdump.engine.repair import Repair, RepairOptions, finish_repairs
-from kdump.mend.journal import HOME
-from kdump.mend.plan import Way
+from kdump.repair.journal import HOME
+from kdump.repair.plan import Way
+from kdump.repair.run import Repair, RepairOptions, finish_repairs
 from tests.harness.captures import FIXTURES
 from tests.harness.killing import killed_at
 

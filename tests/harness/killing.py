@@ -1,4 +1,4 @@
-"""A repair that is killed: SIGKILL to a child at the Nth system call of ``kdump.mend.disk`` that writes."""
+"""A repair that is killed: SIGKILL to a child at the Nth system call of ``kdump.repair.disk`` that writes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from kdump.mend import disk
+from kdump.repair import disk
 
 _CHANGING = frozenset(
     {"write", "pwrite", "ftruncate", "rename", "unlink", "link", "mkdir", "rmdir", "utime", "fchown", "fchmod", "fsync"}

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kdump.codes import KdumpError
-from kdump.engine.repair import Repair, RepairOptions
-from kdump.mend.plan import PartitionPlan, Settings
+from kdump.repair.plan import PartitionPlan, Settings
+from kdump.repair.run import Repair, RepairOptions
 
 KINDS = ("log", "index", "timeindex", "txnindex")
 

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kdump.checks.startup import StartCheck, check_start
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import Settings
-from kdump.writers.startups import startup_json
+from kdump.verify.startcheck import StartCheck, check_start
+from kdump.verify.startreport import startup_json
 
 NOW = 1_700_003_600_000
 """The clock (ms) of all starts."""

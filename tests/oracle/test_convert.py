@@ -12,14 +12,14 @@ import pytest
 
 from kdump.codes import Codes
 from kdump.convert.conversion import Conversion
+from kdump.convert.export import ExportJob, export_segment
+from kdump.convert.run import plan_conversion, plan_import
 from kdump.convert.segment import SegmentJob, convert_segment
-from kdump.engine.convert import plan_conversion, plan_import
-from kdump.engine.export import ExportJob, export_segment
 from kdump.format import legacy
 from kdump.format.batch import CODEC_NAMES
-from kdump.scan.selection import Range
+from kdump.reading.selection import Range
+from kdump.system.files import publish
 from kdump.wire import compression
-from kdump.writers.files import publish
 from tests.harness.captures import Captures
 from tests.oracle.toolchain import DUMP_RELEASE, WRITER_RELEASE, ToolchainMissingError, java_command
 

@@ -14,10 +14,10 @@ import pytest
 from batches import CONTROL, GZIP, LOG_APPEND_TIME, NONE, TRANSACTIONAL, message, v2_batch
 from fast_reference import Row
 
-from kdump.engine.partitionentries import PartitionEntries
-from kdump.engine.whatif import Inquiry
 from kdump.kafka.retention import Retention
 from kdump.stats.whatif.answer import Answer
+from kdump.stats.whatif.run import Inquiry
+from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.captures import Captures
 from tests.oracle.maintenance import Left, Maintainer
 from tests.oracle.toolchain import DUMP_RELEASE, ToolchainMissingError, java_command

@@ -15,7 +15,7 @@ from kdump.kafka.failures import FailureKind
 from kdump.kafka.recover import Outcome, Recovery, recover
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.log.source import open_source
-from kdump.scan.view import DecodePath
+from kdump.reading.view import DecodePath
 from tests.harness.captures import Captures
 from tests.oracle.crafted import crafted_segments
 from tests.oracle.mutations import LOG_MUTATIONS, mutate

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kdump.engine.repair import undo_repair
-from kdump.mend.plan import Way
+from kdump.repair.plan import Way
+from kdump.repair.run import undo_repair
 from tests.harness.captures import FIXTURES
 from tests.harness.killedrepairs import DAMAGED, MARKER, manifests, repair
 from tests.oracle.kraft import Cluster

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from kdump.engine.repair import Repair, RepairOptions, undo_repair
-from kdump.mend.plan import Way
-from kdump.mend.salvageoptions import SalvageOptions
+from kdump.repair.plan import Way
+from kdump.repair.run import Repair, RepairOptions, undo_repair
+from kdump.repair.salvageoptions import SalvageOptions
 from tests.harness.killedrepairs import (
     INDEXES,
     MARKER,

@@ -10,10 +10,10 @@ from random import Random
 import pytest
 
 from kdump.log.source import open_source
-from kdump.mend.mendedsource import MendedSource
-from kdump.mend.pieces import TxnPolicy
-from kdump.mend.salvage import SalvageOptions, salvage
-from kdump.mend.surroundings import look_around
+from kdump.repair.mendedsource import MendedSource
+from kdump.repair.pieces import TxnPolicy
+from kdump.repair.salvage import SalvageOptions, salvage
+from kdump.repair.surroundings import look_around
 from tests.harness.captures import FIXTURES, Captures
 from tests.oracle.mutations import LOG_MUTATIONS, mutate
 from tests.oracle.producerlogs import producer_log

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from kdump.codes import Finding
-from kdump.engine.verify import Verification
-from kdump.kafka.rows import finding_row
+from kdump.log.context import FileContext
+from kdump.rows.scalar import finding_row
 from kdump.spark.sessions import why_not
-from kdump.writers.context import FileContext
+from kdump.verify.run import Verification
 from tests.harness.arrowrows import dumped, mapped
 from tests.harness.captures import Captures
 from tests.oracle import sparkcluster

@@ -9,9 +9,9 @@ import pytest
 
 from kdump.codes import KdumpError
 from kdump.convert.conversion import Conversion
+from kdump.convert.run import Job, Outputs, plan_conversion, plan_export, run_job
 from kdump.convert.segment import SegmentResult
-from kdump.engine.convert import Job, Outputs, plan_conversion, plan_export, run_job
-from kdump.scan.selection import Range
+from kdump.reading.selection import Range
 from kdump.wire.compression import GZIP
 from tests.harness.captures import FIXTURES
 
@@ -94,7 +94,7 @@ def test_nothing_is_left_of_tasks_that_do_not_count(
     def run(job: Job) -> SegmentResult:
         import os
 
-        from kdump.engine.convert import run_job
+        from kdump.convert.run import run_job
 
         first, again = run_job(job), run_job(job)
         assert first.staged

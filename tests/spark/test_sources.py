@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kdump.rows.tables import BATCH, RECORD, RECORD_DECODED
 from kdump.spark.options import parse_options
 from kdump.spark.sources import PUSHDOWN, register
-from kdump.tables import BATCH, RECORD, RECORD_DECODED
 from tests.harness.arrowrows import Row, collected, dumped, mapped
 from tests.harness.captures import FIXTURES, Captures
 

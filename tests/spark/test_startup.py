@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdump.checks.startup import StartCheck
 from kdump.codes import Codes, KdumpError
-from kdump.engine.startup import StartOptions, start_all
 from kdump.spark.startup import SparkRunner
-from kdump.writers.startups import startup_json
+from kdump.verify.startcheck import StartCheck
+from kdump.verify.startreport import startup_json
+from kdump.verify.startups import StartOptions, start_all
 from tests.harness.archives import cases, unpack_cases
 from tests.harness.startcases import NOW
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from kdump.rows.tables import BATCH, RECORD
 from kdump.spark.sessions import why_not
-from kdump.tables import BATCH, RECORD
 from tests.harness.captures import FIXTURES
 from tests.harness.growing import append, batch, batches, write_slowly
 

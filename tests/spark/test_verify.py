@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kdump.checks.segment import CheckOptions
 from kdump.codes import Finding, KdumpError
-from kdump.engine.partitioncheck import PartitionCheck
-from kdump.engine.verify import Judge, Verification
-from kdump.kafka.rows import finding_row
+from kdump.log.context import FileContext
+from kdump.rows.scalar import finding_row
+from kdump.rows.tables import FINDING
 from kdump.spark.verify import SparkJudge
-from kdump.tables import FINDING
-from kdump.writers.context import FileContext
-from kdump.writers.findings import summary_line
+from kdump.verify.partition import PartitionCheck
+from kdump.verify.report import summary_line
+from kdump.verify.run import Judge, Verification
+from kdump.verify.segment import CheckOptions
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import Captures
 

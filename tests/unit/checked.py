@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from kdump.checks.holes import Behind
-from kdump.checks.ordered import OrderedChecks
-from kdump.checks.segment import CheckOptions, Rows, SegmentLook, check_segment
 from kdump.codes import Codes, Finding
 from kdump.log.source import Source
+from kdump.verify.holes import Behind
+from kdump.verify.ordered import OrderedChecks
+from kdump.verify.segment import CheckOptions, Rows, SegmentLook, check_segment
 
 
 class MemorySource(Source):

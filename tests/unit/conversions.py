@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kdump.convert.conversion import Conversion
+from kdump.convert.run import plan_conversion, plan_import
 from kdump.convert.segment import SegmentResult, convert_segment
-from kdump.engine.convert import plan_conversion, plan_import
 from kdump.format import legacy
 from kdump.format import record as v2
 from kdump.format.batch import parse_header
+from kdump.system.files import publish
 from kdump.wire import compression
-from kdump.writers.files import publish
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.checks.indexes import LogView
-from kdump.checks.siblings import EpochRange
-from kdump.checks.table import UNKNOWN_OFFSET
+from kdump.verify.indexes import LogView
+from kdump.verify.siblings import EpochRange
+from kdump.verify.table import UNKNOWN_OFFSET
 
 
 @dataclass(frozen=True)

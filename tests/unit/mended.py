@@ -11,10 +11,10 @@ from kdump.codes import Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import Outcome, recover
 from kdump.log.walk import Walk
-from kdump.mend.mendedsource import MendedSource
-from kdump.mend.pieces import MendedLog, Origin
-from kdump.mend.salvage import SalvageOptions, salvage
-from kdump.mend.surroundings import Surroundings
+from kdump.repair.mendedsource import MendedSource
+from kdump.repair.pieces import MendedLog, Origin
+from kdump.repair.salvage import SalvageOptions, salvage
+from kdump.repair.surroundings import Surroundings
 
 PATH = "memory"
 

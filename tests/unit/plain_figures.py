@@ -9,13 +9,13 @@ from typing import Any
 from row_runs import Row, run_rows
 
 from kdump.codes import Finding
-from kdump.engine.stats import StatsOptions, StatsRun
-from kdump.engine.verify import Verification
-from kdump.scan.view import ViewOptions
+from kdump.reading.view import ViewOptions
+from kdump.rows.tables import BATCH, RECORD
 from kdump.stats.figures import Report
 from kdump.stats.grouping import By
-from kdump.tables import BATCH, RECORD
-from kdump.writers.stats import stats_row
+from kdump.stats.report import stats_row
+from kdump.stats.run import StatsOptions, StatsRun
+from kdump.verify.run import Verification
 
 HOUR = 3_600_000
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from kdump.engine.rowdump import RowDump, RowOptions
-from kdump.scan.run import Reporter
-from kdump.scan.selection import RowBudget, Selection
-from kdump.scan.target import target_by_path
-from kdump.scan.view import DecodePath, ViewOptions
-from kdump.tables import BATCH, RECORD, Table
-from kdump.writers.formatted import FormatLines
-from kdump.writers.printers import RowLines
+from kdump.dump.rowdump import RowDump, RowOptions
+from kdump.reading.reporter import Reporter
+from kdump.reading.selection import RowBudget, Selection
+from kdump.reading.target import target_by_path
+from kdump.reading.view import DecodePath, ViewOptions
+from kdump.rows.formatted import FormatLines
+from kdump.rows.printers import RowLines
+from kdump.rows.tables import BATCH, RECORD, Table
 
 Row = dict[str, Any]
 

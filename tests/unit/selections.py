@@ -14,7 +14,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 from row_runs import Row, stored
 
-from kdump.scan.selection import HeaderFilter, Range, Selection
+from kdump.reading.selection import HeaderFilter, Range, Selection
 
 Bounds = tuple[int | None, int | None]
 

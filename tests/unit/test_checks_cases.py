@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from checked import MemorySource, both_ways, check
 
-from kdump.checks.ordered import OrderedChecks
-from kdump.checks.segment import CheckOptions
 from kdump.codes import Codes, Finding, Severity
 from kdump.log.names import parse_file_name, parse_partition_directory
 from kdump.log.walk import Walk
+from kdump.verify.ordered import OrderedChecks
+from kdump.verify.segment import CheckOptions
 from tests.harness.archives import case_files
 from tests.harness.captures import Captures, partition_names
 

@@ -24,11 +24,11 @@ from batches import (
 from checked import MemorySource, both_ways, check, check_source, codes
 from fast_reference import Row, encode
 
-from kdump.checks.holes import Behind
-from kdump.checks.ordered import OrderedChecks
-from kdump.checks.segment import CheckOptions
 from kdump.codes import Codes, KdumpError, Severity
 from kdump.format.index import OffsetEntry
+from kdump.verify.holes import Behind
+from kdump.verify.ordered import OrderedChecks
+from kdump.verify.segment import CheckOptions
 from kdump.wire import compression
 
 FIRST = v2_batch(plain_rows(3))

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from log_columns import view
 
-from kdump.checks.logdir import (
+from kdump.codes import Codes, Finding, Severity
+from kdump.log.names import parse_partition_directory
+from kdump.verify.logdir import (
     Checkpoints,
     Partition,
     PartitionExtent,
     check_directory_names,
     check_log_directory,
 )
-from kdump.codes import Codes, Finding, Severity
-from kdump.log.names import parse_partition_directory
 from tests.harness.captures import Captures
 
 ID, OTHER_ID = "f6And08oSwep04PoOtraAQ", "PWc8Y-vtRN2-qcf49L4yoQ"

@@ -6,8 +6,8 @@ import pytest
 from batches import DELETE_HORIZON, message, plain_rows, v2_batch
 from checked import both_ways, check, codes
 
-from kdump.checks.ordered import OrderedChecks
 from kdump.codes import Codes, Severity
+from kdump.verify.ordered import OrderedChecks
 
 
 def batch(base: int, count: int = 5, **header: int) -> bytes:

@@ -9,11 +9,11 @@ from batches import CONTROL, NOW, TRANSACTIONAL, v2_batch
 from checked import both_ways, check, codes
 from fast_reference import Row
 
-from kdump.checks.ordered import OrderedChecks
-from kdump.checks.segment import CheckOptions
 from kdump.codes import Codes, Finding, Severity
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
+from kdump.verify.ordered import OrderedChecks
+from kdump.verify.segment import CheckOptions
 
 MINUTE = 60_000
 
@@ -196,7 +196,7 @@ def test_a_snapshot_says_what_was_before() -> None:
 
 
 def test_many_producers_are_forgotten_but_not_their_open_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdump.checks.producers._MOST_PRODUCERS", 8)
+    monkeypatch.setattr("kdump.verify.producers._MOST_PRODUCERS", 8)
     log = Log().write(1000, 0, txn=True)
     for number in range(50):
         log.write(number, 7)

@@ -12,10 +12,10 @@ from fast_reference import Row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdump.checks.table import BatchRow, read_columns, read_rows, row_at
 from kdump.codes import Codes, Severity
 from kdump.log.gaps import Gap
 from kdump.log.resync import ResyncWalk
+from kdump.verify.table import BatchRow, read_columns, read_rows, row_at
 
 QUIET = {Codes.TRANSACTION_OPEN, Codes.MARKER_WITHOUT_TRANSACTION, Codes.OFFSET_GAP, Codes.SEGMENT_GAP}
 """What a valid partition may be told, as info."""

@@ -13,8 +13,8 @@ import pytest
 from batches import plain_rows, v2_batch
 from cli_runs import CLEAN, DAMAGE, kdump
 
-from kdump.checks.reach import AlreadyLost, Evidence, KnownOffsets, Segment, Witness
 from kdump.kafka.producers import ProducerStates
+from kdump.verify.reach import AlreadyLost, Evidence, KnownOffsets, Segment, Witness
 from tests.harness.archives import unpack_archive, unpack_cases
 
 ROOT = Path(__file__).parents[2]

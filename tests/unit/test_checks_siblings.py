@@ -13,9 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from log_columns import Columns, columns, read_columns, view
 
-from kdump.checks.grouping import MOST_FINDINGS
-from kdump.checks.indexes import LogView, check_offset_index, check_time_index
-from kdump.checks.siblings import (
+from kdump.codes import Codes, Finding, Severity
+from kdump.format.batch import parse_header
+from kdump.format.index import AbortedTxn
+from kdump.format.snapshot import ProducerEntry
+from kdump.kafka.producers import ProducerStates
+from kdump.verify.grouping import MOST_FINDINGS
+from kdump.verify.indexes import LogView, check_offset_index, check_time_index
+from kdump.verify.siblings import (
     EpochRange,
     LogSummary,
     SegmentFiles,
@@ -26,12 +31,7 @@ from kdump.checks.siblings import (
     check_snapshot,
     check_txn_index,
 )
-from kdump.checks.table import UNKNOWN_OFFSET
-from kdump.codes import Codes, Finding, Severity
-from kdump.format.batch import parse_header
-from kdump.format.index import AbortedTxn
-from kdump.format.snapshot import ProducerEntry
-from kdump.kafka.producers import ProducerStates
+from kdump.verify.table import UNKNOWN_OFFSET
 from tests.harness.captures import Captures
 
 BASE = 100

@@ -13,9 +13,9 @@ from fast_reference import Row, encode
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kdump.checks import slices
-from kdump.checks.contents import check_batch
 from kdump.codes import Codes, Finding
+from kdump.verify import slices
+from kdump.verify.contents import check_batch
 from kdump.wire.compression import DEFAULT_LIMIT
 from tests.bench.hostile import record
 from tests.oracle.mutations import with_right_crc
@@ -129,7 +129,7 @@ def test_one_record_that_is_wrong(
 
 def test_sound_slices_are_not_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     sliced(monkeypatch)
-    monkeypatch.setattr("kdump.checks.contents.BatchRecords.see", None)
+    monkeypatch.setattr("kdump.verify.contents.BatchRecords.see", None)
     assert both_ways(v2_batch(plain_rows(9), codec=ZSTD)) == []
 
 

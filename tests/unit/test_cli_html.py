@@ -19,11 +19,11 @@ from fast_reference import Row
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.engine.splits import Split, find_logs
-from kdump.engine.stats import StatsOptions, StatsRun, fold_split, unpacked_fold
-from kdump.engine.verify import Verification
+from kdump.stats.charts import _doubling_bars
 from kdump.stats.offsettimes import OffsetTimes
-from kdump.writers.charts import _doubling_bars
+from kdump.stats.run import StatsOptions, StatsRun, fold_split, unpacked_fold
+from kdump.tasks.splits import Split, find_logs
+from kdump.verify.run import Verification
 from tests.harness.captures import Captures
 
 EVIL = "</script><script>alert(1)</script><b>&amp;\x1b[31m\x00"

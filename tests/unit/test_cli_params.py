@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
-from kdump.scan.selection import Range
+from kdump.reading.selection import Range
 
 DAY = 86_400_000
 

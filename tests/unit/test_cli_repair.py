@@ -13,8 +13,8 @@ import pytest
 from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump, on_a_terminal
 
 from kdump.codes import Codes, KdumpError
-from kdump.engine.repair import Repair, RepairOptions
-from kdump.mend import disk
+from kdump.repair import disk
+from kdump.repair.run import Repair, RepairOptions
 from tests.harness.captures import FIXTURES
 from tests.harness.killedrepairs import build, contents, manifests, tree
 

@@ -14,8 +14,8 @@ from batches import Row, message, plain_rows, v2_batch
 from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, KDUMP, NAME, UNREADABLE, USAGE, dump, kdump
 
 from kdump.format.batch import CONTROL, TRANSACTIONAL
-from kdump.tables import BATCH as BATCH_TABLE
-from kdump.tables import RECORD, RECORD_METADATA
+from kdump.rows.tables import BATCH as BATCH_TABLE
+from kdump.rows.tables import RECORD, RECORD_METADATA
 
 OUTPUTS = [
     ["--output", "jsonl"],

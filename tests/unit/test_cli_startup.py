@@ -15,10 +15,10 @@ from batches import NOW, TRANSACTIONAL, plain_rows, v2_batch
 from cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump, on_a_terminal
 from crc32c import crc32c
 
-from kdump.checks.startup import LogDirectoryCheck, StartCheck
 from kdump.codes import Codes, KdumpError
-from kdump.engine.startup import StartOptions, Task, in_process, start_all
-from kdump.writers.startups import log_directory_text
+from kdump.verify.startcheck import LogDirectoryCheck, StartCheck
+from kdump.verify.startreport import log_directory_text
+from kdump.verify.startups import StartOptions, Task, in_process, start_all
 
 SIZE = 3
 """Records of each batch."""

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from kdump.codes import Codes
 from kdump.convert.conversion import Conversion
-from kdump.engine.export import ExportJob, export_segment
+from kdump.convert.export import ExportJob, export_segment
 from kdump.format.batch import MAX_INT32, parse_header
-from kdump.writers.files import publish
+from kdump.system.files import publish
 
 CONTENT = st.none() | st.binary(max_size=20) | st.text(max_size=10).map(str.encode)
 NAMES = st.text(max_size=5).map(str.encode)

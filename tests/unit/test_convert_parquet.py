@@ -11,10 +11,10 @@ from conversions import records
 from fast_reference import Row
 
 from kdump.convert.conversion import Conversion
+from kdump.convert.export import ExportJob, export_segment
 from kdump.convert.losses import Loss
-from kdump.engine.export import ExportJob, export_segment
-from kdump.scan.selection import Range
-from kdump.writers.files import publish
+from kdump.reading.selection import Range
+from kdump.system.files import publish
 from tests.harness.captures import FIXTURES
 
 pq = pytest.importorskip("pyarrow.parquet")

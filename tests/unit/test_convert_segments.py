@@ -34,7 +34,7 @@ from kdump.format.index import parse_txn_index
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import Outcome, recover
 from kdump.log.source import open_source
-from kdump.scan.selection import Range
+from kdump.reading.selection import Range
 from tests.harness.captures import FIXTURES, Captures
 
 NAME = f"{0:020}.log"

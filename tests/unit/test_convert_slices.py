@@ -21,16 +21,16 @@ from hypothesis import strategies as st
 
 from kdump.codes import Codes
 from kdump.convert.conversion import Conversion
+from kdump.convert.run import plan_conversion
 from kdump.convert.segment import SegmentResult, convert_segment
-from kdump.engine.convert import plan_conversion
 from kdump.format import record as v2
 from kdump.format.batch import BatchHeader, parse_header
 from kdump.format.index import parse_txn_index
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
 from kdump.log.source import open_source
-from kdump.scan.selection import Range
-from kdump.writers.files import publish
+from kdump.reading.selection import Range
+from kdump.system.files import publish
 from tests.harness.captures import FIXTURES
 
 CAPTURE = FIXTURES / "segments" / "v2-txn-0"

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kdump.codes import KdumpError
-from kdump.kafka.dumplog.logs import LogDump
-from kdump.kafka.dumplog.options import DumpOptions
+from kdump.dump.text.logs import LogDump
+from kdump.dump.text.options import DumpOptions
 from kdump.log.files import enter
 from kdump.log.source import open_source
-from kdump.scan.view import DecodePath
+from kdump.reading.view import DecodePath
 
 OPTIONS = [
     DumpOptions(),

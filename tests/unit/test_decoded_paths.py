@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from row_runs import BOTH_PATHS, RowRun, run_rows
 
-from kdump.kafka.dumplog.options import DumpOptions
+from kdump.dump.text.options import DumpOptions
 from kdump.payloads.choice import INTERNAL_TOPICS, DecoderChoice
-from kdump.scan.selection import Range, Selection
-from kdump.scan.view import DecodePath
-from kdump.tables import RECORD_DECODED
+from kdump.reading.selection import Range, Selection
+from kdump.reading.view import DecodePath
+from kdump.rows.tables import RECORD_DECODED
 from tests.harness.inprocess import Door, Way, run_in_process
 from tests.harness.outcome import Outcome
 

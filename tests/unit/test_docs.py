@@ -10,15 +10,16 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from kdump import __version__, tables
+from kdump import __version__
 from kdump.cli import exit_status
 from kdump.cli.main import cli
 from kdump.codes import Codes
-from kdump.engine.arrowread import Mode
+from kdump.log.context import FileContext
+from kdump.rows import tables
+from kdump.rows.arrow import KAFKA_SOURCE, arrow_schema
+from kdump.rows.formatted import FormatLines
 from kdump.spark import options
-from kdump.writers.arrow import KAFKA_SOURCE, arrow_schema
-from kdump.writers.context import FileContext
-from kdump.writers.formatted import FormatLines
+from kdump.spark.readrecords import Mode
 
 ROOT = Path(__file__).parents[2]
 OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")

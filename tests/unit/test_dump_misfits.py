@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from batches import message
 
-from kdump.kafka.dumplog.options import DumpOptions
+from kdump.dump.text.options import DumpOptions
 from kdump.payloads.choice import DecoderChoice
 from tests.harness.inprocess import run_in_process
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from batches import message
 
-from kdump.kafka.dumplog.offsets import OffsetContinuity
-from kdump.kafka.dumplog.options import DumpOptions
-from kdump.kafka.dumplog.reports import Reports
-from kdump.kafka.java import hash_map_order
+from kdump.dump.text.offsets import OffsetContinuity
+from kdump.dump.text.options import DumpOptions
+from kdump.dump.text.reports import Reports
+from kdump.payloads.java import hash_map_order
 from tests.harness.inprocess import run_in_process
 
 PATHS = [f"/data/orders-0/{number:020}.log" for number in range(100, 113)]

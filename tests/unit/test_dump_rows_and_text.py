@@ -15,7 +15,7 @@ import pytest
 from row_runs import batches, records
 from row_text import batch_line, record_line
 
-from kdump.scan.view import DecodePath
+from kdump.reading.view import DecodePath
 from tests.harness.captures import Captures, partition_names
 
 HEADINGS = ("Dumping ", "Log starting offset: ", "Snapshot end offset: ", "KRaft bootstrap snapshot")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from batches import NOW, message, plain_rows, v2_batch, wrapper
 
-from kdump.kafka.dumplog.options import DumpOptions
+from kdump.dump.text.options import DumpOptions
 from tests.harness.inprocess import run_in_process
 from tests.harness.outcome import Outcome
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kdump.engine.dumptasks import DumpTask, PieceKind, dump_task, plan_dump
-from kdump.engine.export import TextForm
-from kdump.engine.rowdump import RowOptions
-from kdump.scan.view import ViewOptions
-from kdump.writers.printers import RowLines
+from kdump.convert.export import TextForm
+from kdump.dump.rowdump import RowOptions
+from kdump.dump.tasks import DumpTask, PieceKind, dump_task, plan_dump
+from kdump.reading.view import ViewOptions
+from kdump.rows.printers import RowLines
 from tests.harness.captures import FIXTURES
 
 

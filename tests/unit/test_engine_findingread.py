@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from cli_runs import BATCH, DAMAGED_BATCH, NAME
 
-from kdump.checks.segment import CheckOptions
 from kdump.codes import Codes, KdumpError
-from kdump.engine.findingread import plan_findings, read_findings
-from kdump.engine.splits import Wanted
-from kdump.tables import FINDING
-from kdump.writers.arrow import arrow_schema
+from kdump.rows.arrow import arrow_schema
+from kdump.rows.tables import FINDING
+from kdump.spark.readfindings import plan_findings, read_findings
+from kdump.tasks.splits import Wanted
+from kdump.verify.segment import CheckOptions
 
 Found = list[tuple[str, str]]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kdump.checks.segment import CheckOptions
-from kdump.checks.summary import SegmentSummary
-from kdump.engine.looks import Group, Judgement, LookPiece, judge, look_at, plan_looks
-from kdump.engine.partitioncheck import PartitionCheck
-from kdump.writers.findings import summary_line
+from kdump.verify.partition import PartitionCheck
+from kdump.verify.readings import Group, Judgement, LookPiece, judge, look_at, plan_looks
+from kdump.verify.report import summary_line
+from kdump.verify.segment import CheckOptions
+from kdump.verify.summary import SegmentSummary
 from tests.harness.captures import FIXTURES
 
 OPTIONS = CheckOptions()

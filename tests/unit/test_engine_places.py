@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdump.codes import KdumpError
-from kdump.engine.arrowread import ArrowOptions, read_splits
-from kdump.engine.partitionlogs import PartitionLog, list_partitions
-from kdump.engine.places import UNLIMITED, Budget, DataLossError, Navigator, Place, shares
-from kdump.engine.splits import Split, Wanted, find_logs, plan
-from kdump.engine.stretches import ChangedError, Stretch, stretches_between
 from kdump.log.source import FileSource
-from kdump.scan.selection import Range
-from kdump.tables import RECORD
-from kdump.writers.arrow import arrow_schema
+from kdump.reading.selection import Range
+from kdump.rows.arrow import arrow_schema
+from kdump.rows.tables import RECORD
+from kdump.spark.byteranges import ChangedError, Stretch, stretches_between
+from kdump.spark.partitions import PartitionLog, list_partitions
+from kdump.spark.positions import UNLIMITED, Budget, DataLossError, Navigator, Place, shares
+from kdump.spark.readrecords import ArrowOptions, read_splits
+from kdump.tasks.splits import Split, Wanted, find_logs, plan
 from tests.harness.captures import Captures
 from tests.harness.growing import append, batch, batches
 

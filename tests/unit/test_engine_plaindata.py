@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, DamageError, KdumpError
-from kdump.engine.plaindata import PlainData
+from kdump.tasks.plaindata import PlainData
 
 
 class Colour(Enum):

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, KdumpError
-from kdump.engine.arrowread import ArrowOptions, Mode, read_splits
-from kdump.engine.splits import OPEN_COST, LogFile, Split, Wanted, find_logs, plan
-from kdump.scan.selection import Range
-from kdump.tables import BATCH, RECORD, Table
-from kdump.writers.arrow import arrow_schema
-from kdump.writers.context import FileContext
+from kdump.log.context import FileContext
+from kdump.reading.selection import Range
+from kdump.rows.arrow import arrow_schema
+from kdump.rows.tables import BATCH, RECORD, Table
+from kdump.spark.readrecords import ArrowOptions, Mode, read_splits
+from kdump.tasks.splits import OPEN_COST, LogFile, Split, Wanted, find_logs, plan
 from tests.harness.arrowrows import Row, dumped, mapped, rows_of
 from tests.harness.captures import FIXTURES, Captures, partition_names
 

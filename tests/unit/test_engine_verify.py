@@ -17,15 +17,15 @@ import pytest
 from batches import GZIP, TRANSACTIONAL, plain_rows, v2_batch
 from cli_runs import BATCH, DAMAGED_BATCH, NAME
 
-from kdump.checks.segment import CheckOptions
-from kdump.checks.summary import SegmentSummary
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.engine.partitioncheck import PartitionCheck
-from kdump.engine.verify import Verification
 from kdump.kafka.recover import Outcome
 from kdump.log.files import enter
 from kdump.log.metered import MeteredSource
 from kdump.log.source import Source, open_source
+from kdump.verify.partition import PartitionCheck
+from kdump.verify.run import Verification
+from kdump.verify.segment import CheckOptions
+from kdump.verify.summary import SegmentSummary
 from tests.harness.archives import case_files
 from tests.harness.captures import FIXTURES, Captures, partition_names
 

@@ -11,11 +11,11 @@ from batches import CODECS, GZIP, LOG_APPEND_TIME, NOW, ZSTD, compress, message,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdump.checks.legacycontents import check_entry
 from kdump.codes import DamageError
 from kdump.fast.legacymessages import read_messages
 from kdump.fast.recordtable import RecordGroups
 from kdump.format import legacy
+from kdump.verify.legacycontents import check_entry
 from kdump.wire.compression import DEFAULT_LIMIT
 
 CONTENT = st.none() | st.binary(max_size=30)

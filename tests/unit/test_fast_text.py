@@ -10,13 +10,13 @@ from fast_reference import INT32, INT64, ROWS, Row, encode
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kdump.dump.text.columnlines import RecordTextOptions, batch_text, dump_runs, record_lines
 from kdump.fast.headers import read_headers
 from kdump.fast.ragged import copy_ranges
 from kdump.fast.records import decode_records
 from kdump.fast.text import Bytes, Choice, Column, Integer, Literal, RaggedText, assemble
 from kdump.fast.utf8 import replace_malformed
 from kdump.format.batch import CODEC_NAMES, BatchHeader, header_dtype, increment_sequence, wrap_int64
-from kdump.kafka.dumplog.columnlines import RecordTextOptions, batch_text, dump_runs, record_lines
 
 EDGES = sorted({sign * (10**k + d) for k in range(19) for d in (-1, 0, 1) for sign in (-1, 1)} | {2**63 - 1, -(2**63)})
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdump.format.message import MessageError, Schema, Value, read_message, record_schemas, schemas, shown
-from kdump.kafka.javadouble import double_string
-from kdump.kafka.message_json import json_value, message_json
+from kdump.payloads.javadouble import double_string
+from kdump.payloads.message_json import json_value, message_json
 from kdump.wire.cursor import Cursor
 from tests.harness.messages import UNKNOWN_TAG, expected_members, random_values, unsigned_varint, write_message
 

@@ -15,10 +15,10 @@ from click.testing import CliRunner
 
 from kdump.cli.main import cli
 from kdump.codes import HOSTILE_CODES, Codes, KdumpError
-from kdump.engine.verify import verify
 from kdump.log import files
 from kdump.log.lock import DirectoryLock, is_held
 from kdump.log.source import is_stream, open_source, read_whole
+from kdump.verify.run import verify
 
 SEGMENTS = Path(__file__).parents[2] / "fixtures" / "segments" / "v2-txn-0"
 SIBLINGS = (

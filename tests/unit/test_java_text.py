@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.kafka.java import hash_map_order, json_string, normalize_path, parse_long, split_commas
+from kdump.payloads.java import hash_map_order, json_string, normalize_path, parse_long, split_commas
 
 
 class HashMap:

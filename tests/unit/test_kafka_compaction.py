@@ -12,10 +12,10 @@ from fast_reference import Row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdump.engine.partitionentries import PartitionEntries
-from kdump.engine.whatif import Inquiry
 from kdump.kafka.compaction import DELETE_RETENTION_MS, PRODUCER_EXPIRATION_MS, NewestOffsets
 from kdump.stats.whatif.answer import Cell
+from kdump.stats.whatif.run import Inquiry
+from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.captures import Captures, partition_names
 
 ABORT, COMMIT = 0, 1

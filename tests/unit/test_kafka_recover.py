@@ -22,7 +22,7 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import CutReason, Outcome, Recovery, recover
 from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.log.source import Source, open_source
-from kdump.scan.view import DecodePath
+from kdump.reading.view import DecodePath
 from tests.harness.archives import case_files
 from tests.harness.captures import FIXTURES
 

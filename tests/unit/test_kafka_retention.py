@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import KdumpError
-from kdump.engine.partitionentries import PartitionEntries
-from kdump.engine.whatif import Inquiry
 from kdump.format.index import TimeEntry
 from kdump.kafka.retention import Reason, RetainedSegment, Retention, deleted_segments, largest_timestamp
+from kdump.stats.whatif.run import Inquiry
+from kdump.verify.partitionentries import PartitionEntries
 
 NOW = 1_000_000
 
@@ -109,7 +109,7 @@ def test_a_directory_is_not_listed_for_each_segment(tmp_path: Path, monkeypatch:
     for number, log in enumerate(logs):
         log.write_bytes(v2_batch(plain_rows(2), base_offset=2 * number))
         log.with_suffix(".timeindex").write_bytes(bytes(12))
-    monkeypatch.setattr("kdump.engine.whatif.segments_behind", behind)
+    monkeypatch.setattr("kdump.stats.whatif.run.segments_behind", behind)
     answer = Inquiry(PartitionEntries([str(tmp_path)], on_error=fail), fail).retention(Retention(size=1), NOW)
     assert len(answer.rows) == len(logs)
     assert asked == [str(logs[-1])]

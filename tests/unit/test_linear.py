@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from batches import CONTROL, TRANSACTIONAL, message, plain_rows, v2_batch
 
-from kdump.checks.startup import check_start
-from kdump.checks.table import BatchRow, row_dtype
 from kdump.codes import Codes
 from kdump.format import control
 from kdump.kafka.producers import ProducerStates
@@ -24,17 +22,19 @@ from kdump.log.gaps import Gap as Bytes
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.walk import Walk
-from kdump.mend import later
-from kdump.mend.endings import _FreeOffsets
-from kdump.mend.later import END_TXN, LaterTransactions
-from kdump.mend.place import place_of
-from kdump.mend.plan import Settings as RepairSettings
-from kdump.mend.plan import Way
-from kdump.mend.planner import Planner
-from kdump.mend.readthrough import start_sha256
-from kdump.mend.salvageoptions import SalvageOptions
-from kdump.mend.transactions import TouchedTransactions
-from kdump.scan.lostmarkers import Follower, Gap, Marker
+from kdump.reading.lostmarkers import Follower, Gap, Marker
+from kdump.repair import later
+from kdump.repair.endings import _FreeOffsets
+from kdump.repair.later import END_TXN, LaterTransactions
+from kdump.repair.place import place_of
+from kdump.repair.plan import Settings as RepairSettings
+from kdump.repair.plan import Way
+from kdump.repair.planner import Planner
+from kdump.repair.readthrough import start_sha256
+from kdump.repair.salvageoptions import SalvageOptions
+from kdump.repair.transactions import TouchedTransactions
+from kdump.verify.startcheck import check_start
+from kdump.verify.table import BatchRow, row_dtype
 
 MANY: Final = 40
 LOG: Final = f"{0:020}.log"

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from store_runs import BUCKET, CountingStore, store
 
 from kdump.codes import Codes, KdumpError
-from kdump.engine.splits import Split, find_logs
-from kdump.engine.verify import verify
 from kdump.log import files, stores
 from kdump.log.extents import Extent
 from kdump.log.partition import segment_files
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import open_source, read_whole
 from kdump.log.walk import Walk
+from kdump.tasks.splits import Split, find_logs
+from kdump.verify.run import verify
 
 __all__ = ["store"]
 

@@ -18,6 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, DamageError
+from kdump.dump.text.lines import legacy_record_line, record_line
+from kdump.dump.text.options import DumpOptions
 from kdump.fast import records as fast_records
 from kdump.fast.legacymessages import read_messages
 from kdump.fast.records import decode_records, decode_slices
@@ -25,18 +27,16 @@ from kdump.format.batch import parse_header
 from kdump.format.legacy import LegacyRecord, parse_message
 from kdump.format.legacy import read_records as read_legacy
 from kdump.format.record import ManyHeaders, in_pieces, most_headers, read_records
-from kdump.kafka.dumplog.lines import legacy_record_line, record_line
-from kdump.kafka.dumplog.options import DumpOptions
-from kdump.kafka.rows import record_row
-from kdump.scan.printing import LongRow, TextRow
-from kdump.tables import RECORD
+from kdump.log.context import FileContext
+from kdump.reading.printing import LongRow, TextRow
+from kdump.rows import longrows
+from kdump.rows.formatted import FormatLines
+from kdump.rows.printers import RowLines
+from kdump.rows.scalar import record_row
+from kdump.rows.tables import RECORD
 from kdump.wire import utf8
 from kdump.wire.compression import decompress
 from kdump.wire.utf8 import decode_utf8, is_utf8, pieces
-from kdump.writers import longrows
-from kdump.writers.context import FileContext
-from kdump.writers.formatted import FormatLines
-from kdump.writers.printers import RowLines
 from tests.bench import hostile
 
 MIB = 1 << 20
@@ -170,9 +170,9 @@ def test_long_rows_are_the_same_text(monkeypatch: pytest.MonkeyPatch, rows: list
 
     expected = texts()
     with monkeypatch.context() as patch:
-        patch.setattr("kdump.scan.printing.LONG", 3)
-        patch.setattr("kdump.writers.longrows.LONG", 3)
-        patch.setattr("kdump.writers.longrows._BASE64_PIECE", 3)
+        patch.setattr("kdump.reading.printing.LONG", 3)
+        patch.setattr("kdump.rows.longrows.LONG", 3)
+        patch.setattr("kdump.rows.longrows._BASE64_PIECE", 3)
         patch.setattr("kdump.format.record._MANY_HEADERS", 1)
         patch.setattr(utf8, "_PIECE", 4)
         assert texts() == expected
@@ -187,7 +187,7 @@ def test_long_legacy_lines(monkeypatch: pytest.MonkeyPatch, key: bytes | None, v
         options = DumpOptions(print_data_log=contents, deep_iteration=True)
         expected = legacy_record_line(entry, record, True, options)
         with monkeypatch.context() as patch:
-            patch.setattr("kdump.scan.printing.LONG", 3)
+            patch.setattr("kdump.reading.printing.LONG", 3)
             made = legacy_record_line(entry, record, True, options)
         assert isinstance(made, LongRow)
         assert whole(made) == expected
@@ -196,11 +196,11 @@ def test_long_legacy_lines(monkeypatch: pytest.MonkeyPatch, key: bytes | None, v
 @given(st.none() | ANY_BYTES)
 @QUIET
 def test_shortened_values_begin_alike(monkeypatch: pytest.MonkeyPatch, value: bytes | None) -> None:
-    from kdump.writers.rows import plain
-    from kdump.writers.table import value_text
+    from kdump.rows.spelling import plain
+    from kdump.rows.table import value_text
 
     expected = value_text(plain(value))[:5]
-    monkeypatch.setattr("kdump.writers.longrows.LONG", 3)
+    monkeypatch.setattr("kdump.rows.longrows.LONG", 3)
     assert value_text(plain(longrows.shortened(value, 5)))[:5] == expected
 
 

@@ -16,9 +16,9 @@ from kdump.format import legacy
 from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.format.record import read_records
 from kdump.log.source import open_source
-from kdump.mend.mendedsource import MendedSource
-from kdump.mend.salvage import SalvageOptions, salvage
-from kdump.mend.surroundings import look_around
+from kdump.repair.mendedsource import MendedSource
+from kdump.repair.salvage import SalvageOptions, salvage
+from kdump.repair.surroundings import look_around
 from tests.harness.archives import case_files
 
 UNDAMAGED_LOST = ("rightcrc_lastOffsetDelta_+1",)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mended import entries, mend
 from test_checks_random import partition
 
-from kdump.mend.pieces import TxnPolicy
-from kdump.mend.salvage import SalvageOptions
-from kdump.mend.surroundings import Surroundings
+from kdump.repair.pieces import TxnPolicy
+from kdump.repair.salvage import SalvageOptions
+from kdump.repair.surroundings import Surroundings
 
 Damage = Callable[[bytes, random.Random], bytes]
 

@@ -11,8 +11,8 @@ from mended import Mended, mend
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import EpochEntry
-from kdump.mend.pieces import Origin
-from kdump.mend.surroundings import Surroundings
+from kdump.repair.pieces import Origin
+from kdump.repair.surroundings import Surroundings
 
 BASE = Surroundings(base_offset=0)
 

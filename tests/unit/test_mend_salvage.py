@@ -10,13 +10,13 @@ from checked import MemorySource
 from fast_reference import Row
 from mended import PATH, Mended, base_offset, entries, mend, put
 
-from kdump.checks.reach import Evidence, KnownOffsets
 from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import OffsetEntry, TimeEntry
-from kdump.mend.pieces import Lost, Origin
-from kdump.mend.salvage import salvage
-from kdump.mend.salvageoptions import SalvageOptions
-from kdump.mend.surroundings import Surroundings
+from kdump.repair.pieces import Lost, Origin
+from kdump.repair.salvage import salvage
+from kdump.repair.salvageoptions import SalvageOptions
+from kdump.repair.surroundings import Surroundings
+from kdump.verify.reach import Evidence, KnownOffsets
 
 SPAN = 5
 

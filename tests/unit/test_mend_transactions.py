@@ -15,8 +15,8 @@ from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.producers import ProducerStates
-from kdump.mend.pieces import Origin, TxnOutcome, TxnPolicy
-from kdump.mend.surroundings import Surroundings
+from kdump.repair.pieces import Origin, TxnOutcome, TxnPolicy
+from kdump.repair.surroundings import Surroundings
 
 HOLE = b"\x55" * 150
 COORDINATOR = 9

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 import kdump.payloads
 from kdump.codes import Codes, KdumpError, Severity
-from kdump.kafka.dumplog.decoders import contents_decoder
-from kdump.kafka.message_json import json_value
+from kdump.dump.text.decoders import contents_decoder
 from kdump.payloads import registry
 from kdump.payloads.choice import INTERNAL_TOPICS, DecoderChoice
 from kdump.payloads.decoded import Decoded, Trouble
 from kdump.payloads.internal import DECODERS
+from kdump.payloads.message_json import json_value
 from kdump.payloads.plain import DECODERS as PLAIN
 from kdump.payloads.registry import PlainRecordDecoder, names, plain_decoder
 

@@ -16,16 +16,17 @@ import pytest
 from cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, kdump
 
 from kdump.codes import Codes, KdumpError
-from kdump.engine import repair as engine
-from kdump.engine.repair import Repair, Repaired, RepairOptions, undo_repair
-from kdump.log import lock, mounts
+from kdump.log import lock
 from kdump.log.lock import DirectoryLock, LockState, lock_state
 from kdump.log.source import Source, open_source
-from kdump.mend import disk, preparation
-from kdump.mend.journal import HOME
-from kdump.mend.pieces import TxnPolicy
-from kdump.mend.plan import Way
-from kdump.mend.salvageoptions import SalvageOptions
+from kdump.repair import disk, preparation
+from kdump.repair import run as engine
+from kdump.repair.journal import HOME
+from kdump.repair.pieces import TxnPolicy
+from kdump.repair.plan import Way
+from kdump.repair.run import Repair, Repaired, RepairOptions, undo_repair
+from kdump.repair.salvageoptions import SalvageOptions
+from kdump.system import mounts
 from tests.harness.killedrepairs import build, contents, manifests, repair, tree
 
 

@@ -16,14 +16,14 @@ from batches import GZIP, LZ4, NOW, SNAPPY, TRANSACTIONAL, ZSTD, message, plain_
 from cli_runs import kdump
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.engine.repair import Repair, Repaired, RepairOptions, finish_repairs, undo_repair
-from kdump.engine.verify import verify
 from kdump.kafka.producers import ProducerStates
-from kdump.mend.journal import HOME
-from kdump.mend.made import end_marker
-from kdump.mend.pieces import Origin
-from kdump.mend.plan import Way
-from kdump.mend.salvageoptions import SalvageOptions
+from kdump.repair.journal import HOME
+from kdump.repair.made import end_marker
+from kdump.repair.pieces import Origin
+from kdump.repair.plan import Way
+from kdump.repair.run import Repair, Repaired, RepairOptions, finish_repairs, undo_repair
+from kdump.repair.salvageoptions import SalvageOptions
+from kdump.verify.run import verify
 from tests.harness.captures import FIXTURES, Captures
 from tests.harness.killing import killed_at
 

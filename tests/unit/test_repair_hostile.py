@@ -13,11 +13,11 @@ import pytest
 from cli_runs import CLEAN, DAMAGE, USAGE, kdump
 
 from kdump.codes import Codes, KdumpError
-from kdump.engine import repair as engine
-from kdump.engine.repair import Repair, RepairOptions, finish_repairs, undo_repair
-from kdump.mend.journal import HOME
-from kdump.mend.manifest import MAX_SIZE, parse_manifest
-from kdump.mend.plan import Way
+from kdump.repair import run as engine
+from kdump.repair.journal import HOME
+from kdump.repair.manifest import MAX_SIZE, parse_manifest
+from kdump.repair.plan import Way
+from kdump.repair.run import Repair, RepairOptions, finish_repairs, undo_repair
 from tests.harness.killedrepairs import build, contents, finish, manifests, repair, tree
 
 Members = dict[str, Any]

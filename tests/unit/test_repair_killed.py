@@ -9,11 +9,11 @@ from pathlib import Path
 import batches
 import pytest
 
-from kdump.checks.startup import StartCheck
-from kdump.engine.repair import undo_repair
-from kdump.engine.startup import StartOptions, task_of
-from kdump.mend.plan import Way
-from kdump.mend.startways import is_worse
+from kdump.repair.plan import Way
+from kdump.repair.run import undo_repair
+from kdump.repair.startways import is_worse
+from kdump.verify.startcheck import StartCheck
+from kdump.verify.startups import StartOptions, task_of
 from tests.harness.killedrepairs import (
     DAMAGED,
     MARKER,

@@ -12,25 +12,25 @@ import pytest
 from batches import Row, plain_rows, v2_batch
 from cli_runs import CLEAN, DAMAGE, kdump
 
-from kdump.checks.startup import StartCheck
 from kdump.codes import Codes, KdumpError
-from kdump.engine.repair import Repair, Repaired, RepairOptions, undo_repair
-from kdump.engine.startup import StartOptions, task_of
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup.content import sha256
 from kdump.kafka.startup.names import CLEANED, LOG, SWAP
 from kdump.log.partition import segment_files
-from kdump.mend import planned
-from kdump.mend.pieces import TxnPolicy
-from kdump.mend.place import place_of
-from kdump.mend.plan import Loss, PartitionPlan, Settings, Way
-from kdump.mend.planned import planned_contents, planned_start
-from kdump.mend.planner import Planner
-from kdump.mend.salvageoptions import SalvageOptions
-from kdump.mend.startways import is_worse
-from kdump.writers.startups import starts_text
+from kdump.repair import planned
+from kdump.repair.pieces import TxnPolicy
+from kdump.repair.place import place_of
+from kdump.repair.plan import Loss, PartitionPlan, Settings, Way
+from kdump.repair.planned import planned_contents, planned_start
+from kdump.repair.planner import Planner
+from kdump.repair.run import Repair, Repaired, RepairOptions, undo_repair
+from kdump.repair.salvageoptions import SalvageOptions
+from kdump.repair.startreport import starts_text
+from kdump.repair.startways import is_worse
+from kdump.verify.startcheck import StartCheck
+from kdump.verify.startups import StartOptions, task_of
 from tests.harness.archives import cases, unpack_cases
 
 TRANSACTIONAL, CONTROL = 0x10, 0x20

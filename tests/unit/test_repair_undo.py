@@ -10,9 +10,9 @@ import pytest
 from batches import plain_rows, v2_batch
 from cli_runs import CLEAN, DAMAGE, USAGE, kdump
 
-from kdump.engine.repair import Repair, RepairOptions, undo_repair
-from kdump.mend import planned
-from kdump.mend.plan import Way
+from kdump.repair import planned
+from kdump.repair.plan import Way
+from kdump.repair.run import Repair, RepairOptions, undo_repair
 from tests.harness.killedrepairs import MARKER, build, contents, manifests, repair, tree
 from tests.harness.killing import killed_at
 

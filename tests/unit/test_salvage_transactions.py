@@ -11,10 +11,10 @@ from cli_runs import CLEAN, DAMAGE, kdump
 from transaction_logs import ABORT, COMMIT, Partition, Producer, View, random_partition, reader_view
 
 from kdump.codes import KdumpError
-from kdump.engine.repair import Repair, Repaired, RepairOptions
-from kdump.mend.pieces import TouchedTransaction, TxnOutcome
-from kdump.mend.plan import Way
-from kdump.scan.transactions import TransactionReader
+from kdump.reading.transactions import TransactionReader
+from kdump.repair.pieces import TouchedTransaction, TxnOutcome
+from kdump.repair.plan import Way
+from kdump.repair.run import Repair, Repaired, RepairOptions
 
 
 def salvaged(directory: Path, output: Path) -> Repaired:

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from row_runs import Row, batches, records, run_rows
 
-from kdump.scan.selection import Range, Selection
-from kdump.tables import BATCH
+from kdump.reading.selection import Range, Selection
+from kdump.rows.tables import BATCH
 from tests.harness.captures import Captures
 
 BATCHES = 400

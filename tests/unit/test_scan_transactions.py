@@ -12,8 +12,8 @@ from fast_reference import Row as RecordRow
 from row_runs import BOTH_PATHS, Row, batches, records, run_rows
 from row_text import batch_line, record_line
 
-from kdump.scan.view import DecodePath
-from kdump.tables import BATCH
+from kdump.reading.view import DecodePath
+from kdump.rows.tables import BATCH
 from tests.harness.captures import Captures
 
 PARTITIONS = ["2.8.2/v2-txn-0", "3.9.1/v2-txn-0", "4.3.1/v2-txn-0"]

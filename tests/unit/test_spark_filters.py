@@ -10,9 +10,9 @@ pytest.importorskip("pyspark", "4.1")
 
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, IsNotNull, LessThanOrEqual, StringStartsWith
 
-from kdump.engine.splits import Wanted
-from kdump.scan.selection import Range
+from kdump.reading.selection import Range
 from kdump.spark.filters import Pushed
+from kdump.tasks.splits import Wanted
 
 
 def test_what_is_taken_in_and_what_is_given_back() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from batches import message, plain_rows, v2_batch, wrapper
 
-from kdump.checks.startup import StartCheck, check_start
 from kdump.kafka.startup.directory import Action, Directory
 from kdump.kafka.startup.loading import Settings
 from kdump.kafka.startup.outcome import Outcome
+from kdump.verify.startcheck import StartCheck, check_start
 
 
 def started(directory: Path, *, is_clean: bool = True) -> StartCheck:

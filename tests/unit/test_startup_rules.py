@@ -13,7 +13,6 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.checks.startup import LossReason, check_start
 from kdump.codes import Codes, KdumpError
 from kdump.format.snapshot import parse_snapshot
 from kdump.kafka.startup import content as contents
@@ -25,6 +24,7 @@ from kdump.kafka.startup.names import file_name, offset_of
 from kdump.kafka.startup.outcome import Outcome, Start
 from kdump.kafka.startup.start import start
 from kdump.log.source import Source, open_source
+from kdump.verify.startcheck import LossReason, check_start
 
 UNCLEAN, CLEAN = Settings(False, max_index_size=1000, now=NOW), Settings(True, max_index_size=1000, now=NOW)
 SIZE = 3

@@ -15,8 +15,8 @@ from fast_reference import Row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdump.engine.coordinatorstate import coordinator_states
-from kdump.engine.partitionentries import PartitionEntries
+from kdump.verify.coordinators import coordinator_states
+from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.captures import Captures
 
 ABORT, COMMIT = 0, 1

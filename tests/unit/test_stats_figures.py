@@ -12,7 +12,7 @@ from batches import CONTROL, MAX_INT64, TRANSACTIONAL, Row, plain_rows, v2_batch
 from plain_figures import figures_of, key_of, outcomes, plain_figures, report_of, shown
 
 from kdump.stats.grouping import By
-from kdump.writers.stats import stats_row
+from kdump.stats.report import stats_row
 from tests.harness.captures import Captures, partition_names
 
 LOGS = [name for name in partition_names() if not name.startswith("damaged/")]
@@ -126,7 +126,7 @@ def test_a_directory_is_listed_once_for_all_open_transactions(tmp_path: Path, mo
         asked.append(path)
         return []
 
-    monkeypatch.setattr("kdump.engine.stats.segments_behind", behind)
+    monkeypatch.setattr("kdump.stats.run.segments_behind", behind)
     log = tmp_path / f"{0:020}.log"
     batches = (
         v2_batch(plain_rows(1), base_offset=number, producer_id=number, attributes=TRANSACTIONAL) for number in range(9)

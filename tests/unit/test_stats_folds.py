@@ -14,8 +14,6 @@ from fast_reference import Row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdump.engine.splits import find_logs, plan
-from kdump.engine.stats import StatsOptions, fold_split, unpacked_fold
 from kdump.log.extents import Extent
 from kdump.log.source import open_source
 from kdump.stats.figures import Damage, report
@@ -23,8 +21,10 @@ from kdump.stats.fold import Part, StatsFold
 from kdump.stats.grouping import By
 from kdump.stats.look import StatsLook
 from kdump.stats.places import Place
+from kdump.stats.report import stats_row
+from kdump.stats.run import StatsOptions, fold_split, unpacked_fold
+from kdump.tasks.splits import find_logs, plan
 from kdump.wire.compression import DEFAULT_LIMIT
-from kdump.writers.stats import stats_row
 from tests.harness.captures import FIXTURES
 
 EVERY_BY = st.sampled_from(list(By))

@@ -26,13 +26,13 @@ from fast_reference import Row, encode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdump.convert.entries import EntryReader
 from kdump.log.source import open_source
 from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.batchsize import BatchSizeQuestion
 from kdump.stats.whatif.codec import CodecQuestion
 from kdump.stats.whatif.magic import MagicQuestion
 from kdump.stats.whatif.sample import Sample
+from kdump.verify.validentries import EntryReader
 from kdump.wire.compression import DEFAULT_LIMIT
 
 HEADER = 61

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from kdump.checks import settling
-from kdump.checks.segment import CheckOptions
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.engine.looks import Group, judge, look_at, plan_looks
-from kdump.engine.partitioncheck import PartitionCheck
-from kdump.engine.startup import KeepsChanging, StartOptions, start_all
-from kdump.engine.verify import Verification
 from kdump.log.source import Source, open_source
+from kdump.verify import settling
+from kdump.verify.partition import PartitionCheck
+from kdump.verify.readings import Group, judge, look_at, plan_looks
+from kdump.verify.run import Verification
+from kdump.verify.segment import CheckOptions
+from kdump.verify.startups import KeepsChanging, StartOptions, start_all
 from tests.harness.livewriter import LivePartition, checkpoint, fill
 
 ROOT = Path(__file__).parents[2]
@@ -223,7 +223,7 @@ def test_a_first_epoch_that_is_written_after_the_segment_is_gone(
     epochs = plain.directory / "leader-epoch-checkpoint"
     epochs.write_text(f"0\n1\n0 {plain.bases[0]}\n")
     plain.delete(plain.bases[0])
-    monkeypatch.setattr("kdump.engine.partitioncheck.is_held", lambda path: is_running)
+    monkeypatch.setattr("kdump.verify.partition.is_held", lambda path: is_running)
 
     def write_it(seconds: float) -> None:
         epochs.write_text(f"0\n1\n0 {plain.bases[0]}\n")
@@ -280,7 +280,7 @@ def test_a_start_over_files_that_keep_changing_is_not_told(
             log.write_bytes(bytes(number + 1))
         raise KdumpError(Codes.UNREADABLE, "has become shorter", path=f"{log}-{0 if settles else number}")
 
-    monkeypatch.setattr("kdump.engine.startup.check_start", starts)
+    monkeypatch.setattr("kdump.verify.startups.check_start", starts)
     monkeypatch.setattr(settling, "PAUSE_SECONDS", 0)
     errors: list[KdumpError] = []
     items = list(start_all([str(directory)], StartOptions(), errors.append))

@@ -20,13 +20,13 @@ from test_fast_quoting import bytes_of, csv_field, csv_line, dumps, json_value
 
 from kdump.fast.blocks import BatchBlock, BlockReader
 from kdump.format.batch import CODEC_NAMES, BatchHeader, increment_sequence, parse_header, wrap_int64
-from kdump.scan.outcomes import STATES
-from kdump.scan.printing import Run, TextBytes
-from kdump.tables import BATCH, RECORD, RECORD_METADATA
-from kdump.writers import columnrows
-from kdump.writers.columnrows import batch_rows, record_runs
-from kdump.writers.columnsyntax import Output
-from kdump.writers.context import FileContext
+from kdump.log.context import FileContext
+from kdump.reading.outcomes import STATES
+from kdump.reading.printing import Run, TextBytes
+from kdump.rows import text as columnrows
+from kdump.rows.syntax import Output
+from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
+from kdump.rows.text import batch_rows, record_runs
 
 POSITION = 1000
 OUTPUTS: tuple[Output, ...] = ("jsonl", "csv")

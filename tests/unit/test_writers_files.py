@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from kdump.writers.files import NewFile, discard, discard_others, make_directories, publish, remove_empty, written_by
+from kdump.system.files import (
+    NewFile,
+    discard,
+    discard_others,
+    make_directories,
+    publish,
+    remove_empty,
+    written_by,
+)
 
 
 def test_nothing_is_in_place_before_it_is_published(tmp_path: Path) -> None:

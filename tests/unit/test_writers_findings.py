@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump import tables
-from kdump.checks.summary import SegmentSummary
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.failures import FailureKind
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import Failure, Outcome, Recovery
-from kdump.writers.findings import JUnitReport, finding_json, finding_line, summary_line
+from kdump.rows import tables
+from kdump.verify.report import JUnitReport, finding_json, finding_line, summary_line
+from kdump.verify.summary import SegmentSummary
 
 LOG = "/logs/orders-0/00000000000000000000.log"
 HOLE = Finding(Codes.BATCH_CRC, "the CRC is wrong", 7628, 1976, 62, 80, 81, LOG)

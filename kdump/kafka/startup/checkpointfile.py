@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kdump.kafka.java import parse_int
 from kdump.kafka.startup.errors import ILLEGAL_ARGUMENT, KAFKA_STORAGE, StartFailureError
+from kdump.payloads.java import parse_int
 
 _VERSION: Final = 0
 _MOST_QUOTED: Final = 60

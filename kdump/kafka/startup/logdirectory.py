@@ -18,12 +18,12 @@ from kdump.format.checkpoint import (
     RECOVERY_POINT_CHECKPOINT,
     parse_meta_properties,
 )
-from kdump.kafka.java import parse_int, parse_long
 from kdump.kafka.startup.checkpointfile import checkpoint_words
 from kdump.kafka.startup.errors import NUMBER_FORMAT, StartFailureError
 from kdump.log import files
 from kdump.log.names import CLUSTER_METADATA
 from kdump.log.source import read_whole
+from kdump.payloads.java import parse_int, parse_long
 
 Partition = tuple[str, int]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from kdump.kafka.java import parse_long
 from kdump.kafka.startup.errors import NUMBER_FORMAT, STRING_INDEX, StartFailureError
+from kdump.payloads.java import parse_long
 
 LOG: Final = ".log"
 INDEX: Final = ".index"

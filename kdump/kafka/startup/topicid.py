@@ -11,9 +11,9 @@ import re
 from typing import Final
 
 from kdump.format.checkpoint import PARTITION_METADATA
-from kdump.kafka.java import parse_int
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import ILLEGAL_ARGUMENT, KAFKA_STORAGE, NULL_POINTER, StartFailureError
+from kdump.payloads.java import parse_int
 
 _SEPARATOR: Final = re.compile(r":[ \t\n\x0b\f\r]+")
 _UUID: Final = re.compile(r"([0-9A-Za-z_-]{22})(?:==)?")

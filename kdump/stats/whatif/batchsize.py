@@ -14,8 +14,8 @@ from kdump.fast.recordtable import RecordTable
 from kdump.fast.writerecords import write_records
 from kdump.format.batch import CODEC_NAMES, HEADER_SIZE, MAGIC
 from kdump.stats.whatif.answer import Answer, than_now
+from kdump.system.units import bytes_text, counted
 from kdump.wire import compression
-from kdump.writers.units import bytes_text, counted
 
 BATCH_SIZES: Final = (16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20)
 """From the default of producers to that of max.message.bytes."""

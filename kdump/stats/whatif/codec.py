@@ -14,8 +14,8 @@ from kdump.format.batch import CODEC_NAMES, HEADER_SIZE, MAGIC
 from kdump.stats.whatif.answer import Answer, Cell, than_now
 from kdump.stats.whatif.sample import Sample
 from kdump.stats.whatif.sizes import as_batches, batch_bodies, first_of_each
+from kdump.system.units import bytes_text, counted
 from kdump.wire import compression
-from kdump.writers.units import bytes_text, counted
 
 SAMPLE_BYTES: Final = 1 << 20
 """Uncompressed; large enough for the ratios of a topic's batches, small enough for zstd's slowest levels."""

@@ -13,7 +13,7 @@ from kdump.format.batch import HEADER_SIZE
 from kdump.kafka.compaction import Retained
 from kdump.stats.whatif.answer import Answer, than_now
 from kdump.stats.whatif.sizes import batch_sizes, first_of_each, message_bytes
-from kdump.writers.units import bytes_text, counted
+from kdump.system.units import bytes_text, counted
 
 
 class CompactionSizes:

@@ -10,8 +10,8 @@ from kdump.fast.entries import Entries
 from kdump.format.batch import MAGIC
 from kdump.stats.whatif.answer import Answer, than_now
 from kdump.stats.whatif.sizes import as_batches, batch_sizes, first_of_each, message_bytes
+from kdump.system.units import bytes_text, counted
 from kdump.wire import compression
-from kdump.writers.units import bytes_text, counted
 
 _FORMATS: Final = {0: "brokers up to 0.9", 1: "brokers 0.10", 2: "brokers from 0.11 on"}
 

@@ -9,7 +9,7 @@ from os.path import dirname
 
 from kdump.kafka.retention import Reason, RetainedSegment, Retention
 from kdump.stats.whatif.answer import Answer
-from kdump.writers.units import bytes_text, counted, span_text
+from kdump.system.units import bytes_text, counted, span_text
 
 
 @dataclass(frozen=True, slots=True)

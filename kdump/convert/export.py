@@ -1,0 +1,190 @@
+"""One segment as a file for other tools: JSON lines, CSV or Parquet. A plain function, as ``convert_segment`` is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.convert.conversion import Conversion
+from kdump.convert.losses import Loss
+from kdump.convert.offsetorder import OffsetOrder
+from kdump.convert.outcomecounts import CountedPrinter, OutcomeCounts
+from kdump.convert.output import WrittenSegment
+from kdump.convert.segment import Progress, SegmentResult
+from kdump.log.context import FileContext
+from kdump.log.gaps import Gap
+from kdump.log.names import parse_file_name
+from kdump.log.source import Source, open_source
+from kdump.reading.printing import Emit
+from kdump.reading.selection import Selection
+from kdump.reading.transactions import TransactionReader, Transactions
+from kdump.reading.view import LogView, ViewOptions
+from kdump.rows.printers import RowLines, RowPrinter, Syntax
+from kdump.rows.tables import RECORD
+from kdump.system.blocks import BlockWriter
+from kdump.system.files import NewFile, status_of
+from kdump.verify.holes import Behind, HoleChecks
+
+TextForm = Literal["jsonl", "csv"]
+Form = Literal["jsonl", "csv", "parquet"]
+"""What a file for other tools holds; its name ends so."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportJob:
+    """One segment, the file to be made of it, and how. Of the conversion ranges, isolation and damage count."""
+
+    source: str
+    target: str
+    form: Form
+    conversion: Conversion
+    is_safe: bool = False
+    """Cells of CSV that a spreadsheet would take for a formula are neutralised."""
+
+
+def export_segment(job: ExportJob, progress: Progress = lambda done, size: None) -> SegmentResult:
+    """Export one segment; whatever goes wrong is in the result. The directory of the target exists."""
+    result = SegmentResult(job.source)
+    with result.noting_errors(job.target):
+        file = NewFile(job.target, status_of(job.source))
+        try:
+            if job.form == "parquet":
+                _to_parquet(job, file.temporary, result, progress)
+            else:
+                writer = BlockWriter(file.descriptor, at_once=False, escapes=False)
+                lines = _lines(job, job.form)
+                title = lines.title(RECORD).encode()
+                writer.write(title)
+                _to_text(job, lines, writer.write, result, progress)
+                writer.flush()
+                result.records = None if os.fstat(file.descriptor).st_size > len(title) else 0
+            size = os.fstat(file.descriptor).st_size
+            result.staged = [file.finish()]
+        except BaseException:
+            file.discard()
+            raise
+        result.segments = [WrittenSegment(job.target, None, size, None)]
+    return result
+
+
+def export_text(job: ExportJob, emit: Emit, *, has_title: bool) -> SegmentResult:
+    """The same as JSON lines or CSV, for whoever takes the text; there is no target."""
+    result = SegmentResult(job.source)
+    if job.form == "parquet":
+        raise ValueError("Parquet is no text")
+    with result.noting_errors(job.target):
+        lines = _lines(job, job.form)
+        if has_title:
+            emit(lines.title(RECORD).encode())
+        _to_text(job, lines, emit, result, lambda done, size: None)
+    return result
+
+
+def _lines(job: ExportJob, form: TextForm) -> RowLines:
+    syntax: Syntax = "csv-safe" if job.is_safe else form
+    return RowLines(syntax, None, FileContext.of(job.source))
+
+
+def _to_text(job: ExportJob, lines: RowLines, emit: Emit, result: SegmentResult, progress: Progress) -> None:
+    order = _order(job)
+    with open_source(job.source) as source:
+        transactions = _transactions(job, source)
+        counts = OutcomeCounts(transactions)
+        view = LogView(
+            source,
+            CountedPrinter(RowPrinter(lines, RECORD, transactions and transactions()), counts),
+            emit,
+            _view_options(job, result),
+            observer=order,
+            on_finding=_Damage(job, source, result).see,
+        )
+        for _ in view.steps():
+            progress(view.bytes_read, source.size)
+    _note_order(order, result)
+    result.notes += counts.notes()
+
+
+def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Progress) -> None:
+    from kdump.rows.arrow import ArrowPrinter
+    from kdump.rows.parquet import ROW_SCHEMA, ParquetRecords
+
+    order = _order(job)
+    with open_source(job.source) as source, ParquetRecords(path) as records:
+        transactions = _transactions(job, source)
+        counts = OutcomeCounts(transactions)
+        printer = ArrowPrinter(RECORD, ROW_SCHEMA, FileContext.of(job.source), transactions=transactions)
+        view = LogView(
+            source,
+            CountedPrinter(printer, counts),
+            records.add,
+            _view_options(job, result),
+            observer=order,
+            on_finding=_Damage(job, source, result).see,
+        )
+        for _ in view.steps():
+            records.write()
+            progress(view.bytes_read, source.size)
+    _note_order(order, result)
+    result.notes += counts.notes()
+    result.records = records.written
+    if records.control:
+        result.losses[Loss.CONTROL_RECORDS] = records.control
+    if records.untimed:
+        result.losses[Loss.TIMESTAMPS] = records.untimed
+
+
+def _transactions(job: ExportJob, source: Source) -> Callable[[], Transactions] | None:
+    return None if source.size is None else partial(TransactionReader().of, job.source)
+
+
+def _order(job: ExportJob) -> OffsetOrder:
+    name = parse_file_name(job.source)
+    return OffsetOrder(max(0, (name and name.base_offset) or 0))
+
+
+def _note_order(order: OffsetOrder, result: SegmentResult) -> None:
+    """A log has no place for what is there twice, a file for other tools does, and its reader counts it twice."""
+    if order.first is not None:
+        offset, highest = order.first
+        what = "1 record has an offset" if order.count == 1 else f"{order.count:,} records have offsets"
+        result.notes.append(
+            f"{what} that do not rise, first {offset} behind {highest}: they may be there twice (see kdump verify)"
+        )
+
+
+def _view_options(job: ExportJob, result: SegmentResult) -> ViewOptions:
+    conversion = result.up_to_open(job.conversion)
+    committed = TransactionReader().of(job.source) if conversion.read_committed else None
+    selection = Selection(offsets=conversion.offsets, times=conversion.times, committed=committed)
+    return ViewOptions(
+        with_records=True,
+        selection=selection,
+        max_decompressed_size=conversion.limit,
+        resync=True,
+        only_valid=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Damage:
+    """Takes what a view finds; what a gap at the end of the file is, its bytes tell."""
+
+    job: ExportJob
+    source: Source
+    result: SegmentResult
+
+    def see(self, finding: Finding) -> None:
+        """DamageError for damage that is not to be left out."""
+        if finding.code is Codes.FOREIGN_FILE:
+            # No damage that could be left out.
+            raise KdumpError(finding.code, finding.message, path=self.job.source)
+        found = [finding]
+        if finding.length is not None:
+            gap = Gap(finding.position, finding.length, finding.code, finding.first_offset, finding.last_offset)
+            found = list(HoleChecks(self.source, Behind()).see_gap(gap))
+        self.result.findings += (finding for finding in found if finding.severity is Severity.ERROR)
+        self.result.check(self.result.findings, self.job.conversion)

@@ -1,0 +1,301 @@
+"""``kdump convert``: which segments become which files, and how these get into their places together."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import groupby
+from types import TracebackType
+from typing import Final, Self, TypeAlias
+
+from kdump.codes import Codes, KdumpError
+from kdump.convert.conversion import Conversion
+from kdump.convert.export import ExportJob, Form, export_segment
+from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment, count_records
+from kdump.log import files
+from kdump.log.lock import is_held
+from kdump.log.names import MAX_OFFSET, Kind, parse_file_name
+from kdump.log.partition import segment_files
+from kdump.log.source import STDIN, is_stream
+from kdump.system.files import Staged, discard, make_directories, publish, remove_empty
+
+_OFFSET_NAME: Final = re.compile(r"(\d{20})\.log")
+_INDEX_FILES: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
+
+Job: TypeAlias = SegmentJob | ExportJob
+
+
+class DestinationError(Exception):
+    """The destination cannot be meant: one line for people."""
+
+
+def run_job(job: Job, progress: Callable[[int, int | None], None] = lambda done, size: None) -> SegmentResult:
+    """One segment; whatever goes wrong is in the result."""
+    return convert_segment(job, progress) if isinstance(job, SegmentJob) else export_segment(job, progress)
+
+
+def plan_conversion(source: str, destination: str, conversion: Conversion) -> list[SegmentJob]:
+    """The segments of a path and the logs that they become.
+
+    Raises:
+        KdumpError: MISSING, UNREADABLE, NO_SEGMENTS, NOT_A_SEGMENT_FILE, OFFSET_TOO_LARGE.
+        DestinationError: a log would replace a file of the source.
+    """
+    jobs = []
+    is_alone = not files.is_directory(source)
+    for path, target in _pairs(source, destination, Kind.LOG.value):
+        name = None if _is_pipe(path) else parse_file_name(path)
+        base_offset = _offset_in(target)
+        if base_offset is None and name is not None:
+            base_offset = name.base_offset
+        jobs.append(SegmentJob(path, target, base_offset, conversion, is_alone=is_alone))
+    if conversion.renumber is not None:
+        jobs = list(_numbered(jobs, conversion.renumber, not is_alone or _is_directory(destination)))
+    _refuse_sources(jobs)
+    return jobs
+
+
+def plan_import(source: str, destination: str, conversion: Conversion) -> list[SegmentJob]:
+    """The log that a file of JSON lines becomes. Raises as ``plan_conversion``."""
+    if files.is_directory(source):
+        raise KdumpError(Codes.UNREADABLE, "is a directory, JSON lines are read from a file", path=source)
+    target = destination
+    if _is_directory(destination):
+        target = os.path.join(destination, "" if conversion.renumber is None else _log_name(conversion.renumber))
+    base_offset = _offset_in(target)
+    jobs = [SegmentJob(source, target, conversion.renumber if base_offset is None else base_offset, conversion, True)]
+    _refuse_sources(jobs)
+    return jobs
+
+
+def plan_export(
+    source: str, destination: str, form: Form, conversion: Conversion, *, is_safe: bool = False
+) -> list[ExportJob]:
+    """The segments of a path and the files made of them. Raises as ``plan_conversion``."""
+    jobs = [
+        ExportJob(path, target, form, conversion, is_safe) for path, target in _pairs(source, destination, f".{form}")
+    ]
+    _refuse_sources(jobs)
+    return jobs
+
+
+class Outputs:
+    """What the jobs of a run have written: nothing is in its place before ``publish``, and nothing left without it.
+
+    Args:
+        jobs: of the run.
+        overwrites: files that are there are replaced.
+
+    Raises:
+        KdumpError: UNWRITABLE: a directory cannot be made, or belongs to a running broker; what is in a file's place
+            is none. OUTPUT_EXISTS.
+    """
+
+    def __init__(self, jobs: Sequence[Job], *, overwrites: bool = False) -> None:
+        self._jobs = jobs
+        self._overwrites = overwrites
+        self._staged: list[Staged] = []
+        self._logs: list[str] = []
+        self._made: list[str] = []
+
+    def __enter__(self) -> Self:
+        directories = list(dict.fromkeys(os.path.dirname(job.target) for job in self._jobs))
+        for directory in directories:
+            for log_directory in (directory, os.path.dirname(os.path.abspath(directory))):
+                if is_held(log_directory):
+                    raise KdumpError(Codes.UNWRITABLE, "a broker runs on this log directory", path=log_directory)
+        for job in self._jobs:
+            for path in _files_of(job):
+                self._check_place(path)
+        try:
+            for directory in directories:
+                self._made += make_directories(directory)
+        except OSError as error:
+            self._remove_directories()
+            raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=error.filename) from None
+        return self
+
+    def add(self, result: SegmentResult) -> SegmentResult:
+        """Keep track of what a job has staged; gives the result back.
+
+        Of several segments those that have nothing in the range are not written: they would be empty logs.
+        """
+        if len(self._jobs) > 1 and self._jobs[0].conversion.selects and result.is_empty:
+            result.discard("nothing of it is in the range, it is not written")
+        self._staged += result.staged
+        self._logs += (segment.path for segment in result.segments if segment.base_offset is not None)
+        return result
+
+    def publish(self) -> None:
+        """Put everything in its place.
+
+        Raises:
+            KdumpError: UNWRITABLE or OUTPUT_EXISTS, with everything as it was; a segment that was split off never
+                replaces a file beside the source.
+        """
+        planned = {path for job in self._jobs for path in _files_of(job)}
+        sources, beside = _sources(self._jobs), _beside(self._jobs)
+        for _, path in self._staged:
+            is_beside = os.path.lexists(path) and _directory_of(path) in beside
+            if path not in planned and (_identity(path) in sources or is_beside):
+                raise KdumpError(Codes.UNWRITABLE, "exists beside the source", path=path)
+            self._check_place(path)
+        try:
+            written = {path for _, path in self._staged}
+            # An index of what was there before says nothing about what is there now.
+            stale = {path for log in self._logs for path in _with_indexes(log)} - written
+            for path in stale:
+                self._check_place(path)
+            publish(self._staged, stale)
+        except OSError as error:
+            raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=error.filename) from None
+        self._staged = []
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        discard(self._staged)
+        self._remove_directories()
+
+    def _check_place(self, path: str) -> None:
+        """Raises KdumpError UNWRITABLE or OUTPUT_EXISTS for what a file must not take the place of.
+
+        Directories, devices and pipes never; a link of /proc, as /dev/stdout is, stands for whatever is open there.
+        """
+        with suppress(FileNotFoundError, NotADirectoryError):
+            is_open_file = os.path.islink(path) and os.readlink(path).startswith("/proc/")
+            if is_open_file or not stat.S_ISREG(os.stat(path).st_mode):
+                raise KdumpError(Codes.UNWRITABLE, "is there and is no regular file", path=path)
+        if os.path.lexists(path) and not self._overwrites:
+            raise KdumpError(Codes.OUTPUT_EXISTS, "is there already; --overwrite replaces it", path=path)
+
+    def _remove_directories(self) -> None:
+        """Those that were made and are empty, the innermost first."""
+        remove_empty(sorted(self._made, key=len, reverse=True))
+
+
+def _pairs(source: str, destination: str, suffix: str) -> Iterator[tuple[str, str]]:
+    """Each segment of ``source`` and the file that it becomes."""
+    if not files.is_directory(source):
+        name = None if _is_pipe(source) else parse_file_name(source)
+        if name is None and not _is_pipe(source):
+            code = Codes.NOT_A_SEGMENT_FILE if files.exists(source) else Codes.MISSING
+            raise KdumpError(code, code.value.title, path=source)
+        if name is not None and name.kind not in (Kind.LOG, Kind.CHECKPOINT):
+            raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only a log can be converted", path=source)
+        if _is_directory(destination):
+            if name is None:
+                raise DestinationError("a stream has no name: give the name of the file to write")
+            destination = os.path.join(destination, name.stem + suffix)
+        yield source, destination
+        return
+    if os.path.lexists(destination) and not os.path.isdir(destination):
+        raise DestinationError(f"{source} is a directory, {destination} is a file")
+    errors: list[KdumpError] = []
+    for path in segment_files(source, errors.append):
+        name = parse_file_name(path)
+        assert name is not None
+        folder = os.path.relpath(os.path.dirname(path), source)
+        yield path, os.path.normpath(os.path.join(destination, folder, name.stem + suffix))
+    if errors:
+        raise errors[0]
+
+
+def _numbered(jobs: Sequence[SegmentJob], first: int, names_logs: bool) -> Iterator[SegmentJob]:
+    """The jobs with the offset that each begins with; those of a partition go on one behind the other."""
+    for _, partition in groupby(jobs, key=lambda job: os.path.dirname(job.source)):
+        of_partition = list(partition)
+        offset = first
+        for number, job in enumerate(of_partition):
+            if offset > MAX_OFFSET:
+                message = f"renumbered from {first} on, this segment would begin at offset {offset}, above {MAX_OFFSET}"
+                raise KdumpError(Codes.OFFSET_TOO_LARGE, message, path=job.source)
+            target = os.path.join(os.path.dirname(job.target), _log_name(offset)) if names_logs else job.target
+            base_offset = _offset_in(target)
+            yield replace(
+                job,
+                target=target,
+                base_offset=offset if base_offset is None else base_offset,
+                conversion=replace(job.conversion, renumber=offset),
+            )
+            if number < len(of_partition) - 1:
+                offset += count_records(job)
+
+
+def _refuse_sources(jobs: Sequence[Job]) -> None:
+    """DestinationError when a job would replace a file that belongs to a source, or another segment beside one."""
+    sources, beside = _sources(jobs), _beside(jobs)
+    for job in jobs:
+        for path in _files_of(job):
+            if _identity(path) in sources:
+                raise DestinationError(f"{path} is (or belongs to) the source")
+        if _offset_in(job.target) is not None and os.path.lexists(job.target) and _directory_of(job.target) in beside:
+            raise DestinationError(f"{job.target} is another segment beside the source")
+
+
+def _sources(jobs: Sequence[Job]) -> set[tuple[int, int]]:
+    """The files that belong to the sources."""
+    sources = set()
+    for job in jobs:
+        name = None if _is_pipe(job.source) else parse_file_name(job.source)
+        paths = [job.source]
+        if name is not None:
+            stem = os.path.join(os.path.dirname(job.source), name.stem)
+            paths += [f"{stem}{kind.value}{name.state}" for kind in Kind]
+        sources |= {identity for path in paths if (identity := _identity(path)) is not None}
+    return sources
+
+
+def _beside(jobs: Sequence[Job]) -> set[str]:
+    """The directories of the segments that are sources."""
+    return {_directory_of(job.source) for job in jobs if not (_is_pipe(job.source) or _is_json(job))}
+
+
+def _files_of(job: Job) -> list[str]:
+    """The files that a job may write, as far as they are known before."""
+    if isinstance(job, ExportJob):
+        return [job.target]
+    return _with_indexes(job.target) if os.path.basename(job.target) else []
+
+
+def _with_indexes(log: str) -> list[str]:
+    stem = log.removesuffix(Kind.LOG.value)
+    return [log, *(stem + kind.value for kind in _INDEX_FILES)]
+
+
+def _directory_of(path: str) -> str:
+    return os.path.realpath(os.path.dirname(path))
+
+
+def _is_json(job: Job) -> bool:
+    return isinstance(job, SegmentJob) and job.from_json
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _is_pipe(path: str) -> bool:
+    return path == STDIN or is_stream(path)
+
+
+def _is_directory(destination: str) -> bool:
+    return destination.endswith("/") or os.path.isdir(destination)
+
+
+def _log_name(offset: int) -> str:
+    return f"{offset:020d}{Kind.LOG.value}"
+
+
+def _offset_in(target: str) -> int | None:
+    """The offset that a log is named by; None where it has another name, or one above the largest offset."""
+    match = _OFFSET_NAME.fullmatch(os.path.basename(target))
+    return int(match[1]) if match and int(match[1]) <= MAX_OFFSET else None

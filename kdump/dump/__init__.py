@@ -1,0 +1,1 @@
+"""The run of a dump, and what follows, cuts and redacts it."""

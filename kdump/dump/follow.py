@@ -1,0 +1,54 @@
+"""``--follow``: a log or a partition as it grows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+from kdump.codes import Codes, KdumpError
+from kdump.log import files
+from kdump.log.names import Kind
+from kdump.log.partition import segment_files, segments_behind
+from kdump.reading.target import Follow, Target, target_by_path
+
+
+def followed(path: str, on_wait: Callable[[], None]) -> Iterator[Target]:
+    """The segments of ``path``, a .log file or a partition directory, the newest to be read as it grows.
+
+    When a segment is rolled what follows it comes next. Ends only where the newest segment cannot be read on.
+
+    Raises:
+        KdumpError: there is no such segment or partition, or ``path`` is a log directory or another kind of file.
+    """
+    for segment in _growing(path):
+        target = target_by_path(segment)
+        if target is None or target.kind is not Kind.LOG or target.unnamed:
+            raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only a .log or a partition can be followed", path=segment)
+        if not segments_behind(segment):
+            target = replace(target, follow=Follow(partial(_has_successor, segment), on_wait))
+        yield target
+
+
+def _growing(path: str) -> Iterator[str]:
+    """The segments that are there, then those that are made while the newest one is read."""
+    if not files.exists(path):
+        raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
+    if not files.is_directory(path):
+        pending = [path]
+    else:
+        errors: list[KdumpError] = []
+        pending = list(segment_files(path, errors.append))
+        if errors:
+            raise errors[0]
+        if len({os.path.dirname(segment) for segment in pending}) > 1:
+            raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "a log directory: one partition can be followed", path=path)
+    while pending:
+        newest = pending[-1]
+        yield from pending
+        pending = segments_behind(newest)
+
+
+def _has_successor(segment: str) -> bool:
+    return bool(segments_behind(segment))

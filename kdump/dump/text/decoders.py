@@ -1,0 +1,284 @@
+"""Keys and payloads of internal topics as DumpLogSegments prints them with a decoder, errors included.
+
+Source: docs/spec/decoders.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, Protocol
+
+from kdump.codes import Codes, DamageError
+from kdump.dump.text.remotemetadata import RefusedError, remote_metadata_text
+from kdump.format.legacy import ContentSizeError, Message
+from kdump.payloads.decoded import Part, PayloadError, RecordDecoder, Trouble
+from kdump.payloads.internal import (
+    CoordinatorDecoder,
+    MetadataDecoder,
+    key_frame,
+    metadata_frame,
+    with_member_messages,
+)
+from kdump.payloads.javadouble import double_string
+from kdump.payloads.message_json import json_text
+from kdump.payloads.registry import NONE, PlainRecordDecoder
+from kdump.wire.utf8 import decode_utf8
+
+DELETED: Final = "<DELETE>"
+
+
+class Contents(NamedTuple):
+    """What a record's line shows; None: nothing, not even the word in front of it."""
+
+    key: str | None
+    payload: str | None
+    problems: tuple[PayloadError, ...] = ()
+    """What of it does not decode."""
+
+
+Report = Callable[[int, PayloadError], None]
+"""Takes the offset of a record of which something does not decode, and why."""
+
+
+class ContentsDecoder(Protocol):
+    """Makes the contents of record lines."""
+
+    @property
+    def coordinator(self) -> CoordinatorDecoder | None:
+        """Given: records are those of a coordinator, which stops at one without key."""
+
+    @property
+    def in_columns(self) -> bool:
+        """What it makes is valid UTF-8, as lines that are made as columns must be."""
+
+    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
+        """Of one record. DamageError where the Java tool stops."""
+
+    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> Contents:
+        """Of a message of magic 0 or 1 whose key or value does not fit it. DamageError where the Java tool stops."""
+
+
+class TextDecoding(NamedTuple):
+    """How the contents of a log's records are made, and who is told of what does not decode."""
+
+    decoder: ContentsDecoder
+    report: Report
+
+    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
+        """Of the next record; its problems are reported."""
+        return self._reported(offset, self.decoder.contents(offset, key, value))
+
+    def message_contents(self, offset: int, message: Message) -> Contents:
+        """The same of a message of magic 0 or 1; ``offset`` is that of its record."""
+        try:
+            key, value = message.key(), message.value()
+        except ContentSizeError as error:
+            return self._reported(offset, self.decoder.ill_fitting(offset, message, error))
+        return self.contents(offset, key, value)
+
+    def _reported(self, offset: int, made: Contents) -> Contents:
+        for problem in made.problems:
+            self.report(offset, problem)
+        return made
+
+
+def contents_decoder(decoder: RecordDecoder, *, goes_on: bool = False) -> ContentsDecoder:
+    """How the tool prints the records that ``decoder`` reads, or would if it knew that decoder.
+
+    ``goes_on``: a record at which the Java tool stops is shown as it is without a decoder.
+    """
+    match decoder:
+        case CoordinatorDecoder():
+            return CoordinatorContents(decoder, goes_on=goes_on)
+        case MetadataDecoder(name="remote-log-metadata"):
+            return RemoteMetadataContents(decoder)
+        case MetadataDecoder():
+            return MetadataContents(decoder)
+        case PlainRecordDecoder():
+            return PlainContents(decoder)
+    raise TypeError(f"no text for {decoder!r}")
+
+
+class CoordinatorContents:
+    """``--offsets-decoder``, ``--transaction-log-decoder`` and ``--share-group-state-decoder``."""
+
+    in_columns = True
+
+    def __init__(self, decoder: CoordinatorDecoder, *, goes_on: bool) -> None:
+        self.coordinator = decoder
+        self._goes_on = goes_on
+
+    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
+        """See ContentsDecoder: the Java tool stops at a record without key."""
+        self._require_key(offset, is_null=key is None)
+        try:
+            message = self.coordinator.key(key)
+            key_text = json_text(key_frame(message))
+            if value is None:
+                return Contents(key_text, DELETED)
+            decoded = self.coordinator.value(message, value)
+        except PayloadError as error:
+            if error.trouble is Trouble.MISSING:
+                return Contents(None, None if value is None else decode_utf8(value), (error,))
+            return Contents(_coordinator_error(error, offset), None, (error,))
+        data = with_member_messages(decoded, newest=False)
+        return Contents(key_text, json_text({"version": str(decoded.version), "data": data}))
+
+    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> Contents:
+        """See ContentsDecoder: the key is asked for before the value, and its size before both."""
+        self._require_key(offset, is_null=message.key_size() < 0)
+        return Contents(f"Error at offset {offset}, skipping. {_size_cause(error)}", None, (_size_problem(error),))
+
+    def _require_key(self, offset: int, *, is_null: bool) -> None:
+        if is_null and not self._goes_on:
+            raise DamageError(
+                Codes.DECODER,
+                f"Failed to decode message at offset {offset} using the specified decoder (message had a missing key)",
+            )
+
+
+class MetadataContents:
+    """``--cluster-metadata-decoder``."""
+
+    coordinator = None
+    in_columns = True
+
+    def __init__(self, decoder: MetadataDecoder) -> None:
+        self._decoder = decoder
+
+    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
+        """See ContentsDecoder."""
+        try:
+            return Contents(None, json_text(metadata_frame(self._decoder.value(value))))
+        except PayloadError as error:
+            return Contents(None, f"Error at {offset}, skipping. {_metadata_error(error)}", (error,))
+
+    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> Contents:
+        """See ContentsDecoder."""
+        return Contents(None, f"Error at {offset}, skipping. {_value_size_cause(error)}", (_size_problem(error),))
+
+
+class RemoteMetadataContents:
+    """``--remote-log-metadata-decoder``."""
+
+    coordinator = None
+    in_columns = True
+
+    def __init__(self, decoder: MetadataDecoder) -> None:
+        self._decoder = decoder
+
+    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
+        """See ContentsDecoder."""
+        try:
+            if value is None:
+                raise PayloadError(Trouble.MISSING, Part.VALUE, "is null")
+            return Contents(None, remote_metadata_text(self._decoder.value(value)))
+        except RefusedError as error:
+            text, problem = str(error), PayloadError(Trouble.REFUSED, Part.VALUE, f"is refused by Kafka: {error}")
+        except PayloadError as error:
+            text, problem = _metadata_error(error), error
+        return Contents(None, f"Error at offset {offset}, skipping. {text}", (problem,))
+
+    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> Contents:
+        """See ContentsDecoder."""
+        text = f"Error at offset {offset}, skipping. {_value_size_cause(error)}"
+        return Contents(None, text, (_size_problem(error),))
+
+
+class PlainContents:
+    """kdump's own ``--key-decoder`` and ``--value-decoder``: texts as they are, other values as JSON."""
+
+    coordinator = None
+    in_columns = False
+
+    def __init__(self, decoder: PlainRecordDecoder) -> None:
+        self._decoder = decoder
+
+    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
+        """See ContentsDecoder; what does not decode is shown as it is without a decoder."""
+        decoded = self._decoder.decode(key, value)
+        return Contents(
+            None if key is None else _plain_text(decoded.key, as_stored=self._decoder.key_name == NONE),
+            None if value is None else _plain_text(decoded.value, as_stored=self._decoder.value_name == NONE),
+            decoded.findings,
+        )
+
+    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> Contents:
+        """See ContentsDecoder: no such decoder is asked."""
+        raise error
+
+
+def _plain_text(value: Any, *, as_stored: bool) -> str:
+    match value:
+        case str():
+            return value
+        case bytes():
+            return value.decode("utf-8", "surrogateescape") if as_stored else decode_utf8(value)
+        case float():
+            return double_string(value)
+    return json_text(value)
+
+
+def _coordinator_error(error: PayloadError, offset: int) -> str:
+    number, part = error.number, error.part.value
+    match error.trouble:
+        case Trouble.UNKNOWN_TYPE:
+            return f"Unknown record type {number} at offset {offset}, skipping."
+        case Trouble.CUT:
+            text = f"Could not read version from {part}'s buffer."
+        case Trouble.UNKNOWN_VERSION:
+            text = f"Found an unknown record version {number} for {error.record_type} type"
+        case _:
+            cause = error.cause or "null"
+            text = f"Could not read record with version {number} from {part}'s buffer due to: {cause}."
+    return f"Error at offset {offset}, skipping. {text}"
+
+
+def _size_cause(error: ContentSizeError) -> str:
+    """What Java's buffers say of a size that does not fit."""
+    return "null" if error.size is None else f"newLimit > capacity: ({error.size} > {error.left})"
+
+
+def _value_size_cause(error: ContentSizeError) -> str:
+    """The same to who asks for the value only: behind a key that does not fit its size cannot be found."""
+    return _size_cause(error) if error.what == Part.VALUE.value else "null"
+
+
+def _size_problem(error: ContentSizeError) -> PayloadError:
+    text = "has its size outside the message"
+    if error.size is not None:
+        text = f"has {error.size} bytes where {error.left} are left in its message"
+    return PayloadError(Trouble.REFUSED, Part(error.what), text)
+
+
+_NO_VALUE: Final = (
+    'Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of '
+    '"org.apache.kafka.common.record.internal.Record.value()" is null'
+)
+_PREVIEW: Final = (
+    "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release of KRaft "
+    "in 2.8 to newer versions are not supported."
+)
+
+
+def _metadata_error(error: PayloadError) -> str:
+    match error.trouble:
+        case Trouble.MISSING:
+            return _NO_VALUE
+        case Trouble.CUT:
+            return f"Error while reading {error.name}"
+        case Trouble.TOO_LARGE:
+            return f"Value for {error.name} was too large."
+        case Trouble.FRAME_VERSION if error.number == 0:
+            return _PREVIEW
+        case Trouble.FRAME_VERSION:
+            return (
+                f"Could not deserialize metadata record due to unknown frame version {error.number}"
+                "(only frame version 1 is supported)"
+            )
+        case Trouble.UNKNOWN_TYPE:
+            unsupported = "org.apache.kafka.common.errors.UnsupportedVersionException"
+            return f"{unsupported}: Unknown metadata id {error.number}"
+        case Trouble.BYTES_LEFT:
+            return f"Found {error.number} byte(s) of garbage after {error.record_type}"
+    return f"Failed to deserialize record with type {error.record_type}"

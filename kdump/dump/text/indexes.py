@@ -1,0 +1,165 @@
+"""``.index`` and ``.timeindex`` files as DumpLogSegments prints and checks them.
+
+Source: docs/spec/dump-output.md#6-offset-indexes, docs/spec/dump-output.md#7-time-indexes. Unlike the Java tool nothing
+is ever trimmed or created.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kdump.codes import Codes, DamageError
+from kdump.dump.text.batches import BatchTable, Located, batch_at
+from kdump.dump.text.options import DumpOptions
+from kdump.dump.text.reports import Reports
+from kdump.dump.text.timestamps import MaxTimestamps
+from kdump.format.index import (
+    OFFSET_ENTRY_SIZE,
+    TIME_ENTRY_SIZE,
+    OffsetEntry,
+    TimeEntry,
+    parse_offset_index,
+    parse_time_index,
+    used_entries,
+)
+from kdump.log.source import Source, read_whole
+
+_WARM_ENTRIES_BYTES = 8192
+_ENTRIES_AT_A_TIME = 2048
+_NO_TIMESTAMP = -1
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """An index on its way to text: its path, printed name, base offset and contents, and the log beside it."""
+
+    path: str
+    name: str
+    base_offset: int
+    data: bytes
+    log: Source
+
+    def offset_index_lines(self, options: DumpOptions, reports: Reports) -> Iterator[str]:
+        """The lines of an .index, lazily; mismatches go to ``reports``. DamageError where the Java tool aborts."""
+        data = self.data
+        entries = parse_offset_index(data, self.base_offset)
+        if not entries:
+            yield f"{self.name} is empty.\n"
+            return
+        if options.index_sanity_check:
+            _check_sanity(len(data), OFFSET_ENTRY_SIZE, entries, self.base_offset)
+            yield f"{self.name} passed sanity check.\n"
+            return
+        size = self.log.size or 0
+        for number, entry in used_entries(entries, self.base_offset):
+            if not 0 <= entry.position <= size:
+                raise _bad_entry(number, OFFSET_ENTRY_SIZE, f"its position {entry.position} lies outside the log")
+            batch = batch_at(self.log, entry.position, min(entry.position + options.max_message_size, size))
+            if batch is None:
+                raise _bad_entry(number, OFFSET_ENTRY_SIZE, f"no whole batch at position {entry.position} of the log")
+            if batch.last_offset != entry.offset:
+                reports.index_mismatch(self.path, entry.offset, batch.last_offset)
+            if not options.verify_index_only:
+                yield f"offset: {entry.offset} position: {entry.position}\n"
+
+    def time_index_lines(self, index_path: str, options: DumpOptions, reports: Reports) -> Iterator[str]:
+        """The lines of a .timeindex, lazily; what does not fit the log goes to ``reports``.
+
+        ``index_path`` is the .index beside it. DamageError where the Java tool aborts.
+        """
+        data = self.data
+        entries = parse_time_index(data, self.base_offset)
+        if options.index_sanity_check:
+            if entries and entries[-1].timestamp < entries[0].timestamp:
+                raise DamageError(
+                    Codes.INDEX,
+                    f"the last timestamp {entries[-1].timestamp} is below the first, {entries[0].timestamp}",
+                )
+            _check_sanity(len(data), TIME_ENTRY_SIZE, entries, self.base_offset)
+            yield f"{self.name} passed sanity check.\n"
+            return
+        if not entries:
+            return
+        index = parse_offset_index(read_whole(index_path), self.base_offset)
+        table = BatchTable(self.log)
+        timestamps = MaxTimestamps(self.log, options.max_decompressed_size)
+        previous = _NO_TIMESTAMP
+        used = list(used_entries(entries, self.base_offset))
+        for first in range(0, len(used), _ENTRIES_AT_A_TIME):
+            found = [
+                (entry, self._locate(number, entry, index, table))
+                for number, entry in used[first : first + _ENTRIES_AT_A_TIME]
+            ]
+            timestamps.prepare(
+                batch for entry, batch in found if isinstance(batch, Located) and batch.last_offset == entry.offset
+            )
+            for entry, batch in found:
+                if isinstance(batch, DamageError):
+                    raise batch
+                if batch is None or batch.last_offset != entry.offset:
+                    reports.offset_not_found(self.path, entry.offset, -1 if batch is None else batch.last_offset)
+                else:
+                    timestamp = timestamps.of(batch)
+                    if timestamp != entry.timestamp:
+                        reports.timestamp_mismatch(self.path, entry.timestamp, timestamp)
+                    if previous >= entry.timestamp:
+                        reports.timestamp_out_of_order(self.path, entry.timestamp, previous)
+                if not options.verify_index_only:
+                    yield f"timestamp: {entry.timestamp} offset: {entry.offset}\n"
+                previous = entry.timestamp
+
+    def _locate(
+        self, number: int, entry: TimeEntry, index: list[OffsetEntry], table: BatchTable
+    ) -> Located | DamageError | None:
+        """The batch that a time index entry leads to; an error is given back, to be raised in its turn."""
+        position = lookup(index, entry.offset)
+        if not 0 <= position <= (self.log.size or 0):
+            return _bad_entry(number, TIME_ENTRY_SIZE, f"the index leads to position {position}, outside the log")
+        try:
+            return table.first_reaching(entry.offset, position)
+        except DamageError as error:
+            return error
+
+
+def lookup(index: list[OffsetEntry], offset: int) -> int:
+    """``OffsetIndex.lookup``: the position of the greatest entry at or below ``offset``, 0 when there is none.
+
+    The search is the broker's own, warm section first: on entries that do not rise (zero padding behind the used
+    ones, damage) only the same steps end at the same entry.
+    """
+    if not index:
+        return 0
+    last = len(index) - 1
+    first_warm = max(0, last - _WARM_ENTRIES_BYTES // OFFSET_ENTRY_SIZE)
+    if index[first_warm].offset < offset:
+        return _search(index, offset, first_warm, last)
+    if index[0].offset > offset:
+        return 0
+    return _search(index, offset, 0, first_warm)
+
+
+def _search(index: list[OffsetEntry], offset: int, low: int, high: int) -> int:
+    while low < high:
+        middle = (low + high + 1) >> 1
+        found = index[middle].offset
+        if found == offset:
+            return index[middle].position
+        if found > offset:
+            high = middle - 1
+        else:
+            low = middle
+    return index[low].position
+
+
+def _check_sanity(size: int, entry_size: int, entries: list[OffsetEntry] | list[TimeEntry], base_offset: int) -> None:
+    if entries and entries[-1].offset < base_offset:
+        raise DamageError(
+            Codes.INDEX, f"the last offset {entries[-1].offset} is less than the base offset {base_offset}"
+        )
+    if size % entry_size:
+        raise DamageError(Codes.INDEX, f"{size} bytes are not a multiple of {entry_size}")
+
+
+def _bad_entry(number: int, entry_size: int, what: str) -> DamageError:
+    return DamageError(Codes.INDEX_ENTRY, f"entry {number}: {what}", position=number * entry_size)

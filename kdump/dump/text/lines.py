@@ -1,0 +1,220 @@
+"""The lines of the compatible output, one at a time.
+
+Source: docs/spec/dump-output.md#4-logs-and-checkpoints, docs/spec/dump-output.md#5-records,
+docs/spec/dump-output.md#9-damaged-logs. Every function returns a whole line with its line end or raises: where the Java
+tool aborts in the middle of a line, nothing of it is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+from kdump.codes import Codes, DamageError
+from kdump.dump.text.options import DumpOptions
+from kdump.format import control
+from kdump.format.batch import (
+    CODEC_MASK,
+    CODEC_NAMES,
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    NO_SEQUENCE,
+    TRANSACTIONAL,
+    BatchHeader,
+)
+from kdump.format.legacy import LegacyRecord, Message
+from kdump.format.record import Record
+from kdump.payloads.message_json import known_version, message_json
+from kdump.reading.printing import LongRow, TextRow, is_long
+from kdump.wire.utf8 import decode_utf8, pieces
+
+if TYPE_CHECKING:
+    from kdump.dump.text.decoders import Contents, TextDecoding
+
+_INT64 = 2**63
+_CREATE_TIME = "CreateTime"
+_LOG_APPEND_TIME = "LogAppendTime"
+_NO_TIMESTAMP_TYPE = "NoTimestampType"
+
+_KRAFT_LABELS = {
+    control.LEADER_CHANGE: "LeaderChange:",
+    control.SNAPSHOT_HEADER: "SnapshotHeader",
+    control.SNAPSHOT_FOOTER: "SnapshotFooter",
+    control.KRAFT_VERSION: "KRaftVersion",
+    control.KRAFT_VOTERS: "KRaftVoters",
+}
+
+
+def batch_line(header: BatchHeader, position: int, is_valid: bool) -> str:
+    """A v2 batch (magic 2 and above). DamageError for codec ids 5-7."""
+    # Unpacked once: a segment has millions of these lines, and attribute access costs more than formatting.
+    (offset, length, epoch, magic, crc, attributes, delta, _, timestamp, producer, producer_epoch, sequence, count) = (
+        header
+    )
+    flags, timestamp_type, codec = _attribute_texts(attributes)
+    horizon = f"OptionalLong[{header.base_timestamp}]" if attributes & DELETE_HORIZON else "OptionalLong.empty"
+    last_offset = offset + delta
+    if not -_INT64 <= last_offset < _INT64:
+        last_offset = header.last_offset
+    return (
+        f"baseOffset: {offset} lastOffset: {last_offset} count: {count} baseSequence: {sequence} "
+        f"lastSequence: {-1 if sequence == NO_SEQUENCE else header.last_sequence} producerId: {producer} "
+        f"producerEpoch: {producer_epoch} partitionLeaderEpoch: {epoch} {flags} deleteHorizonMs: {horizon} "
+        f"position: {position} {timestamp_type}: {timestamp} size: {LOG_OVERHEAD + length} magic: {magic} "
+        f"compresscodec: {codec} crc: {crc} isvalid: {'true' if is_valid else 'false'}\n"
+    )
+
+
+@cache
+def _attribute_texts(attributes: int) -> tuple[str, str, str]:
+    transactional, is_control = bool(attributes & TRANSACTIONAL), bool(attributes & CONTROL)
+    return (
+        f"isTransactional: {_bool(transactional)} isControl: {_bool(is_control)}",
+        _LOG_APPEND_TIME if attributes & LOG_APPEND_TIME else _CREATE_TIME,
+        _codec_name(attributes & CODEC_MASK),
+    )
+
+
+def legacy_batch_line(entry: Message, position: int, is_valid: bool) -> str:
+    """A message of magic 0 or 1 or a wrapper. DamageError for a negative magic and codec ids 5-7."""
+    if entry.magic < 0:
+        raise DamageError(Codes.MAGIC, f"magic byte {entry.magic}")
+    return (
+        f"offset: {entry.offset} position: {position} {_legacy_timestamp_type(entry)}: {entry.timestamp} "
+        f"size: {entry.size} magic: {entry.magic} compresscodec: {_codec_name(entry.codec)} crc: {entry.crc} "
+        f"isvalid: {_bool(is_valid)}\n"
+    )
+
+
+def record_line(
+    header: BatchHeader, item: Record, options: DumpOptions, decoding: TextDecoding | None = None
+) -> TextRow:
+    """A record of a v2 batch; ``decoding``: of keys and values. DamageError where the Java tool stops."""
+    if decoding is None and options.prints_text and not header.is_control and is_long(item):
+        return LongRow(_long_line(_long_metadata(item, _timestamp_type(header)), item.key, item.value, options))
+    line = "" if options.skip_record_metadata else _record_metadata(item, _timestamp_type(header))
+    if not header.is_control:
+        if options.print_data_log:
+            line = _with_contents(line, _contents(item.offset, item.key, item.value, options, decoding), options)
+    elif not options.skip_record_metadata:
+        line += control_text(item.key, item.value)
+    return line + "\n"
+
+
+def _long_line(metadata: Iterable[str], key: bytes | None, value: bytes | None, options: DumpOptions) -> Iterator[str]:
+    """The line of a record that is no control record, with key and payload as text, in pieces."""
+    if not options.skip_record_metadata:
+        yield from metadata
+    if options.print_data_log:
+        if options.skip_record_metadata and (key is not None or value is not None):
+            yield "|"
+        for label, content in ((" key: ", key), (" payload: ", value)):
+            if content is not None:
+                yield label
+                yield from map(decode_utf8, pieces(content))
+    yield "\n"
+
+
+def _long_metadata(item: Record, timestamp_type: str) -> Iterator[str]:
+    """``_record_metadata`` of a record with many headers."""
+    yield _record_metadata(item._replace(headers=()), timestamp_type).removesuffix("]")
+    separator = ""
+    for key, _ in item.headers:
+        yield separator + decode_utf8(key)
+        separator = ","
+    yield "]"
+
+
+def legacy_record_line(
+    entry: Message, item: LegacyRecord, is_valid: bool, options: DumpOptions, decoding: TextDecoding | None = None
+) -> TextRow:
+    """A record of a legacy entry; ``is_valid``: its own CRC holds. DamageError where the Java tool stops."""
+    if decoding is None and options.prints_text and is_long(item):
+        message = item.message
+        metadata = _legacy_metadata(item, _legacy_timestamp_type(entry), is_valid)
+        shown = (message.key(), message.value()) if options.print_data_log else (None, None)
+        return LongRow(_long_line([metadata], *shown, options))
+    line = ""
+    if not options.skip_record_metadata:
+        line = _legacy_metadata(item, _legacy_timestamp_type(entry), is_valid)
+    if options.print_data_log:
+        message = item.message
+        if decoding is not None:
+            contents = contents_text(decoding.message_contents(item.offset, message))
+        else:
+            contents = _contents(item.offset, message.key(), message.value(), options, None)
+        line = _with_contents(line, contents, options)
+    return line + "\n"
+
+
+def _record_metadata(item: Record, timestamp_type: str) -> str:
+    header_keys = ",".join(decode_utf8(key) for key, _ in item.headers)
+    return (
+        f"| offset: {item.offset} {timestamp_type}: {item.timestamp} "
+        f"keySize: {-1 if item.key is None else len(item.key)} "
+        f"valueSize: {-1 if item.value is None else len(item.value)} "
+        f"sequence: {item.sequence} headerKeys: [{header_keys}]"
+    )
+
+
+def _legacy_metadata(item: LegacyRecord, timestamp_type: str, is_valid: bool) -> str:
+    message = item.message
+    return (
+        f"| offset: {item.offset} {timestamp_type}: {item.timestamp} keySize: {message.key_size()} "
+        f"valueSize: {message.value_size()} isValid: {_bool(is_valid)} crc: {message.crc}"
+    )
+
+
+def _contents(
+    offset: int, key: bytes | None, value: bytes | None, options: DumpOptions, decoding: TextDecoding | None
+) -> str:
+    if decoding is not None:
+        return contents_text(decoding.contents(offset, key, value))
+    text = "" if key is None else f" key: {options.key_decoder(key)}"
+    return text if value is None else f"{text} payload: {options.value_decoder(value)}"
+
+
+def _with_contents(line: str, contents: str, options: DumpOptions) -> str:
+    return (f"|{contents}" if contents else "") if options.skip_record_metadata else line + contents
+
+
+def contents_text(contents: Contents) -> str:
+    """Key and payload behind their words."""
+    text = "" if contents.key is None else f" key: {contents.key}"
+    return text if contents.payload is None else f"{text} payload: {contents.payload}"
+
+
+def control_text(key: bytes | None, value: bytes | None) -> str:
+    """What a control record adds to its line. DamageError where the Java tool stops."""
+    control_type = control.parse_type(key)
+    if control_type in (control.ABORT, control.COMMIT):
+        name = "ABORT" if control_type == control.ABORT else "COMMIT"
+        return f" endTxnMarker: {name} coordinatorEpoch: {control.parse_end_txn(value)}"
+    schema = control.schema_of(control_type)
+    if schema is None:
+        return f" controlType: UNKNOWN({control_type})"
+    values = control.parse_kraft(schema, value)
+    return f" {_KRAFT_LABELS[control_type]} {message_json(schema, known_version(schema, values), values)}"
+
+
+def _timestamp_type(header: BatchHeader) -> str:
+    return _LOG_APPEND_TIME if header.is_log_append_time else _CREATE_TIME
+
+
+def _legacy_timestamp_type(entry: Message) -> str:
+    if entry.magic == 0:
+        return _NO_TIMESTAMP_TYPE
+    return _LOG_APPEND_TIME if entry.is_log_append_time else _CREATE_TIME
+
+
+def _codec_name(codec: int) -> str:
+    if codec >= len(CODEC_NAMES):
+        raise DamageError(Codes.CODEC, f"unknown compression codec {codec}")
+    return CODEC_NAMES[codec]
+
+
+def _bool(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,84 @@
+"""The compatible text as a printer of ``kdump.reading.view``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from kdump.dump.text import lines
+from kdump.dump.text.options import DumpOptions
+from kdump.format.batch import BatchHeader
+from kdump.format.legacy import LegacyRecord, Message
+from kdump.format.record import Record
+from kdump.reading.printing import AnyRecord, BlockPrinter, Run, TextBytes, TextRow, TextRows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kdump.dump.text.decoders import TextDecoding
+    from kdump.fast.blocks import BatchBlock
+
+
+class TextPrinter(TextRows):
+    """Lines of DumpLogSegments: a line a batch and, in a view of records, below it a line a record."""
+
+    def __init__(self, options: DumpOptions, decoding: TextDecoding | None = None) -> None:
+        self._options = options
+        self._decoding = decoding
+
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> TextRow:
+        """See Printer."""
+        return lines.batch_line(header, position, is_valid)
+
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> TextRow:
+        """See Printer."""
+        return lines.record_line(header, record, self._options, self._decoding)
+
+    def entry(self, entry: Message, position: int, is_valid: bool) -> TextRow:
+        """See Printer."""
+        return lines.legacy_batch_line(entry, position, is_valid)
+
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> TextRow:
+        """See Printer."""
+        return lines.legacy_record_line(entry, record, is_valid, self._options, self._decoding)
+
+    def skip(self, record: AnyRecord, row: Callable[[], TextRow]) -> None:
+        """See Printer."""
+        row()
+
+    def columns(self) -> BlockPrinter[TextBytes] | None:
+        """None where a decoder class, or one of kdump's own, is to be called for every key or value."""
+        if self._decoding is not None and not self._decoding.decoder.in_columns:
+            return None
+        # The decoder of an internal topic goes before the decoder classes.
+        return _TextColumns(self._options, self._decoding) if self._decoding or self._options.prints_text else None
+
+
+class _TextColumns:
+    def __init__(self, options: DumpOptions, decoding: TextDecoding | None) -> None:
+        from kdump.dump.text.columnlines import RecordTextOptions
+
+        self._options = RecordTextOptions(not options.skip_record_metadata, options.print_data_log, decoding)
+
+    def batches(self, block: BatchBlock) -> TextBytes:
+        """See BlockPrinter."""
+        from kdump.dump.text.columnlines import batch_text
+
+        return batch_text(block.headers, block.position, block.is_valid).data.data
+
+    def leaves(self, block: BatchBlock) -> NDArray[np.bool_]:
+        """See BlockPrinter."""
+        from kdump.dump.text.columnlines import left_to_scalar
+
+        return left_to_scalar(block.records, block.headers, self._options)
+
+    def records(self, block: BatchBlock) -> Iterator[Run[TextBytes]]:
+        """See BlockPrinter."""
+        from kdump.dump.text.columnlines import batch_text, dump_runs
+
+        if block.records is None:
+            return
+        batches = batch_text(block.headers, block.position, block.is_valid)
+        for run in dump_runs(block.arena, block.records, block.headers, self._options, batches):
+            yield Run(run.first_batch, run.last_batch, None if run.text is None else run.text.data)

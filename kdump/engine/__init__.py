@@ -1,1 +1,0 @@
-"""Running a command over files: locally, in this process."""

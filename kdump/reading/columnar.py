@@ -1,0 +1,147 @@
+"""The columnar half of a view: blocks of batches, selected by masks, printed as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
+from kdump.fast.headers import native_column
+from kdump.fast.records import RecordColumns
+from kdump.fast.recordvalues import record_offsets
+from kdump.format.batch import CONTROL
+from kdump.log.resync import CheckedChunk
+from kdump.log.walk import Chunk
+from kdump.reading import masks
+from kdump.reading.printing import BlockPrinter, OffsetObserver, RowsT
+from kdump.reading.selection import RowBudget
+from kdump.reading.view import ViewOptions
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnarView(Generic[RowsT]):
+    """Shows chunks; what ``fast`` refuses goes to ``scalar``, in its place.
+
+    ``scalar`` shows entries first to last (exclusive) of a chunk one by one; ``on_damage`` is called when a batch with
+    a wrong CRC was looked at.
+    """
+
+    printer: BlockPrinter[RowsT]
+    options: ViewOptions
+    budget: RowBudget
+    emit: Callable[[RowsT], None]
+    observer: OffsetObserver | None
+    scalar: Callable[[Chunk, int, int], None]
+    on_damage: Callable[[], None]
+    reader: BlockReader
+
+    def show(self, chunk: Chunk) -> None:
+        """Show all entries of a chunk; DamageError as the scalar path raises it."""
+        bounds = [*chunk.starts, chunk.end]
+        wanted = None if self.options.selection.is_everything else self._wanted
+        damaged = chunk.damaged if isinstance(chunk, CheckedChunk) else None
+        for part in self.reader.read(chunk.data, bounds, chunk.position, wanted, damaged):
+            if isinstance(part, Stretch):
+                self.scalar(chunk, part.first, part.last)
+            elif part.records is None:
+                self._show_batches(part)
+            elif self.budget.is_unlimited:
+                self._show_records(chunk, self._selected(part, part.records))
+            else:
+                self._show_within_budget(chunk, part, part.records)
+            if self.budget.is_spent:
+                return
+
+    def _wanted(self, headers: NDArray[np.void]) -> NDArray[np.bool_]:
+        if self.options.with_records:
+            return masks.may_hold_records(headers, self.options.selection)
+        return masks.accepts_batches(headers, self.options.selection)
+
+    def _show_batches(self, block: BatchBlock) -> None:
+        first, end = self.budget.admit(block.headers.size)
+        self._note_passed(block)
+        if end - first < block.headers.size:
+            shown = np.zeros(block.headers.size, np.bool_)
+            shown[first:end] = True
+            block = block.select(shown)
+        if block.headers.size:
+            self._note(block.is_valid)
+            self.emit(self.printer.batches(block))
+
+    def _selected(self, block: BatchBlock, records: RecordColumns) -> BatchBlock:
+        """Without the records that are not selected, and without batches that have none left."""
+        if self.options.selection.is_everything:
+            return block
+        self._note_passed(block)
+        rows = masks.accepts_records(block, records, self.options.selection)
+        has_rows = np.bincount(records.batch[rows], minlength=block.headers.size) > 0
+        return block.select(has_rows | _left_to_scalar(block, records), rows)
+
+    def _show_records(self, chunk: Chunk, block: BatchBlock) -> None:
+        records = block.records
+        if records is None or not block.headers.size:
+            return
+        offsets = record_offsets(block.headers, records) if self.observer else None
+        observed = 0
+        for run in self.printer.records(block):
+            # A large batch is in several runs.
+            first, observed = max(run.first, observed), run.last
+            if run.rows is None:
+                for number in block.numbers[run.first : run.last].tolist():
+                    self.scalar(chunk, number, number + 1)
+                continue
+            self._note(block.is_valid[run.first : run.last])
+            self.emit(run.rows)
+            if self.observer is not None and offsets is not None and first < run.last:
+                first_row = records.first_row[first]
+                self.observer.see_column(offsets[first_row : first_row + records.row_count[first : run.last].sum()])
+
+    def _show_within_budget(self, chunk: Chunk, block: BatchBlock, records: RecordColumns) -> None:
+        """The same where rows are counted: what the scalar path shows in between counts too."""
+        is_scalar = _left_to_scalar(block, records)
+        left = self.printer.leaves(block)
+        if left is not None:
+            is_scalar |= left
+        cuts = np.flatnonzero(np.diff(is_scalar, prepend=not is_scalar[0], append=not is_scalar[-1])).tolist()
+        for first, last in pairwise(cuts):
+            if is_scalar[first]:
+                for number in block.numbers[first:last].tolist():
+                    self.scalar(chunk, number, number + 1)
+            else:
+                part = np.zeros(is_scalar.size, np.bool_)
+                part[first:last] = True
+                self._show_counted(chunk, block.select(part))
+            if self.budget.is_spent:
+                return
+
+    def _show_counted(self, chunk: Chunk, block: BatchBlock) -> None:
+        records = block.records
+        if records is None:
+            return
+        chosen = np.flatnonzero(masks.accepts_records(block, records, self.options.selection))
+        first, end = self.budget.admit(chosen.size)
+        self._note_passed(block)
+        rows = np.zeros(records.batch.size, np.bool_)
+        rows[chosen[first:end]] = True
+        has_rows = np.bincount(records.batch[rows], minlength=block.headers.size) > 0
+        self._show_records(chunk, block.select(has_rows, rows))
+
+    def _note_passed(self, block: BatchBlock) -> None:
+        """As on the scalar path what was looked at counts, whether anything of it is shown or not."""
+        if not self.budget.is_spent:
+            self._note(block.is_valid)
+
+    def _note(self, is_valid: NDArray[np.bool_]) -> None:
+        if not is_valid.all():
+            self.on_damage()
+
+
+def _left_to_scalar(block: BatchBlock, records: RecordColumns) -> NDArray[np.bool_]:
+    mask: NDArray[np.bool_] = ~records.accepted
+    mask |= native_column(block.headers, "attributes") & CONTROL != 0
+    return mask

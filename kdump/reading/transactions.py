@@ -1,0 +1,434 @@
+"""What became of the transactions in a log: committed, aborted, or open.
+
+Source: KIP-98; docs/spec/formats.md#32-control-records, docs/spec/formats.md#6-indexes. The markers of a producer end
+its transactions in order, so the outcome of a batch is its producer's first marker after it; a transaction index names
+aborted ones where their marker is lost. Where damage may have taken a marker, ``kdump.reading.lostmarkers`` decides;
+what it cannot decide is open.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from bisect import bisect_right, insort
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.codes import Codes, DamageError, KdumpError
+from kdump.format import control
+from kdump.format import record as v2
+from kdump.format.batch import (
+    ATTRIBUTES_LOW_BYTE,
+    CONTROL,
+    CRC_START,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    TRANSACTIONAL,
+    BatchHeader,
+    parse_header,
+)
+from kdump.format.index import AbortedTxn, parse_txn_index
+from kdump.format.snapshot import parse_snapshot
+from kdump.log import gaps as bytegaps
+from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.partition import segments_around
+from kdump.log.resync import CheckedChunk, ResyncWalk
+from kdump.log.siblings import read_snapshot, read_txn_index
+from kdump.log.source import Source, open_source, read_whole, reads_once
+from kdump.reading.lostmarkers import (
+    Evidence,
+    Follower,
+    Gap,
+    Marker,
+    SegmentIndex,
+    Snapshot,
+    are_sound,
+    endings,
+)
+from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN, STATES
+from kdump.wire.checksum import crc32c
+
+_OFFSET: Final = struct.Struct(">q")
+_LENGTH: Final = struct.Struct(">i")
+_LENGTH_OFFSET: Final = 8
+_LARGEST_REPAIRED: Final = 1 << 24
+"""Bytes of a batch whose length is wrong."""
+_NO_END: Final = 2**63
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class TransactionReader:
+    """Follows the transactions of partitions, segment by segment; one object serves a whole run.
+
+    For a segment it reads from the nearest producer snapshot at or before it (what was open there), else from the first
+    segment of the directory, and on behind it until every transaction that is open at its end has ended. Segments
+    that were read for one are not read again for the next.
+    """
+
+    def __init__(self) -> None:
+        self._partitions: dict[str, _Partition] = {}
+
+    def of(self, path: str) -> Transactions:
+        """The transactions that touch the segment at ``path``.
+
+        Raises:
+            KdumpError: a file cannot be read, or ``path`` is a stream, which cannot be read ahead.
+        """
+        return self._partition(path).read_through(path)
+
+    def first_open(self, path: str) -> tuple[int, int] | None:
+        """(first offset, producer id) where a reader with ``read_committed`` stops at or before the segment's end.
+
+        None: it reads all of it. Raises as ``of``.
+        """
+        partition = self._partition(path)
+        transactions = partition.read_through(path)
+        still_open = transactions.open_transactions & partition.open_behind[path]
+        still_open |= {one for one in transactions.undecided if one[1] < partition.end_of[path]}
+        return min(((offset, producer) for producer, offset in still_open), default=None)
+
+    def open_before(self, path: str) -> Mapping[int, int]:
+        """The transactions that are open where the segment at ``path`` begins: first offsets by producer id.
+
+        Raises as ``of``.
+        """
+        return dict(self._partition(path).open_before(path))
+
+    def _partition(self, path: str) -> _Partition:
+        if reads_once(path):
+            raise KdumpError(Codes.UNREADABLE, "transactions cannot be followed in a stream", path=path)
+        partition = self._partitions.get(os.path.dirname(path))
+        if partition is None or path not in partition.segments:
+            partition = self._partitions[os.path.dirname(path)] = _Partition(path)
+        return partition
+
+
+class _Partition:
+    """The segments of one directory, from a start on; a file outside of the sequence is alone."""
+
+    def __init__(self, path: str) -> None:
+        self._transactions = Transactions()
+        self._read = 0
+        self.open_behind: dict[str, frozenset[tuple[int, int]]] = {}
+        self.end_of: dict[str, int] = {}
+        name = parse_file_name(path)
+        around = segments_around(path) if name is not None and not name.state else [path]
+        start = around.index(path)
+        while start > 0 and not self._transactions.read_snapshot(around[start]):
+            start -= 1
+        self.segments = around[start:]
+        self._open_at_start = self._transactions.open_transactions
+
+    def open_before(self, path: str) -> frozenset[tuple[int, int]]:
+        """(producer id, first offset) of the transactions that are open where ``path`` begins."""
+        number = self.segments.index(path)
+        if not number:
+            return self._open_at_start
+        before = self.segments[number - 1]
+        while before not in self.open_behind:
+            self._read_next()
+        return self.open_behind[before]
+
+    def read_through(self, path: str) -> Transactions:
+        """Read up to the end of ``path``, and on while one of its transactions is open."""
+        while path not in self.open_behind:
+            self._read_next()
+        while self._read < len(self.segments) and self._transactions.open_transactions & self.open_behind[path]:
+            self._read_next()
+        return self._transactions
+
+    def _read_next(self) -> None:
+        segment = self.segments[self._read]
+        self._read += 1
+        self._transactions.read_segment(segment, *map(_base_of, self.segments[self._read : self._read + 1]))
+        self.open_behind[segment] = self._transactions.open_transactions
+        self.end_of[segment] = self._transactions.end_offset
+
+
+class _Segment(NamedTuple):
+    """A segment that was read; ``next_base`` is that of the one after it, None for the last one."""
+
+    path: str
+    base_offset: int
+    next_base: int | None
+
+
+class AbortedRanges:
+    """What the transaction indexes of some segments say: first offset and marker of aborted transactions."""
+
+    def __init__(self) -> None:
+        self._of_producers: dict[int, list[tuple[int, int]]] = {}
+
+    def read(self, path: str, is_possible: Callable[[AbortedTxn], bool] = lambda txn: True) -> None:
+        """Take in the possible entries of the index of segment ``path``; a damaged or missing one says nothing."""
+        with suppress(KdumpError, ValueError):
+            for txn in filter(is_possible, parse_txn_index(read_whole(sibling(path, Kind.TXN_INDEX)))):
+                self._of_producers.setdefault(txn.producer_id, []).append((txn.first_offset, txn.last_offset))
+
+    def of_producer(self, producer_id: int) -> Sequence[tuple[int, int]]:
+        """(first offset, offset of the marker) of its transactions."""
+        return self._of_producers.get(producer_id, ())
+
+    def has_lost_marker(self, producer_id: int, offset: int, marker: int) -> bool:
+        """The batch of a producer at ``offset`` had another marker than the first one in the log, at ``marker``.
+
+        An entry ends before that one, where its own marker was, or ends there and begins behind the batch.
+        """
+        return any(
+            (first <= offset <= last < marker) or (last == marker and first > offset)
+            for first, last in self.of_producer(producer_id)
+        )
+
+
+class Transactions:
+    """The markers of some segments of one partition, read in offset order."""
+
+    def __init__(self) -> None:
+        self._markers: dict[int, list[tuple[int, str]]] = {}
+        self._aborted = AbortedRanges()
+        self._followed = Follower()
+        self._segments: list[_Segment] = []
+        self._open_before: frozenset[int] = frozenset()
+        self.end_offset = 0
+        """After the last sound batch."""
+        self._is_after_damage = False
+        self._damaged: set[tuple[int, int]] = set()
+        self._judged: dict[int, list[tuple[int, int, str | None]]] | None = None
+
+    @property
+    def open_transactions(self) -> frozenset[tuple[int, int]]:
+        """(producer id, first offset) of those that no marker read so far ends."""
+        return frozenset((producer_id, one.first_offset) for producer_id, one in self._followed.open.items())
+
+    @property
+    def undecided(self) -> frozenset[tuple[int, int]]:
+        """(producer id, first offset) of those whose marker may be lost, so that nobody knows their outcome."""
+        return frozenset(
+            (producer_id, first)
+            for producer_id, found in self._over_gaps().items()
+            for first, _, outcome in found
+            if outcome is None
+        )
+
+    def read_segment(self, path: str, next_base: int | None = None) -> None:
+        """Take in the next segment: transactional headers and markers, after damage too, and its transaction index.
+
+        KdumpError when the log cannot be read; a damaged or missing index says nothing.
+
+        Args:
+            path: the log.
+            next_base: base offset of the segment after it, None where there is none.
+        """
+        segment = _Segment(path, _base_of(path), next_base)
+        if not self._segments:
+            self.end_offset = segment.base_offset
+        self._segments.append(segment)
+        self._judged = None
+        with open_source(path) as source:
+            # A wrong length may lead past markers to what only looks like an entry: CRCs are looked at from the start.
+            for item in ResyncWalk(source).items():
+                if isinstance(item, CheckedChunk):
+                    self._see_chunk(item)
+                elif not item.overlaps:
+                    self._see_gap(source, item)
+        self._aborted.read(path, self._may_begin)
+
+    def read_snapshot(self, path: str) -> bool:
+        """Begin with what was open at the segment ``path``; False when it has no sound producer snapshot."""
+        try:
+            producers = parse_snapshot(read_whole(sibling(path, Kind.SNAPSHOT)))
+        except KdumpError:
+            return False
+        for producer in producers:
+            first = producer.current_txn_first_offset
+            if first >= 0:
+                self._followed.begin_before(producer.producer_id, producer.producer_epoch, first)
+        self._open_before = frozenset(self._followed.open)
+        return True
+
+    def state(self, header: BatchHeader) -> str | None:
+        """The outcome of a batch's transaction; None for batches outside of any, and for markers."""
+        if not header.is_transactional or header.is_control:
+            return None
+        return self.outcome(header.producer_id, header.base_offset)
+
+    def column(self, headers: NDArray[np.void]) -> NDArray[np.int8]:
+        """``state`` of every batch as an index of STATES; shape (batches,)."""
+        import numpy as np
+
+        states = np.zeros(headers.size, np.int8)
+        is_data = headers["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL
+        for row in np.flatnonzero(is_data).tolist():
+            outcome = self.outcome(int(headers["producer_id"][row]), int(headers["base_offset"][row]))
+            states[row] = STATES.index(outcome)
+        return states
+
+    def end(self, producer_id: int, offset: int) -> int | None:
+        """Offset of the marker that ends the transaction of a producer's batch at ``offset``.
+
+        None: it has none, or the marker is lost.
+        """
+        markers = self._markers.get(producer_id, [])
+        for first, stop, judged in self._over_gaps().get(producer_id, ()):
+            if first <= offset < stop:
+                return stop if (stop, judged) in markers else None
+        following = bisect_right(markers, offset, key=lambda marker: marker[0])
+        if following == len(markers) or self._aborted.has_lost_marker(producer_id, offset, markers[following][0]):
+            return None
+        return markers[following][0]
+
+    def outcome(self, producer_id: int, offset: int) -> str:
+        """What became of the transactional batch of a producer at an offset."""
+        for first, end, judged in self._over_gaps().get(producer_id, ()):
+            if first <= offset < end:
+                return judged or OPEN
+        markers = self._markers.get(producer_id, [])
+        following = bisect_right(markers, offset, key=lambda marker: marker[0])
+        marker_offset, outcome = markers[following] if following < len(markers) else (None, OPEN)
+        for first, last in self._aborted.of_producer(producer_id):
+            # A transaction index ends at the marker. It counts only where that marker is lost: the log says more.
+            is_lost = first <= offset <= last and (marker_offset is None or last < marker_offset)
+            # A marker in between ended the transaction that begins with the entry.
+            if is_lost and bisect_right(markers, first, key=lambda marker: marker[0]) == following:
+                return ABORTED
+        return outcome
+
+    def _over_gaps(self) -> dict[int, list[tuple[int, int, str | None]]]:
+        """Of the transactions that a gap touches, by producer: (first offset, end, outcome; None: nobody knows)."""
+        if self._judged is None:
+            self._judged = {}
+            followed = self._followed
+            stretches = [*followed.touched, *(stretch for stretch in followed.open.values() if stretch.gaps)]
+            evidence = self._evidence() if stretches else Evidence()
+            for stretch in stretches:
+                found = endings(stretch, evidence)
+                stop = _NO_END if stretch.end is None else stretch.end.offset
+                ends = [*(ending.first_offset for ending in found[1:]), stop]
+                self._judged.setdefault(stretch.producer_id, []).extend(
+                    (ending.first_offset, end, ending.outcome) for ending, end in zip(found, ends, strict=True)
+                )
+        return self._judged
+
+    def _evidence(self) -> Evidence:
+        """What the files beside the logs say."""
+        indexes = []
+        for path, base_offset, next_base in self._segments:
+            index = read_txn_index(path) or []
+            is_sound = are_sound(index, base_offset, self._may_be_aborted)
+            since = self._segments[0].base_offset
+            if index and is_sound and self._followed.agrees(index, base_offset, next_base, since, self._open_before):
+                end = index[-1].last_offset + 1 if next_base is None else next_base
+                indexes.append(SegmentIndex(index, base_offset, end))
+        snapshots = [
+            Snapshot(
+                segment.base_offset,
+                {entry.producer_id: entry.current_txn_first_offset for entry in read_snapshot(segment.path)},
+            )
+            for segment in self._segments
+        ]
+        return Evidence(indexes, snapshots)
+
+    def _may_begin(self, txn: AbortedTxn) -> bool:
+        """The log, as far as it was read, has the first batch of an aborted transaction."""
+        since = self._segments[0].base_offset
+        return txn.first_offset < since or self._followed.begun.get(txn.first_offset) == txn.producer_id
+
+    def _may_be_aborted(self, producer_id: int, offset: int) -> bool:
+        """The ABORT marker of a producer is at an offset, or lost there."""
+        return (offset, ABORTED) in self._markers.get(producer_id, ()) or self._followed.is_lost(offset)
+
+    def _see_chunk(self, chunk: CheckedChunk) -> None:
+        data = chunk.data
+        if chunk.damaged or self._is_after_damage:
+            self._see_damaged_chunk(chunk)
+            return
+        start = end = 0
+        for start, end in chunk.entries():
+            if data[start + MAGIC_OFFSET] == 2 and data[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL:
+                self._see(data, start, end)
+        if end:
+            self.end_offset = _offsets(data, start)[1] + 1
+
+    def _see_damaged_chunk(self, chunk: CheckedChunk) -> None:
+        """The same, and the offsets that are lost between sound entries."""
+        data = chunk.data
+        damaged = frozenset(chunk.damaged)
+        for number, (start, end) in enumerate(chunk.entries()):
+            offsets = _offsets(data, start)
+            if number in damaged:
+                self._is_after_damage = True
+                self._damaged.add(offsets)
+                continue
+            self._see_lost(offsets[0])
+            if data[start + MAGIC_OFFSET] == 2 and data[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL:
+                self._see(data, start, end)
+            self.end_offset = offsets[1] + 1
+
+    def _see_gap(self, source: Source, gap: bytegaps.Gap) -> None:
+        """Bytes that are no entry; a batch of which only the length is wrong, which no CRC covers, is one."""
+        batch = bytearray(source.read(gap.position, gap.length)) if gap.length <= _LARGEST_REPAIRED else bytearray()
+        if len(batch) == gap.length >= HEADER_SIZE and batch[MAGIC_OFFSET] == 2:
+            _LENGTH.pack_into(batch, _LENGTH_OFFSET, len(batch) - LOG_OVERHEAD)
+            header = parse_header(batch)
+            if header.crc == crc32c(memoryview(batch)[CRC_START:]):
+                self._see_lost(header.base_offset)
+                if header.is_transactional:
+                    self._see(memoryview(batch), 0, len(batch))
+                self.end_offset = header.last_offset + 1
+                return
+        self._is_after_damage = True
+
+    def _see_lost(self, offset: int) -> None:
+        """A sound entry begins at ``offset``: what lies before it is lost if damage does."""
+        if self._is_after_damage and offset > self.end_offset:
+            first, last = self.end_offset, offset - 1
+            # A batch of several records is no marker.
+            is_batch = last > first and (first, last) in self._damaged
+            self._followed.gap(Gap(first, last, 0 if is_batch else last - first + 1))
+        self._is_after_damage = False
+        self._damaged.clear()
+
+    def _see(self, data: memoryview, start: int, end: int) -> None:
+        if end - start < HEADER_SIZE:
+            return
+        header = parse_header(data, start)
+        producer_id = header.producer_id
+        if not header.is_control:
+            stretch = self._followed.open.get(producer_id)
+            # Most batches go on as before.
+            if stretch is None or stretch.gaps or header.producer_epoch > stretch.epoch:
+                self._followed.batch(producer_id, header.producer_epoch, header.base_offset)
+            return
+        outcome = marked_outcome(header, data[start:end])
+        if outcome is not None:
+            insort(self._markers.setdefault(producer_id, []), (header.base_offset, outcome))
+            self._followed.marker(producer_id, Marker(header.base_offset, header.producer_epoch, outcome == ABORTED))
+
+
+def marked_outcome(header: BatchHeader, batch: memoryview) -> str | None:
+    """The outcome that a control batch (header included) gives its producer's transaction; None: it is no marker."""
+    try:
+        marker = next(iter(v2.read_records(header, batch)), None)
+        kind = None if marker is None else control.parse_type(marker.key)
+    except DamageError:
+        return None
+    return {control.ABORT: ABORTED, control.COMMIT: COMMITTED}.get(kind)  # type: ignore[arg-type]
+
+
+def _offsets(data: memoryview, start: int) -> tuple[int, int]:
+    """(first, last) of an entry; of a legacy entry the one that it has."""
+    if data[start + MAGIC_OFFSET] == 2:
+        header = parse_header(data, start)
+        return header.base_offset, header.last_offset
+    (offset,) = _OFFSET.unpack_from(data, start)
+    return offset, offset
+
+
+def _base_of(path: str) -> int:
+    name = parse_file_name(path)
+    return 0 if name is None or name.base_offset is None else name.base_offset

@@ -1,0 +1,397 @@
+"""One log on its way to a reader: walked, decoded, selected, and handed to a printer piece by piece.
+
+The view knows no output format. It decides, by the size of the file, whether batches go the columnar way
+(``fast``) or one by one (``format``); both give the printer the same rows in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import partial
+from typing import TYPE_CHECKING, Generic
+
+from kdump.codes import Codes, DamageError, Finding
+from kdump.format import legacy
+from kdump.format import record as v2
+from kdump.format.batch import CRC_START, HEADER_SIZE, MAGIC_OFFSET, BatchHeader, parse_header
+from kdump.format.legacy import Message
+from kdump.log.gaps import Gap
+from kdump.log.source import Source
+from kdump.log.walk import Chunk, Stop, Walk
+from kdump.reading.printing import MOST_ROWS, AnyRecord, LongRow, OffsetObserver, Printer, RowsT, RowT
+from kdump.reading.reporter import Reporter
+from kdump.reading.seek import Span, span_of
+from kdump.reading.selection import RowBudget, Selection
+from kdump.wire.checksum import crc32c
+from kdump.wire.compression import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from kdump.log.extents import Extent
+    from kdump.reading.columnar import ColumnarView
+
+_BATCHES_CHUNK = 1 << 20
+_RECORDS_CHUNK = 4 << 20
+_COLUMNAR_BATCHES = 60_000
+_COLUMNAR_RECORDS = 15_000
+"""Rows of a file from which on the columnar path is faster, its import (0.1 s) included."""
+_COLUMNAR_CHUNK = 500
+"""Rows of a chunk from which on its numpy calls cost less than Python a row."""
+_STREAM_CHUNKS = 16
+
+
+class DecodePath(Enum):
+    """Which of the two decoders serves a view; both give the same rows."""
+
+    AUTO = auto()
+    """By the size of the file."""
+    SCALAR = auto()
+    COLUMNAR = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOptions:
+    """What is looked at, and how."""
+
+    with_records: bool = False
+    selection: Selection = field(default_factory=Selection)
+    max_bytes: int | None = None
+    """Look at the first bytes only."""
+    max_decompressed_size: int = DEFAULT_LIMIT
+    path: DecodePath = DecodePath.AUTO
+    resync: bool = False
+    """Go on behind damage."""
+    only_valid: bool = False
+    """A batch or message whose CRC is wrong is damage like any other, not shown with its verdict."""
+    seek: bool = True
+    """Find ranges by the index files, as brokers do; False: scan the log."""
+    extent: Extent | None = None
+    """Given: only what starts in it, behind damage too; nothing else bounds it."""
+
+
+class LogView(Generic[RowT, RowsT]):
+    """A pass over one log, or over the part of it that can hold what is selected.
+
+    Args:
+        source: the log.
+        printer: the output format.
+        emit: takes its rows.
+        options: what is looked at.
+        budget: how many rows are shown; shared by the files of a run.
+        observer: is shown the offsets of printed records.
+        on_first: is called with the first chunk, before its rows.
+        reporter: takes how the log is read, where that is not as asked, and how far.
+        on_finding: with ``resync``, takes what was skipped, in its place among the rows.
+
+    After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes
+    behind it), ``bytes_read``, ``is_columnar``.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        printer: Printer[RowT, RowsT],
+        emit: Callable[[RowsT], None],
+        options: ViewOptions,
+        *,
+        budget: RowBudget | None = None,
+        observer: OffsetObserver | None = None,
+        on_first: Callable[[Chunk], None] | None = None,
+        reporter: Reporter | None = None,
+        on_finding: Callable[[Finding], None] | None = None,
+    ) -> None:
+        self._source = source
+        self._printer = printer
+        self._emit = emit
+        self._options = options
+        self._selection = options.selection
+        self._selects = not options.selection.is_everything
+        self._with_records = options.with_records
+        self._budget = budget or RowBudget()
+        self._shows_all = not self._selects and self._budget.is_unlimited
+        self._observer = observer
+        self._on_first = on_first
+        self._reporter = reporter
+        self._on_finding = on_finding or (lambda finding: None)
+        self._previous_offset = -1
+        self._has_begun = False
+        self._columns: ColumnarView[RowsT] | None = None
+        self.damaged = False
+        self.trailing = 0
+        self.end = 0
+        self.bytes_read = 0
+        self.is_columnar = False
+
+    def run(self) -> None:
+        """Emit all rows.
+
+        Raises:
+            DamageError: what lies there cannot be read or printed, after everything before it was emitted.
+            KdumpError: the file cannot be read.
+        """
+        for _ in self.steps():
+            pass
+
+    def steps(self) -> Iterator[None]:
+        """The same, a step for each chunk. Raises as ``run``."""
+        chunk_size = _RECORDS_CHUNK if self._with_records else _BATCHES_CHUNK
+        extent = self._options.extent
+        if extent is not None:
+            self._previous_offset = extent.previous_offset
+            yield from self._past_damage(extent.items(self._source, chunk_size))
+            return
+        span = self._span()
+        ends = [end for end in (span.end, self._options.max_bytes) if end is not None]
+        limit = min(ends, default=None)
+        if self._options.resync:
+            from kdump.log.resync import ResyncWalk
+
+            walk_past = ResyncWalk(self._source, limit=limit, start=span.start, chunk_size=chunk_size)
+            yield from self._past_damage(walk_past.items())
+            return
+        walk = Walk(self._source, limit=limit, start=span.start, chunk_size=chunk_size)
+        for chunk in walk.chunks():
+            if not self._show(chunk):
+                return
+            yield
+        self.end = walk.position
+        if walk.stop is Stop.LENGTH_TOO_SMALL:
+            raise DamageError(
+                Codes.LENGTH_TOO_SMALL,
+                f"record size {walk.bad_length} is smaller than the smallest possible record (14)",
+                position=walk.position,
+            )
+        self.trailing = 0 if ends else walk.end - walk.position
+
+    def _past_damage(self, items: Iterable[Chunk | Gap]) -> Iterator[None]:
+        for item in items:
+            if isinstance(item, Gap):
+                self._found(_gap_finding(item))
+            elif not self._show(item):
+                return
+            yield
+
+    def _show(self, chunk: Chunk) -> bool:
+        """Show a chunk; False when no further row is wanted."""
+        if not self._has_begun:
+            self._has_begun = True
+            if self._on_first is not None:
+                self._on_first(chunk)
+            self._columns = self._columnar(chunk)
+        elif self._source.size is None and self._columns is None:
+            # A stream may begin slowly.
+            self._columns = self._columnar(chunk)
+        self.bytes_read += chunk.end - chunk.starts[0]
+        self.is_columnar |= self._columns is not None
+        if self._columns is None:
+            self._scalar(chunk, 0, len(chunk.starts))
+        else:
+            self._columns.show(chunk)
+        if self._reporter is not None:
+            self._reporter.progress(self._source.path, chunk.position + chunk.end, self._source.size)
+        return not self._budget.is_spent
+
+    def _found(self, finding: Finding) -> None:
+        self.damaged = True
+        if finding.position == 0:
+            from kdump.log.filetypes import identify
+
+            foreign = identify(self._source, holds_entries=None if finding.continue_at is None else True)
+            if foreign is not None:
+                finding = foreign.finding(self._source.path, finding.length)
+        self._on_finding(finding)
+
+    def _span(self) -> Span:
+        if not self._selects or not self._options.seek:
+            return Span()
+        return span_of(self._source, self._selection, self._reporter.note if self._reporter else lambda line: None)
+
+    def _columnar(self, chunk: Chunk) -> ColumnarView[RowsT] | None:
+        """The columnar path where the file, by its first chunk, has rows enough to pay for importing numpy."""
+        path = self._options.path
+        if path is DecodePath.SCALAR:
+            return None
+        with_records = self._options.with_records
+        rows_here = _declared_records(chunk) if with_records else len(chunk.starts)
+        size = self._source.size
+        # Of a stream nothing more is known than that a full chunk has more behind it.
+        expected = rows_here * max(1, _STREAM_CHUNKS if size is None else size // (chunk.end - chunk.starts[0]))
+        enough = _COLUMNAR_RECORDS if with_records else _COLUMNAR_BATCHES
+        if path is DecodePath.AUTO and (expected < enough or rows_here < _COLUMNAR_CHUNK):
+            return None
+        printer = self._printer.columns()
+        if printer is None:
+            return None
+        from kdump.fast.blocks import BlockReader
+        from kdump.reading.columnar import ColumnarView
+
+        return ColumnarView(
+            printer,
+            self._options,
+            self._budget,
+            self._emit,
+            self._observer,
+            scalar=self._scalar,
+            on_damage=self._mark_damaged,
+            reader=BlockReader(
+                self._options.max_decompressed_size, with_records=with_records, only_valid=self._options.only_valid
+            ),
+        )
+
+    def _mark_damaged(self) -> None:
+        self.damaged = True
+
+    def _scalar(self, chunk: Chunk, first: int, last: int) -> None:
+        """Show entries ``first`` to ``last`` (exclusive) one by one."""
+        rows: list[RowT] = []
+        data = chunk.data
+        try:
+            for start, end in chunk.entries(first, last):
+                position = chunk.position + start
+                try:
+                    if 2 <= data[start + MAGIC_OFFSET] <= 127:
+                        self._batch(data, start, end, position, rows)
+                    else:
+                        self._entry(data[start:end], position, rows)
+                except DamageError as error:
+                    if not self._options.resync:
+                        error.located(position=position)
+                        raise
+                    # The batch's framing holds: what cannot be decoded of it is left out, the next one follows.
+                    self._write(rows)
+                    self._found(Finding(error.code, error.message, position))
+                if not self._shows_all and self._budget.is_spent:
+                    return
+        finally:
+            self._write(rows)
+
+    def _write(self, rows: list[RowT]) -> None:
+        if rows:
+            for part in self._printer.joined(rows):
+                self._emit(part)
+            rows.clear()
+
+    def _batch(self, data: memoryview, start: int, end: int, position: int, rows: list[RowT]) -> None:
+        """Append the rows of the v2 batch at ``data[start:end]``."""
+        if len(data) - start < HEADER_SIZE:
+            raise DamageError(Codes.HEADER_CUT, "the file ends inside the batch header")
+        # A batch shorter than its header is shown with the bytes behind it.
+        header = parse_header(data, start)
+        if self._selects and not self._wants(header):
+            return
+        is_valid = end - start >= HEADER_SIZE and crc32c(data[start + CRC_START : end]) == header.crc
+        self._judge(is_valid)
+        if not self._with_records:
+            if self._shows_all:
+                # Most dumps are of this kind, and of many batches.
+                rows.append(self._printer.batch(header, position, is_valid))
+            else:
+                self._admit(partial(self._printer.batch, header, position, is_valid), rows)
+            return
+        before = self._printer.batch(header, position, is_valid)
+        records = v2.read_records(header, data[start:end], self._options.max_decompressed_size)
+        self._records(
+            before,
+            (
+                (record, partial(self._printer.record, header, position, is_valid, record), True)
+                for record in records
+                if not self._selects or self._selection.accepts_record(record)
+            ),
+            rows,
+        )
+
+    def _judge(self, is_valid: bool) -> None:
+        if not is_valid:
+            self.damaged = True
+            if self._options.only_valid:
+                raise DamageError(Codes.BATCH_CRC, "the CRC is wrong")
+
+    def _admit(self, row: Callable[[], RowT], rows: list[RowT]) -> None:
+        """Append a batch's row unless the budget leaves it out; printers count on being asked for shown rows only."""
+        first, end = self._budget.admit(1)
+        if end > first:
+            rows.append(row())
+
+    def _wants(self, header: BatchHeader) -> bool:
+        if self._options.with_records:
+            return self._selection.may_hold_records(header)
+        return self._selection.accepts_batch(header)
+
+    def _entry(self, data: memoryview, position: int, rows: list[RowT]) -> None:
+        """Append the rows of a message of magic 0 or 1."""
+        entry = legacy.parse_message(data)
+        options = self._options
+        previous, self._previous_offset = self._previous_offset, entry.offset
+        if self._selects and not options.with_records and not self._selection.accepts_entry(entry, previous):
+            return
+        is_valid = entry.is_valid
+        self._judge(is_valid)
+        if not options.with_records:
+            self._admit(partial(self._printer.entry, entry, position, is_valid), rows)
+            return
+        before = self._printer.entry(entry, position, is_valid)
+        self._records(before, self._legacy_records(entry, position), rows)
+
+    def _legacy_records(self, entry: Message, position: int) -> Iterator[tuple[AnyRecord, Callable[[], RowT], bool]]:
+        for record in legacy.read_records(entry, self._options.max_decompressed_size):
+            legacy.check_inner(record, entry)
+            if not self._selects or self._selection.accepts_legacy_record(record, entry):
+                is_valid = record.message.is_valid
+                row = partial(self._printer.legacy_record, entry, position, is_valid, record)
+                yield record, row, is_valid
+
+    def _records(
+        self, before: RowT, records: Iterable[tuple[AnyRecord, Callable[[], RowT], bool]], rows: list[RowT]
+    ) -> None:
+        """Append the rows of an entry's records, given as (record, row, own CRC right), and ``before`` in front."""
+        is_begun = False
+        if self._shows_all:
+            # Shown also for an entry without records, or whose records cannot be read.
+            if before:
+                rows.append(before)
+            is_begun = True
+        if self._budget.is_spent:
+            return
+        for record, row, is_valid in records:
+            # A record at which the output ends, or that is left out of it as damage, is none of those that count.
+            if self._budget.is_skipping:
+                self._printer.skip(record, row)
+            else:
+                made = row()
+                if before and not is_begun:
+                    rows.append(before)
+                is_begun = True
+                rows.append(made)
+                if not is_valid:
+                    self.damaged = True
+                if self._observer is not None:
+                    self._observer.see(record.offset)
+                if len(rows) >= MOST_ROWS or isinstance(made, LongRow):
+                    self._write(rows)
+            self._budget.admit(1)
+            if self._budget.is_spent:
+                return
+
+
+def _declared_records(chunk: Chunk) -> int:
+    """Records in the chunk by the counts in its v2 headers; a legacy entry counts as one."""
+    total = 0
+    for start in chunk.starts:
+        if chunk.data[start + MAGIC_OFFSET] == 2 and len(chunk.data) - start >= HEADER_SIZE:
+            total += max(0, parse_header(chunk.data, start).record_count)
+        else:
+            total += 1
+    return total
+
+
+def _gap_finding(gap: Gap) -> Finding:
+    return Finding(
+        gap.reason,
+        gap.reason.value.title,
+        gap.position,
+        gap.length,
+        gap.first_offset,
+        gap.last_offset,
+        gap.continue_at,
+    )

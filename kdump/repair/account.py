@@ -1,0 +1,92 @@
+"""What came from where, and what is gone, as a manifest tells it: plain values for JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from enum import Enum
+from typing import Any
+
+from kdump.repair.pieces import Origin, Piece
+from kdump.repair.plan import PartitionPlan, SegmentPlan, Way
+
+
+def account(plan: PartitionPlan) -> list[dict[str, Any]]:
+    """A member a log to which something happens; names as in the JSON lines of the other commands."""
+    if plan.way is Way.SALVAGE:
+        return [_salvaged(segment) for segment in plan.segments]
+    return [_like_broker(segment) for segment in plan.segments]
+
+
+def json_account(plan: PartitionPlan) -> bytes:
+    """The same as a file beside repaired copies."""
+    return json.dumps({"way": plan.way.value, "source": plan.target, "logs": account(plan)}, indent=1).encode() + b"\n"
+
+
+def losses(plan: PartitionPlan) -> dict[str, Any]:
+    """What each way costs; null for one that leads nowhere, or was not worked out."""
+    ways = ((Way.LIKE_BROKER, plan.broker_loss()), (Way.SALVAGE, plan.salvage_loss()))
+    return {way.value: None if loss is None else _named(asdict(loss)) for way, loss in ways}
+
+
+def _like_broker(segment: SegmentPlan) -> dict[str, Any]:
+    recovery, behind = segment.recovered.recovery, segment.behind
+    end = 0 if segment.is_behind_cut else recovery.end
+    first_lost = segment.base_offset if segment.is_behind_cut else recovery.next_offset
+    members = _head(segment, segment.base_offset, "" if segment.is_behind_cut else segment.recovered.read.kept_sha256)
+    if recovery.failure is not None and not segment.is_behind_cut:
+        kind = recovery.failure.kind
+        members["sha256After"] = None
+        members["failure"] = {
+            "class": kind.java_class,
+            "message": recovery.failure.message,
+            "emptiesSegment": kind.empties_segment,
+        }
+        return members
+    if end:
+        kept = {"origin": Origin.KEPT.value, "path": segment.path, "position": 0, "length": end}
+        members["pieces"] = [{**kept, "firstOffset": segment.base_offset, "lastOffset": recovery.next_offset - 1}]
+    if end < segment.stamp.size:
+        reason = "behind the cut" if segment.is_behind_cut or recovery.cut is None else recovery.cut.message
+        extent = {"position": end, "length": segment.stamp.size - end, "reason": reason}
+        members["dropped"] = [{**extent, "batches": behind.batches, "records": behind.records}]
+    if first_lost < segment.end_offset:
+        members["lost"] = [{"firstOffset": first_lost, "lastOffset": segment.end_offset - 1, "isHeld": False}]
+    return members
+
+
+def _salvaged(segment: SegmentPlan) -> dict[str, Any]:
+    log = segment.salvaged
+    assert log is not None
+    mended = segment.mended or segment.recovered
+    members = _head(segment, log.base_offset, mended.read.sha256)
+    members["pieces"] = [_piece(piece) for piece in log.pieces]
+    members["endFrom"] = log.end_from
+    for name in ("dropped", "lost", "restored", "transactions", "not_taken"):
+        members[_camel(name)] = [_named(asdict(item)) for item in getattr(log, name)]
+    return members
+
+
+def _head(segment: SegmentPlan, base_offset: int, sha256_after: str) -> dict[str, Any]:
+    return {
+        "path": segment.path,
+        "baseOffset": base_offset,
+        "sha256Before": None if segment.is_missing else segment.recovered.read.sha256,
+        "sha256After": sha256_after or None,
+    }
+
+
+def _piece(piece: Piece) -> dict[str, Any]:
+    members = _named(asdict(piece))
+    members["data"] = piece.data.hex()
+    members["patches"] = [[offset, data.hex()] for offset, data in piece.patches]
+    return members
+
+
+def _named(members: dict[str, Any]) -> dict[str, Any]:
+    return {_camel(name): value.value if isinstance(value, Enum) else value for name, value in members.items()}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))

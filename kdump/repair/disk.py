@@ -1,0 +1,362 @@
+"""The system calls of repair that change a file system: the only place of ``kdump.repair`` that writes.
+
+Every function raises KdumpError UNWRITABLE with the path. No symbolic link is followed in the last part of a path, and
+nothing that exists is written over unless a function says so. What a function changes is a path, or an entry of an open
+directory: of an entry no part is looked up anew, so nobody can lead it elsewhere meanwhile.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Final, NamedTuple, Self, TypeAlias
+
+from kdump.codes import Codes, KdumpError
+from kdump.log.source import FileSource
+
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LINK_ERRORS: Final = frozenset({errno.ELOOP, errno.ENOTDIR})
+_NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK})
+_PRIVATE: Final = 0o600
+"""Mode of a file until it has its own."""
+
+
+class Folder:
+    """A directory that is held open; a context that closes it.
+
+    Args:
+        where: its path, or an entry of another one; a symbolic link is not followed.
+
+    Raises:
+        KdumpError: MISSING, or REPAIR_REFUSED where it is a link or no directory.
+    """
+
+    def __init__(self, where: Where) -> None:
+        self.where, self.path = where, path_of(where)
+        name, at = _named(where)
+        try:
+            self.descriptor = os.open(name, _DIRECTORY, dir_fd=at)
+        except FileNotFoundError as error:
+            raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=self.path) from error
+        except (OSError, ValueError) as error:
+            is_link = isinstance(error, OSError) and error.errno in _LINK_ERRORS
+            message = "is a symbolic link, or no directory" if is_link else f"cannot be opened: {error}"
+            raise KdumpError(Codes.REPAIR_REFUSED, message, path=self.path) from error
+
+    @property
+    def status(self) -> os.stat_result:
+        """Of the directory itself."""
+        return os.fstat(self.descriptor)
+
+    def entry(self, name: str) -> Entry:
+        """What ``name``, which is one part of a path, stands for in it."""
+        return Entry(self, name)
+
+    def above(self) -> Folder:
+        """The directory that it lies in."""
+        above = Folder(self.entry(os.pardir))
+        above.path = os.path.dirname(self.path)
+        return above
+
+    def names(self) -> list[str]:
+        """Of all entries, in order."""
+        return sorted(os.listdir(self.descriptor))
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self.descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Entry(NamedTuple):
+    """A name in an open directory."""
+
+    folder: Folder
+    name: str
+
+
+Where: TypeAlias = str | Entry
+
+
+def path_of(where: Where) -> str:
+    """The path, as it was when the directory was opened."""
+    return where if isinstance(where, str) else os.path.join(where.folder.path, where.name)
+
+
+def _named(where: Where) -> tuple[str, int | None]:
+    """What the system calls take: a name and the descriptor of a directory."""
+    return (where, None) if isinstance(where, str) else (where.name, where.folder.descriptor)
+
+
+def status_of(where: Where) -> os.stat_result | None:
+    """Of a file, a directory or a link itself; None where nothing is."""
+    name, at = _named(where)
+    try:
+        return os.stat(name, dir_fd=at, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise KdumpError(Codes.UNREADABLE, f"cannot be read: {error}", path=path_of(where)) from error
+
+
+def exists(where: Where) -> bool:
+    """Something has that name."""
+    return status_of(where) is not None
+
+
+def open_file(where: Where) -> FileSource:
+    """A regular file to read; nothing else is waited for, or followed.
+
+    Raises:
+        KdumpError: MISSING, UNREADABLE, or REPAIR_REFUSED where it is no regular file.
+    """
+    name, at = _named(where)
+    path = path_of(where)
+    try:
+        descriptor = os.open(name, _READ, dir_fd=at)
+    except FileNotFoundError as error:
+        raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=path) from error
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise _no_file(path) from error
+        raise KdumpError(Codes.UNREADABLE, f"cannot be read: {error.strerror}", path=path) from error
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise _no_file(path)
+    return FileSource(path, descriptor, status)
+
+
+def _no_file(path: str) -> KdumpError:
+    return KdumpError(Codes.REPAIR_REFUSED, "is a symbolic link, or no regular file", path=path)
+
+
+class NewFile:
+    """A file that was not there before, written from its start to its end.
+
+    Used as a context, which closes it where ``finish`` did not come about.
+
+    Args:
+        where: it must not exist.
+        like: owner and mode are those of this file; None: those of a new file.
+        keep_owner: another owner that cannot be given is an error.
+    """
+
+    def __init__(self, where: Where, like: os.stat_result | None = None, *, keep_owner: bool = False) -> None:
+        self.path = path_of(where)
+        self.size = 0
+        name, at = _named(where)
+        with _errors_at(where):
+            self._descriptor: int | None = os.open(name, _NEW, 0o666 if like is None else _PRIVATE, dir_fd=at)
+            try:
+                if like is not None:
+                    _set_owner_and_mode(self._descriptor, like, keep_owner=keep_owner)
+            except BaseException:
+                self.close()
+                raise
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append ``data``."""
+        view, descriptor = memoryview(data), self._open_descriptor()
+        with _errors_at(self.path):
+            while view:
+                count = os.write(descriptor, view)
+                self.size += count
+                view = view[count:]
+
+    def finish(self, *, size: int | None = None, modified: int | None = None) -> None:
+        """Make it durable and close it.
+
+        Args:
+            size: cut what is written beyond it.
+            modified: the time of its last change (ns).
+        """
+        descriptor = self._open_descriptor()
+        with _errors_at(self.path):
+            if size is not None and size < self.size:
+                os.ftruncate(descriptor, size)
+            if modified is not None:
+                os.utime(descriptor, ns=(modified, modified))
+            os.fsync(descriptor)
+        self.close()
+
+    def close(self) -> None:
+        """Close it as it is."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open_descriptor(self) -> int:
+        if self._descriptor is None:
+            raise ValueError(f"{self.path} is closed")
+        return self._descriptor
+
+
+def write_file(
+    where: Where,
+    data: bytes,
+    like: os.stat_result | None = None,
+    *,
+    keep_owner: bool = False,
+    modified: int | None = None,
+) -> None:
+    """A whole small file, durable; see NewFile."""
+    with NewFile(where, like, keep_owner=keep_owner) as file:
+        file.write(data)
+        file.finish(modified=modified)
+
+
+def make_directory(where: Where, like: os.stat_result | None = None) -> None:
+    """A new directory; with ``like`` its owner and mode, else those of a new directory."""
+    name, at = _named(where)
+    with _errors_at(where):
+        os.mkdir(name, 0o777 if like is None else 0o700, dir_fd=at)
+        if like is not None:
+            descriptor = os.open(name, _DIRECTORY, dir_fd=at)
+            try:
+                _set_owner_and_mode(descriptor, like, keep_owner=True)
+            finally:
+                os.close(descriptor)
+
+
+def remove_directory(where: Where) -> None:
+    """An empty directory."""
+    name, at = _named(where)
+    with _errors_at(where):
+        os.rmdir(name, dir_fd=at)
+
+
+def remove(where: Where) -> None:
+    """A file."""
+    name, at = _named(where)
+    with _errors_at(where):
+        os.unlink(name, dir_fd=at)
+
+
+def move(source: Where, target: Where) -> None:
+    """Give a file or directory another name, in whose place nothing may be."""
+    if exists(target):
+        raise KdumpError(Codes.UNWRITABLE, os.strerror(errno.EEXIST), path=path_of(target))
+    replace(source, target)
+
+
+def replace(source: Where, target: Where) -> None:
+    """The same; a file that is there is gone at the same moment."""
+    (name, at), (new_name, new_at) = _named(source), _named(target)
+    with _errors_at(target):
+        os.rename(name, new_name, src_dir_fd=at, dst_dir_fd=new_at)
+
+
+def link(source: Where, target: Where) -> bool:
+    """A second name for a file; False where the file systems cannot give it one."""
+    (name, at), (new_name, new_at) = _named(source), _named(target)
+    with _errors_at(target):
+        try:
+            os.link(name, new_name, src_dir_fd=at, dst_dir_fd=new_at, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            return False
+    return True
+
+
+def set_modified(where: Where, modified: int) -> None:
+    """The time of a file's last change (ns), where it is another one."""
+    status = status_of(where)
+    if status is not None and status.st_mtime_ns == modified:
+        return
+    with _errors_at(where), _opened(where, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor:
+        os.utime(descriptor, ns=(modified, modified))
+
+
+def rewrite_end(where: Where, position: int, pieces: Iterable[memoryview], modified: int) -> None:
+    """Let an existing file go on with ``pieces`` from ``position`` on and end there, durably.
+
+    ``modified``: the time of its last change (ns), which stays what it was.
+    """
+    with _errors_at(where), _opened(where, _OLD) as descriptor:
+        for piece in pieces:
+            view = piece
+            while view:
+                count = os.pwrite(descriptor, view, position)
+                view = view[count:]
+                position += count
+        os.ftruncate(descriptor, position)
+        os.utime(descriptor, ns=(modified, modified))
+        os.fsync(descriptor)
+
+
+@contextmanager
+def _opened(where: Where, flags: int) -> Iterator[int]:
+    """A descriptor of an existing file of one name: another one may lie where nothing is to change.
+
+    Raises KdumpError REPAIR_REFUSED.
+    """
+    name, at = _named(where)
+    descriptor = os.open(name, flags | os.O_CLOEXEC, dir_fd=at)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise _no_file(path_of(where))
+        if status.st_nlink > 1:
+            message = "has another name (a hard link) through which the change would show: copy it, then try again"
+            raise KdumpError(Codes.REPAIR_REFUSED, message, path=path_of(where))
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def sync_directory(where: Where | Folder) -> None:
+    """Make what changed of the names in a directory durable."""
+    if isinstance(where, Folder):
+        with _errors_at(where.path):
+            os.fsync(where.descriptor)
+        return
+    name, at = _named(where)
+    with _errors_at(where):
+        descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=at)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _set_owner_and_mode(descriptor: int, like: os.stat_result, *, keep_owner: bool) -> None:
+    now = os.fstat(descriptor)
+    if (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid):
+        try:
+            os.fchown(descriptor, like.st_uid, like.st_gid)
+        except PermissionError:
+            if keep_owner:
+                raise
+    os.fchmod(descriptor, like.st_mode & 0o7777)
+
+
+@contextmanager
+def _errors_at(where: Where) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise KdumpError(Codes.UNWRITABLE, f"cannot be written: {error.strerror}", path=path_of(where)) from error

@@ -1,0 +1,472 @@
+"""The manifest of a repair in place: what every file was and is, what was cut, and the steps from one to the other.
+
+While a repair is under way it is its journal: every step may be taken again, so that whoever finds it can go on or
+undo it. Afterwards it says what came from where.
+
+Somebody else may have written it. So it is checked as a whole before anything is done by it: every name in it is a
+single one, in the partition directory or in the journal's own folders, and every step changes a file that it lists.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final, Self, TypeVar
+
+from kdump.format.checkpoint import CLEAN_SHUTDOWN, OFFSET_CHECKPOINTS
+
+FORMAT: Final = 1
+MANIFEST_NAME: Final = "manifest.json"
+MAX_SIZE: Final = 64 << 20
+"""Bytes of a manifest; a file that a repair changes takes about 800, one that it leaves 200."""
+HOME: Final = ".kdump"
+"""In the partition directory: the journals."""
+OLD: Final = "old"
+NEW: Final = "new"
+KEPT: Final = "changed-"
+"""Begins the names of the directories in a backup that keep what was written since a repair."""
+SWAP: Final = ".swap"
+"""Ends the names of files with which a broker replaces others when it starts."""
+MARKER: Final = os.path.join(os.pardir, CLEAN_SHUTDOWN)
+"""The marker of the log directory, as a partition's manifest names it."""
+
+_DEPTH: Final = 16
+"""Of the JSON; kdump writes 6."""
+_NAME_SIZE: Final = 255
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
+_DIGITS: Final = 40
+_INT32: Final = 2**32 - 1
+_INT64: Final = 2**63 - 1
+
+
+class State(Enum):
+    """How far a repair has come."""
+
+    BEGUN = "begun"
+    """Everything is prepared, and some of the steps may have been taken."""
+    DONE = "done"
+    UNDOING = "undoing"
+    """Bringing everything back was begun: the steps must not be taken any more, they would remove what came back."""
+    UNDONE = "undone"
+
+
+class Action(Enum):
+    """What a step does; taking it again changes nothing."""
+
+    PLACE = "place"
+    """``source`` becomes ``target``, in place of what was there."""
+    REMOVE = "remove"
+    """``target`` goes; with ``source`` only as long as that is there."""
+    CUT = "cut"
+    """``target`` ends at ``position``; the time of its last change is ``modified`` (ns), as it was."""
+    SYNC = "sync"
+    """The names in the directory ``target`` are durable before the next step."""
+    LINE = "line"
+    """In the checkpoint ``target`` of the log directory the partition's own line gets the offset ``position``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step; ``target`` is the name of a file of the partition, MARKER, or of LINE a checkpoint.
+
+    ``source`` is the name of another one, or ``.kdump/<journal>/new/<name>``.
+    """
+
+    action: Action
+    target: str
+    source: str | None = None
+    position: int | None = None
+    modified: int | None = None
+
+    @property
+    def prepared(self) -> tuple[str, str] | None:
+        """(journal, name) of a source that was prepared; None for other sources."""
+        home, *parts = (self.source or "").split(os.sep)
+        return (parts[0], parts[2]) if home == HOME and len(parts) == 3 and parts[1] == NEW else None
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file: size in bytes, SHA-256 in hexadecimal, permissions, owner, time of the last change (ns)."""
+
+    size: int
+    sha256: str
+    mode: int
+    uid: int
+    gid: int
+    modified: int
+
+    @classmethod
+    def of(cls, status: os.stat_result, size: int, sha256: str) -> Self:
+        """With the owner, mode and time of ``status``."""
+        return cls(size, sha256, status.st_mode & 0o7777, status.st_uid, status.st_gid, status.st_mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file that a repair changes, makes (``before`` None) or removes (``after`` None).
+
+    ``name`` is that of a file of the partition, or MARKER. ``saved`` (``old/<name>``) is the original in the backup
+    directory, from byte ``kept`` on: what is before that stays in the file.
+    """
+
+    name: str
+    before: FileState | None
+    after: FileState | None
+    saved: str | None = None
+    kept: int = 0
+
+    @property
+    def base_name(self) -> str:
+        """Without the directory."""
+        return os.path.basename(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class LineChange:
+    """The partition's own line in a checkpoint of the log directory: its offset before and after.
+
+    ``name`` is one of OFFSET_CHECKPOINTS.
+    """
+
+    name: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bystander:
+    """A file of the partition directory that the repair does not change.
+
+    ``sha256`` is None where the file was not read; then ``size`` (bytes) and ``modified`` (ns) tell whether it changed.
+    """
+
+    name: str
+    size: int
+    modified: int
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A repair in place.
+
+    ``directory`` of the partition and ``backup`` with the originals are absolute; ``created`` is ISO 8601, UTC;
+    ``logs`` says of each log what was kept, dropped, restored and made (see ``kdump.repair.account``); ``lines`` are
+    the partition's own in the checkpoints of its log directory; ``bystanders`` is None in manifests that do not tell.
+    ``replaced``: while it is undone, the name of the directory in the backup that keeps the files written since.
+    """
+
+    directory: str
+    backup: str
+    created: str
+    version: str
+    way: str
+    state: State
+    files: tuple[FileChange, ...]
+    steps: tuple[Step, ...]
+    logs: tuple[Mapping[str, Any], ...] = field(default=())
+    lines: tuple[LineChange, ...] = ()
+    bystanders: tuple[Bystander, ...] | None = None
+    replaced: str | None = None
+
+    def with_state(self, state: State) -> Manifest:
+        """The same repair, further on."""
+        return replace(self, state=state)
+
+    def to_json(self) -> bytes:
+        """The file's content."""
+        members = {"format": FORMAT, **asdict(self)}
+        return json.dumps(members, indent=1, default=_plain).encode() + b"\n"
+
+
+def parse_manifest(data: bytes) -> Manifest:
+    """The manifest that a file holds. Raises ValueError where it is none, or one that must not be followed."""
+    if len(data) > MAX_SIZE:
+        raise ValueError(f"it has more than {MAX_SIZE:,} bytes")
+    try:
+        members = json.loads(data, parse_int=_parsed_integer)
+    except RecursionError as error:
+        raise ValueError("its JSON is nested too deep") from error
+    _check_depth(members)
+    return validate(members)
+
+
+def validate(members: object) -> Manifest:
+    """The manifest of JSON's values: their types and ranges, and that all parts of it fit together.
+
+    Raises:
+        ValueError: saying what is wrong.
+    """
+    values = _members(members, _MANIFEST, _LATER)
+    if values.pop("format") != FORMAT:
+        raise ValueError("its format is another")
+    manifest = Manifest(**values)
+    changes = _by_name(manifest.files)
+    lines = _by_name(manifest.lines) if "lines" in values else None
+    bystanders = manifest.bystanders
+    # A file that stays may wait under a second name; manifests without bystanders do not list it.
+    waiting = None if bystanders is None else {name + SWAP for name in (*changes, *_by_name(bystanders))}
+    for change in manifest.files:
+        _check_change(change)
+    for step in manifest.steps:
+        _check_step(step, changes, lines, waiting)
+    if len({prepared[0] for step in manifest.steps if (prepared := step.prepared)}) > 1:
+        raise ValueError("its sources lie in several journals")
+    return manifest
+
+
+def _check_change(change: FileChange) -> None:
+    before, after, kept, saved = change.before, change.after, change.kept, change.saved
+    cut = os.path.join(OLD, f"{change.base_name}.from-{kept}")
+    whole = os.path.join(OLD, change.base_name)
+    if before is None and (after is None or saved is not None or kept):
+        raise ValueError(f"{change.name!r} was not there, and something of it is saved")
+    if before is not None and saved not in ((cut,) if kept else (whole, cut)):
+        raise ValueError(f"{saved!r} is not where the original of {change.name!r} is saved")
+    if kept and (before is None or after is None or not kept == after.size <= before.size):
+        raise ValueError(f"{change.name!r} cannot be cut at {kept}")
+    if change.name == MARKER and after is not None:
+        raise ValueError("the marker of a clean shutdown is only removed")
+
+
+def _check_step(
+    step: Step,
+    changes: Mapping[str, FileChange],
+    lines: Mapping[str, LineChange] | None,
+    waiting: Container[str] | None,
+) -> None:
+    target, source, prepared = step.target, step.source, step.prepared
+    if step.action is Action.SYNC:
+        is_fitting = target in (os.curdir, os.pardir)
+    elif step.action is Action.LINE:
+        is_fitting = lines is None or (target in lines and lines[target].after == step.position)
+    elif step.action is Action.CUT:
+        change = changes.get(target)
+        is_fitting = (
+            change is not None
+            and change.before is not None
+            and change.after is not None
+            and change.kept == change.after.size == step.position
+            and step.modified is not None
+        )
+    else:
+        name = target.removesuffix(SWAP)
+        is_fitting = target in changes or (target != name if waiting is None else target in waiting)
+        is_own = source == target + SWAP or (prepared is not None and prepared[1] in (target, name))
+        if step.action is Action.PLACE:
+            is_fitting = is_fitting and is_own and target != MARKER
+        else:
+            is_fitting = is_fitting and (source is None or is_own or _is_name(source))
+    if not is_fitting:
+        raise ValueError(f"the step {step.action.value} of {target!r} does not fit what it lists")
+
+
+_Named = TypeVar("_Named", FileChange, LineChange, Bystander)
+
+
+def _by_name(entries: Iterable[_Named]) -> dict[str, _Named]:
+    named: dict[str, _Named] = {}
+    for entry in entries:
+        if entry.name in named:
+            raise ValueError(f"{entry.name!r} is listed twice")
+        named[entry.name] = entry
+    return named
+
+
+# Values of JSON.
+
+_Check = Callable[[Any], Any]
+
+
+def _members(value: object, needed: Mapping[str, _Check], others: Mapping[str, _Check] | None = None) -> dict[str, Any]:
+    """The members of an object, checked: those of ``needed`` must be there."""
+    if not isinstance(value, dict):
+        raise ValueError("a value in it is no object")
+    checks = {**needed, **(others or {})}
+    if missing := needed.keys() - value.keys():
+        raise ValueError(f"{min(missing)} is missing")
+    if unknown := value.keys() - checks.keys():
+        raise ValueError(f"{min(unknown)!r} is nothing that it has")
+    checked = {}
+    for name, member in value.items():
+        try:
+            checked[name] = checks[name](member)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    return checked
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise ValueError("is no text")
+    os.fsencode(value)
+    return value
+
+
+def _time(value: object) -> str:
+    datetime.fromisoformat(_text(value))
+    return _text(value)
+
+
+def _integer(low: int, high: int) -> Callable[[object], int]:
+    def check(value: object) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise ValueError(f"is no number from {low} to {high}")
+        return value
+
+    return check
+
+
+def _digest(value: object) -> str:
+    if not isinstance(value, str) or not _DIGEST.fullmatch(value):
+        raise ValueError("is no SHA-256")
+    return value
+
+
+def _is_name(value: str) -> bool:
+    return value == os.path.basename(value) and value not in ("", os.curdir, os.pardir, HOME)
+
+
+def _name(value: object) -> str:
+    """One part of a path."""
+    name = _text(value)
+    if not _is_name(name) or len(os.fsencode(name)) > _NAME_SIZE:
+        raise ValueError(f"{name[:_NAME_SIZE]!r} is no name of a file in the partition directory")
+    return name
+
+
+def _file(value: object) -> str:
+    return MARKER if value == MARKER else _name(value)
+
+
+def _target(value: object) -> str:
+    return str(value) if value in (os.curdir, os.pardir) else _file(value)
+
+
+def _source(value: object) -> str:
+    source = Step(Action.PLACE, "", _text(value))
+    for name in source.prepared or (value,):
+        _name(name)
+    return _text(value)
+
+
+def _saved(value: object) -> str:
+    folder, _, name = _text(value).partition(os.sep)
+    if folder != OLD:
+        raise ValueError(f"does not lie in {OLD}")
+    return os.path.join(OLD, _name(name))
+
+
+def _kept_directory(value: object) -> str:
+    if not _name(value).startswith(KEPT):
+        raise ValueError(f"does not begin with {KEPT}")
+    return _name(value)
+
+
+def _checkpoint(value: object) -> str:
+    if value not in OFFSET_CHECKPOINTS:
+        raise ValueError("is no offset checkpoint")
+    return str(value)
+
+
+def _account(value: object) -> dict[str, Any]:
+    """What a repair did to a log: nothing is done by it."""
+    if not isinstance(value, dict):
+        raise ValueError("is no object")
+    return value
+
+
+def _optional(check: _Check) -> _Check:
+    return lambda value: None if value is None else check(value)
+
+
+def _each(check: _Check) -> _Check:
+    def checked(value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise ValueError("is no list")
+        return tuple(map(check, value))
+
+    return checked
+
+
+def _parsed_integer(digits: str) -> int:
+    if len(digits) > _DIGITS:
+        raise ValueError(f"a number in it has {len(digits):,} digits")
+    return int(digits)
+
+
+def _check_depth(value: object) -> None:
+    level, depth = [value] if isinstance(value, (dict, list)) else [], 0
+    while level:
+        depth += 1
+        if depth > _DEPTH:
+            raise ValueError("its JSON is nested too deep")
+        parts = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [inner for part in parts for inner in part if isinstance(inner, (dict, list))]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    raise TypeError(f"{type(value)} is nothing for a manifest")
+
+
+_size = _integer(0, _INT64)
+_number = _integer(-_INT64 - 1, _INT64)
+_FILE_STATE: Final[Mapping[str, _Check]] = {
+    "size": _size,
+    "sha256": _digest,
+    "mode": _integer(0, 0o7777),
+    "uid": _integer(0, _INT32),
+    "gid": _integer(0, _INT32),
+    "modified": _number,
+}
+
+
+def _file_state(value: object) -> FileState:
+    return FileState(**_members(value, _FILE_STATE))
+
+
+_FILE_CHANGE: Final[Mapping[str, _Check]] = {
+    "name": _file,
+    "before": _optional(_file_state),
+    "after": _optional(_file_state),
+}
+_ORIGINAL: Final[Mapping[str, _Check]] = {"saved": _optional(_saved), "kept": _size}
+_STEP: Final[Mapping[str, _Check]] = {"action": Action, "target": _target}
+_MOVE: Final[Mapping[str, _Check]] = {
+    "source": _optional(_source),
+    "position": _optional(_size),
+    "modified": _optional(_number),
+}
+_LINE: Final[Mapping[str, _Check]] = {"name": _checkpoint, "before": _number, "after": _size}
+_BYSTANDER: Final[Mapping[str, _Check]] = {
+    "name": _name,
+    "size": _size,
+    "modified": _number,
+    "sha256": _optional(_digest),
+}
+_MANIFEST: Final[Mapping[str, _Check]] = {
+    "format": _size,
+    "directory": _text,
+    "backup": _text,
+    "created": _time,
+    "version": _text,
+    "way": _text,
+    "state": State,
+    "files": _each(lambda value: FileChange(**_members(value, _FILE_CHANGE, _ORIGINAL))),
+    "steps": _each(lambda value: Step(**_members(value, _STEP, _MOVE))),
+    "logs": _each(_account),
+}
+_LATER: Final[Mapping[str, _Check]] = {
+    "lines": _each(lambda value: LineChange(**_members(value, _LINE))),
+    "bystanders": _optional(_each(lambda value: Bystander(**_members(value, _BYSTANDER)))),
+    "replaced": _optional(_kept_directory),
+}
+"""Manifests of earlier versions do not have them."""

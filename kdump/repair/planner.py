@@ -1,0 +1,326 @@
+"""Working a plan out: every segment is read, nothing is changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kdump.codes import Codes, KdumpError
+from kdump.format.index import AbortedTxn, parse_txn_index
+from kdump.kafka.recover import Outcome
+from kdump.log.names import Kind
+from kdump.log.partition import segments_behind
+from kdump.log.source import Source, open_source
+from kdump.log.stamp import Stamp
+from kdump.repair.copies import CopyWriter
+from kdump.repair.indexes import differing, has_indexes, has_txn_index
+from kdump.repair.likebroker import Recovered, recover_log
+from kdump.repair.mendedsource import MendedSource
+from kdump.repair.missing import log_path, missing_segments
+from kdump.repair.others import unfit_snapshots
+from kdump.repair.pieces import MendedLog, TxnPolicy
+from kdump.repair.place import Place, is_metadata
+from kdump.repair.plan import PartitionPlan, SegmentPlan, Settings, Way
+from kdump.repair.producersat import (
+    ProducersAt,
+    WatchedProducers,
+    base_offset_of,
+    producers_at,
+    producers_in_snapshot,
+)
+from kdump.repair.salvageoptions import SalvageOptions
+from kdump.verify.siblings import refused_text_files
+from kdump.verify.sound import SoundData, sound_data, torn_end
+
+if TYPE_CHECKING:
+    from kdump.repair.replica import Replica
+    from kdump.repair.surroundings import Neighbours
+
+
+class ProducerHistory:
+    """The producers at the base of one segment after the other.
+
+    A broker takes them from the snapshot there (docs/spec/recovery.md#rule-0-the-producer-state-at-the-base-offset),
+    which also knows what the log cleaner has removed since. Where it has none, or was made with what a repair changes,
+    those behind the segment before are handed on; where nothing is handed on they are read from the files before.
+    """
+
+    def __init__(self, settings: Settings, opened: Callable[[str], Source]) -> None:
+        self._opened = opened
+        self._next: ProducersAt | None = None
+        self._is_first = settings.first_segment
+        self._is_changed = False
+
+    def at(self, path: str, base_offset: int) -> ProducersAt:
+        """At the base offset of the segment ``path``."""
+        found, self._next = self._next, None
+        if found is None and self._is_first:
+            found = ProducersAt(WatchedProducers(base_offset), is_known=True)
+        self._is_first = False
+        if found is None:
+            return producers_at(path, self._opened)
+        states = None if self._is_changed else producers_in_snapshot(path)
+        return found if states is None else ProducersAt(states, is_known=True)
+
+    def hand_on(self, recovered: Recovered, *, is_known: bool, is_changed: bool) -> None:
+        """What a segment left: a good one, or the good part of one.
+
+        Args:
+            recovered: what it is then for a broker.
+            is_known: the producers at its base were.
+            is_changed: the repair changes it; the snapshots behind it go.
+        """
+        self._is_changed |= is_changed
+        outcome = recovered.recovery.outcome
+        if outcome is not Outcome.FAILED:
+            states = recovered.producers.copy()
+            self._next = ProducersAt(states, is_known and outcome is Outcome.UNCHANGED)
+
+
+class Planner:
+    """Reads segments and says what a repair would do.
+
+    Args:
+        way: what is asked for; INDEXES has every index file rebuilt that is not as recovery would make it.
+        settings: see Settings.
+        opened: opens a log.
+        salvaging: how logs are salvaged, None: that is not asked for.
+        copies: writes what recovery keeps, while it is read; the plan then tells what was done.
+    """
+
+    def __init__(
+        self,
+        way: Way,
+        settings: Settings,
+        opened: Callable[[str], Source] = open_source,
+        *,
+        salvaging: SalvageOptions | None = None,
+        copies: CopyWriter | None = None,
+    ) -> None:
+        self._way = way
+        self._settings = settings
+        self._open = opened
+        self._salvaging = salvaging
+        self._replicas: Sequence[Replica] = ()
+        self._neighbours: Neighbours | None = None
+        self._copies = copies
+
+    def partition(self, target: str, segments: Sequence[str], place: Place, *, is_whole: bool) -> PartitionPlan:
+        """The plan for segments of one partition.
+
+        Args:
+            target: the PATH that they come from.
+            segments: paths of logs in offset order; none only of a whole partition that replicas have.
+            place: where they lie. It is not looked up here: asking for a lock would give back the one that is held.
+            is_whole: they are all that the partition directory holds.
+
+        Raises:
+            KdumpError: a log cannot be read, or changed meanwhile; FOREIGN_FILE: it is no log; NO_SEGMENTS where there
+                is none, and replicas have nothing that could be put there.
+        """
+        self._open_replicas()
+        self._neighbours = None
+        missing = missing_segments(target, segments, self._replicas) if is_whole and self._replicas else []
+        missing += [path for path in segments if self._replicas and not os.path.lexists(path)]
+        history = ProducerHistory(self._settings, self._open)
+        plans: list[SegmentPlan] = []
+        is_behind_cut = False
+        end = 0
+        in_doubt: set[tuple[int, int]] = set()
+        paths = sorted({*segments, *missing}, key=base_offset_of) if missing else segments
+        for number, path in enumerate(paths):
+            is_closed = number + 1 < len(paths) or bool(segments_behind(path))
+            reading = self._segment(
+                path, history, end, missing, in_doubt, is_closed=is_closed, is_behind_cut=is_behind_cut
+            )
+            for plan in reading:
+                if plan.is_missing and not self._is_to_be_made(plan, plans):
+                    continue
+                plans.append(plan)
+                end = max(end, plan.salvaged.good_end if plan.salvaged is not None else 0)
+                left = plan.salvaged.transactions if plan.salvaged is not None else ()
+                in_doubt |= {(one.producer_id, one.first_offset) for one in left if one.done is TxnPolicy.LEAVE}
+                is_behind_cut |= is_whole and self._way is not Way.INDEXES and (plan.is_cut or plan.fails)
+        if not plans:
+            raise KdumpError(Codes.NO_SEGMENTS, "no segment files, and no copy has what is missing", path=target)
+        refused = tuple(refused_text_files(target)) if is_whole else ()
+        whole = PartitionPlan(self._way, target, place, is_whole, tuple(plans), refused)
+        return replace(whole, unfit_snapshots=unfit_snapshots(whole))
+
+    def _open_replicas(self) -> None:
+        """They stay open for all segments: each of their logs is read once."""
+        if self._salvaging is not None and self._salvaging.replicas:
+            from kdump.repair.replica import Replica
+
+            self._replicas = [Replica(path, self._salvaging.limit) for path in self._salvaging.replicas]
+
+    @staticmethod
+    def _is_to_be_made(plan: SegmentPlan, before: Sequence[SegmentPlan]) -> bool:
+        """A missing log comes back: of the first ones nothing is held where no replica has something of it."""
+        log = plan.salvaged
+        return plan.is_salvaged and log is not None and (bool(before) or log.takes_from_replica)
+
+    def _segment(
+        self,
+        path: str,
+        history: ProducerHistory,
+        end_before: int,
+        missing: Sequence[str],
+        in_doubt: Set[tuple[int, int]],
+        *,
+        is_closed: bool,
+        is_behind_cut: bool,
+    ) -> Iterator[SegmentPlan]:
+        """The plan for a log, and for those that are missing after it (``MendedLog.rolls``).
+
+        ``missing``: known paths of logs that are not there; ``path`` may be one of them. ``in_doubt``: see
+        Surroundings.
+        """
+        base_offset = base_offset_of(path)
+        stamp = Stamp.of_log(path) if path in missing else Stamp.of(path)
+        producers = history.at(path, base_offset)
+        before = producers.copy()
+        with self._opened(path, stamp) as source:
+            recovered = self._recover(source, base_offset, producers, is_wanted=not is_behind_cut)
+            recovery = recovered.recovery
+            if stamp.size and not recovery.end:
+                _refuse_foreign(source)
+            is_good = recovery.outcome is Outcome.UNCHANGED
+            behind = SoundData()
+            if is_behind_cut or not is_good:
+                behind = sound_data(source, 0 if is_behind_cut else recovery.end)
+            last = recovery.next_offset - 1 if behind.last_offset is None else behind.last_offset
+            ends = (recovery.next_offset, torn_end(source, recovery.end, recovery.next_offset), last + 1)
+            whole = self._salvage(source, before, end_before, missing, in_doubt)
+            salvaged, *further = (None,) if whole is None else whole.segments()
+            mended = self._mended(path, stamp, base_offset, salvaged, before)
+            left = self._leaves(recovered, mended)
+            is_changed = left is mended and salvaged is not None and not salvaged.is_as_it_was
+            history.hand_on(left, is_known=producers.is_known, is_changed=is_changed)
+            rebuilt: frozenset[Kind] = frozenset()
+            is_left = (is_behind_cut and self._way is Way.LIKE_BROKER) or (self._way is Way.INDEXES and not is_good)
+            is_left |= not stamp.is_there
+            if has_indexes(path) and not is_left and recovery.outcome is not Outcome.FAILED:
+                rebuilt = frozenset(self._unlike(source, recovered, is_closed=is_closed))
+        stamp.check(path)
+        kept = recovered.without_indexes() if is_good else recovered
+        like, modified = self._like(path, stamp, salvaged)
+        yield SegmentPlan(
+            *(path, base_offset, stamp, like, modified, before, kept, behind, max(ends)),
+            *(salvaged, mended, rebuilt, is_behind_cut),
+        )
+        for log in filter(None, further):
+            yield self._further_segment(log_path(os.path.dirname(path), log.base_offset), log, history)
+
+    def _further_segment(self, path: str, log: MendedLog, history: ProducerHistory) -> SegmentPlan:
+        """A segment without a file, what is to become of which is known."""
+        stamp = Stamp.of_log(path)
+        producers = history.at(path, log.base_offset)
+        before = producers.copy()
+        with self._opened(path, stamp) as source:
+            interval = self._settings.index_interval
+            recovered = recover_log(source, log.base_offset, producers, index_interval=interval).without_indexes()
+        mended = self._mended(path, stamp, log.base_offset, log, before)
+        left = self._leaves(recovered, mended)
+        history.hand_on(left, is_known=producers.is_known, is_changed=not log.is_as_it_was)
+        like, modified = self._like(path, stamp, log)
+        return SegmentPlan(
+            *(path, log.base_offset, stamp, like, modified, before, recovered, SoundData(), log.base_offset),
+            *(log, mended, frozenset[Kind](), False),
+        )
+
+    def _opened(self, path: str, stamp: Stamp) -> Source:
+        """A log; without a byte where it is missing."""
+        return self._open(path) if stamp.is_there else MendedSource(path, MendedLog(0, ()))
+
+    @staticmethod
+    def _like(path: str, stamp: Stamp, salvaged: MendedLog | None) -> tuple[str, int]:
+        """See SegmentPlan."""
+        if stamp.is_there or salvaged is None:
+            return path, stamp.modified
+        directory = os.path.dirname(path) or "."
+        files = [entry.path for entry in os.scandir(directory) if entry.is_file(follow_symlinks=False)]
+        like = min(files, key=lambda file: (not file.endswith(Kind.LOG.value), file), default=directory)
+        copies = {piece.path for piece in salvaged.pieces if piece.path is not None}
+        return like, max((os.stat(copy).st_mtime_ns for copy in copies), default=os.stat(like).st_mtime_ns)
+
+    def _leaves(self, recovered: Recovered, mended: Recovered | None) -> Recovered:
+        """The log behind which the next segment lies.
+
+        Once it is mended a broker knows no other one, and a second run does not either.
+        """
+        is_good = recovered.recovery.outcome is Outcome.UNCHANGED
+        if mended is None or self._way is Way.INDEXES or (self._way is Way.LIKE_BROKER and is_good):
+            return recovered
+        return mended
+
+    def _salvage(
+        self,
+        source: Source,
+        producers: ProducersAt,
+        end_before: int,
+        missing: Sequence[str],
+        in_doubt: Set[tuple[int, int]],
+    ) -> MendedLog | None:
+        if self._salvaging is None or is_metadata(source.path):
+            return None
+        from kdump.repair.salvage import salvage
+        from kdump.repair.surroundings import Neighbours, look_around
+
+        if self._neighbours is None or source.path not in self._neighbours:
+            self._neighbours = Neighbours(source.path, missing)
+        is_partition = bool(self._replicas)
+        states = producers.states.copy()
+        around = look_around(
+            source.path, states, end_before, in_doubt, neighbours=self._neighbours, is_partition=is_partition
+        )
+        return salvage(source, around, self._salvaging, self._replicas)
+
+    def _mended(
+        self, path: str, stamp: Stamp, base_offset: int, salvaged: MendedLog | None, producers: ProducersAt
+    ) -> Recovered | None:
+        """What recovery makes of a log that salvage changed."""
+        if salvaged is None or salvaged.is_copy_of(path, stamp.size, base_offset):
+            return None
+        with MendedSource(path, salvaged, self._open) as source:
+            interval = self._settings.index_interval
+            return recover_log(source, salvaged.base_offset, producers.copy(), index_interval=interval)
+
+    def _recover(self, source: Source, base_offset: int, producers: ProducersAt, *, is_wanted: bool) -> Recovered:
+        interval = self._settings.index_interval
+        if self._copies is None or not is_wanted:
+            return recover_log(source, base_offset, producers, index_interval=interval)
+        with self._copies.open(os.path.basename(source.path), source.path) as copy:
+            recovered = recover_log(source, base_offset, producers, index_interval=interval, copy=copy)
+            status = os.stat(source.path)
+            self._copies.finish(source.path, copy, recovered, status, status.st_mtime_ns)
+        return recovered
+
+    def _unlike(self, source: Source, recovered: Recovered, *, is_closed: bool) -> set[Kind]:
+        """The index files that are to be written."""
+        path = source.path
+        unlike = set(differing(path, recovered.index_files(has_txn_index=has_txn_index(path))))
+        is_cut = recovered.recovery.outcome is Outcome.TRUNCATED
+        if is_cut or self._way is Way.INDEXES or self._copies is not None or not unlike:
+            return unlike
+        from kdump.repair.fitness import unfit_indexes
+
+        # A sound index of a running broker is not quite the one that recovery makes.
+        aborted = None if recovered.keeps_txn_index else _aborted(recovered)
+        return unlike & unfit_indexes(source, base_offset_of(path), is_closed=is_closed, aborted=aborted)
+
+
+def _refuse_foreign(source: Source) -> None:
+    """KdumpError FOREIGN_FILE for a file that is no log: nothing of it is to be cut."""
+    from kdump.log.filetypes import identify
+
+    foreign = identify(source)
+    if foreign is not None:
+        raise foreign.error(source.path)
+
+
+def _aborted(recovered: Recovered) -> list[AbortedTxn]:
+    built = recovered.recovery.indexes
+    return parse_txn_index(built.txn_index or b"") if built is not None else []

@@ -1,0 +1,130 @@
+"""One pass over a log: what a broker's recovery makes of it, its digests, and perhaps a copy of what recovery keeps."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kdump.kafka.recover import Recovery, SegmentRecovery
+from kdump.log.source import Source
+from kdump.log.walk import DEFAULT_CHUNK_SIZE, Walk
+from kdump.repair.disk import NewFile
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+
+@dataclass(frozen=True, slots=True)
+class ReadThrough:
+    """``sha256`` of the whole log, in hexadecimal."""
+
+    recovery: Recovery
+    sha256: str
+    _kept: _Hash
+
+    @property
+    def kept_sha256(self) -> str:
+        """Of the bytes up to ``recovery.end``."""
+        return self._kept.hexdigest()
+
+    def kept(self) -> _Hash:
+        """The digest of these bytes, to go on with."""
+        return self._kept.copy()
+
+
+def read_through(source: Source, recovery: SegmentRecovery, copy: NewFile | None = None) -> ReadThrough:
+    """Feed a log to ``recovery`` and digest it; every byte is read once.
+
+    Args:
+        source: the log, a regular file.
+        recovery: a fresh one.
+        copy: takes the bytes that recovery keeps, and may take some of those behind: cut it at ``recovery.end``.
+
+    Raises:
+        KdumpError: the log cannot be read, or the copy not written.
+    """
+    if source.size is None:
+        raise ValueError("only a file whose size is known can be repaired")
+    kept = hashlib.sha256()
+    walk = Walk(source)
+    if recovery.open(source.size):
+        consumer = _Consumer(copy, alongside=source.size > DEFAULT_CHUNK_SIZE)
+        try:
+            for chunk in walk.chunks():
+                before, entries = kept.copy(), chunk.data[: chunk.end]
+                consumer.start(kept, entries)
+                goes_on = recovery.take(chunk)
+                consumer.wait()
+                if not goes_on:
+                    kept = before
+                    kept.update(entries[: recovery.end - chunk.position])
+                    break
+        finally:
+            consumer.close()
+    result = recovery.finish(walk.stop, walk.bad_length)
+    whole = kept.copy()
+    _digest_rest(source, source.size, result.end, whole)
+    return ReadThrough(result, whole.hexdigest(), kept)
+
+
+def start_sha256(source: Source, size: int) -> str:
+    """Of the first ``size`` bytes of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    _digest_rest(source, size, 0, digest)
+    return digest.hexdigest()
+
+
+class _Consumer:
+    """Digests and copies a chunk; ``alongside`` in a thread each: both let other threads run meanwhile."""
+
+    def __init__(self, copy: NewFile | None, *, alongside: bool) -> None:
+        self._copy = copy
+        self._executor = ThreadPoolExecutor(1 if copy is None else 2, "digest") if alongside else None
+        self._started: list[Future[None]] = []
+
+    def start(self, digest: _Hash, entries: memoryview) -> None:
+        """Take ``entries``, which must not change before ``wait``."""
+        self._run(digest.update, entries)
+        if self._copy is not None:
+            self._run(self._copy.write, entries)
+
+    def wait(self) -> None:
+        """Raises what went wrong."""
+        started, self._started = self._started, []
+        for future in started:
+            future.result()
+
+    def close(self) -> None:
+        """Let the threads end."""
+        if self._executor is not None:
+            self._executor.shutdown()
+
+    def _run(self, consume: Callable[[memoryview], None], entries: memoryview) -> None:
+        if self._executor is None:
+            consume(entries)
+        else:
+            self._started.append(self._executor.submit(consume, entries))
+
+
+def _digest_rest(source: Source, size: int, position: int, digest: _Hash) -> None:
+    buffer = memoryview(bytearray(min(_PIECE, max(size - position, 0))))
+    while position < size:
+        # A stretch without data is digested, but not read.
+        zeros = min(source.data_from(position), size) - position
+        if zeros >= _PIECE:
+            block = bytes(_PIECE)
+            for _ in range(zeros // _PIECE):
+                digest.update(block)
+            position += zeros // _PIECE * _PIECE
+            continue
+        count = source.read_into(buffer[: size - position], position)
+        if not count:
+            break
+        digest.update(buffer[:count])
+        position += count
+
+
+_PIECE: Final = 1 << 20

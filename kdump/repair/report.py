@@ -1,0 +1,285 @@
+"""Plans of repairs, and what was done, for people."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from kdump.codes import Codes, Finding
+from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
+from kdump.kafka.failures import FailureKind
+from kdump.log.lock import LockState
+from kdump.repair.pieces import Dropped, Lost, MendedLog, Origin, Piece, Restored, TouchedTransaction, TxnPolicy
+from kdump.repair.plan import Loss, PartitionPlan, SegmentPlan, Way
+from kdump.system.blocks import escaped
+from kdump.verify.report import finding_line
+
+_FEW = 5
+"""Ranges that are listed; of more only their number is told."""
+
+
+def plan_text(plan: PartitionPlan, *, is_done: bool, color: bool = False) -> str:
+    """What a repair would do, or did: a line for each thing that happens, then what each way costs.
+
+    Args:
+        plan: the plan.
+        is_done: it was carried out.
+        color: colour the severities of findings.
+    """
+    return "".join(f"{line}\n" for line in _Text(plan, is_done, color).lines())
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a small table, its columns aligned."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "    " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+class _Text:
+    def __init__(self, plan: PartitionPlan, is_done: bool, color: bool) -> None:
+        self._plan = plan
+        self._is_done = is_done
+        self._color = color
+        self._target = escaped(plan.target)
+
+    def lines(self) -> Iterator[str]:
+        plan = self._plan
+        above = plan.place.log_directory
+        if plan.is_whole and above is not None and plan.has_changes and not self._is_done:
+            yield (
+                f"{self._target}: when another in-sync replica exists, do not repair: move this directory away and "
+                "let it be fetched"
+            )
+        for segment in plan.segments:
+            for text in self._segment(segment):
+                yield f"{escaped(segment.path)}: {text}"
+        for segment in plan.segments:
+            if segment.recovered.keeps_txn_index and segment.rebuilt and not segment.is_behind_cut:
+                finding = Finding(Codes.TXN_INDEX_KEPT, _TXN_INDEX_KEPT, 0, path=segment.path)
+                yield finding_line(finding, color=self._color).rstrip("\n")
+        for snapshot in plan.unfit_snapshots:
+            done = self._would("remove", "removed") if snapshot.data is None else self._would("rebuild", "rebuilt")
+            yield f"{escaped(snapshot.finding.path or '')}: {done} the snapshot: {snapshot.finding.message}"
+        for finding in plan.left:
+            yield finding_line(finding, color=self._color).rstrip("\n")
+            path = escaped(finding.path or "")
+            yield f"{path}: stays, and no broker loads the partition with it: {_way_out(finding)}"
+        if not (plan.has_changes or plan.is_damaged or plan.left):
+            yield f"{self._target}: nothing to repair"
+        if not self._is_done:
+            if (plan.has_changes and plan.is_damaged) or any(segment.is_salvaged for segment in plan.segments):
+                yield from self._both_ways()
+            if plan.has_changes:
+                yield from self._in_place()
+
+    def _segment(self, segment: SegmentPlan) -> Iterator[str]:
+        if self._plan.way is Way.SALVAGE:
+            yield from self._salvaged(segment)
+        elif self._plan.way is Way.LIKE_BROKER:
+            yield from self._like_broker(segment)
+        elif segment.is_cut or segment.fails:
+            yield "the log is damaged: its index files are left as they are"
+        if segment.rebuilt and not self._plan.changes_log(segment):
+            yield f"{self._would('rebuild', 'rebuilt')} {_kinds(segment)}"
+
+    def _like_broker(self, segment: SegmentPlan) -> Iterator[str]:
+        recovery = segment.recovered.recovery
+        if segment.is_behind_cut:
+            if self._plan.failed is None:
+                offsets = "no offsets"
+                if segment.end_offset > segment.base_offset:
+                    offsets = f"offsets {_range(segment.base_offset, segment.end_offset - 1)}"
+                yield (
+                    f"{self._would('remove', 'removed')} the segment, which lies behind the cut: "
+                    f"{segment.behind.records:,} good records, {offsets}"
+                )
+        elif recovery.failure is not None:
+            kind = recovery.failure.kind
+            yield f"Kafka's recovery fails: {recovery.failure.message} ({kind.java_class}); {_consequence(kind)}"
+        elif recovery.cut is not None:
+            text = f"{recovery.bytes_cut:,} bytes at {recovery.end:,}: {recovery.cut.message}"
+            lost = ""
+            if segment.end_offset > recovery.next_offset:
+                lost = f"; offsets {_range(recovery.next_offset, segment.end_offset - 1)} lost"
+            if segment.behind.batches:
+                lost += f", {segment.behind.records:,} good records among them"
+            rebuilt = f"; {self._would('rebuild', 'rebuilt')} {_kinds(segment)}" if segment.rebuilt else ""
+            yield f"{self._would('cut', 'cut')} {text}{lost}{rebuilt}"
+
+    def _salvaged(self, segment: SegmentPlan) -> Iterator[str]:
+        log = segment.salvaged
+        if log is None:
+            return
+        yield from self._copies(log)
+        if segment.mended is None:
+            return
+        if segment.is_missing:
+            yield f"the .log is missing: {self._would('be written', 'written')} anew"
+        failure = segment.mended.recovery.failure
+        if failure is not None:
+            yield f"what is left of it would not do either: {failure.message}; nothing is written"
+        if log.base_offset != segment.base_offset:
+            yield f"{self._would('write', 'written')} under its first offset, {log.base_offset:020d}.log"
+            if segment is self._plan.overlapping and not self._is_done:
+                yield "another segment has, or may have, offsets from there on: refused until one of them is moved away"
+        for piece in log.pieces:
+            if piece.origin in _FROM_ELSEWHERE:
+                yield f"{self._would('take', 'took')} {_from_elsewhere(piece)}"
+        for extent in log.dropped:
+            yield f"{self._would('drop', 'dropped')} {_dropped(extent)}"
+        for lost in log.lost:
+            yield _lost(lost)
+        for restored in log.restored:
+            yield f"{self._would('restore', 'restored')} {_restored(restored)}"
+        for touched in log.transactions:
+            yield _touched(touched)
+
+    def _copies(self, log: MendedLog) -> Iterator[str]:
+        """What was not believed of other copies, and what was believed without proof."""
+        for one in log.not_taken:
+            offsets = _range(one.first_offset, one.last_offset)
+            yield f"offsets {offsets} are not taken from the copy {escaped(one.path)}: {one.reason}"
+        if log.end_from is not None:
+            yield (
+                "nothing tells where this log ended: the end of the copy is taken for it, "
+                f"offset {self._plan.ends()[0]} of {escaped(os.path.dirname(log.end_from))}"
+            )
+
+    def _both_ways(self) -> Iterator[str]:
+        plan = self._plan
+        ways = (("like-broker", plan.broker_loss()), ("salvage", plan.salvage_loss()))
+        rows = [("", *(name for name, _ in ways))]
+        rows += [(title, *("-" if loss is None else text(loss) for _, loss in ways)) for title, text in _ROWS]
+        yield f"{self._target}: what each way costs"
+        yield from aligned(rows)
+        if plan.failed is not None:
+            yield "    like-broker leads nowhere: Kafka's recovery fails; use --salvage"
+
+    def _in_place(self) -> Iterator[str]:
+        plan, place = self._plan, self._plan.place
+        above = escaped(place.log_directory or "")
+        if plan.is_metadata:
+            yield (
+                f"{self._target}: the metadata of a cluster are not repaired in place: move the directory away and let "
+                "this node fetch them from the other voters, or start from the newest good .checkpoint"
+            )
+        elif place.lock is LockState.HELD:
+            yield f"{above}: a broker holds the lock; stop it before repairing in place"
+        elif place.lock is LockState.UNKNOWN:
+            yield f"{above}: nobody can tell whether a broker runs on this file system; in place needs --force"
+
+    def _would(self, verb: str, done: str) -> str:
+        return done if self._is_done else f"would {verb}"
+
+
+_TXN_INDEX_KEPT = (
+    "a marker ends a transaction of which neither an earlier segment nor a snapshot tells where it began: the "
+    ".txnindex stays as it is"
+)
+
+
+def _way_out(finding: Finding) -> str:
+    way_out = "put the file of another replica in its place"
+    if os.path.basename(finding.path or "") == LEADER_EPOCH_CHECKPOINT:
+        way_out += ", or move it away; a broker then makes one of the epochs that it reads when it recovers segments"
+    return way_out
+
+
+def _bytes(loss: Loss) -> str:
+    return f"{loss.bytes_cut:,}"
+
+
+def _records(loss: Loss) -> str:
+    return f"{loss.records:,}"
+
+
+def _offsets(loss: Loss) -> str:
+    if not loss.offsets:
+        return "none"
+    if len(loss.offsets) > _FEW:
+        total = sum(last - first + 1 for first, last in loss.offsets)
+        return f"{total:,} in {len(loss.offsets):,} ranges"
+    return ", ".join(_range(first, last) for first, last in loss.offsets)
+
+
+def _segments(loss: Loss) -> str:
+    return f"{loss.segments:,}"
+
+
+def _end_offset(loss: Loss) -> str:
+    return str(loss.end_offset)
+
+
+_ROWS = (
+    ("good records lost", _records),
+    ("offsets lost", _offsets),
+    ("segments lost", _segments),
+    ("bytes cut", _bytes),
+    ("log end offset", _end_offset),
+)
+
+
+def _consequence(kind: FailureKind) -> str:
+    end = "a broker that recovers the log empties the segment" if kind.empties_segment else "the broker does not start"
+    return f"{end}. There is no broker's way: use --salvage"
+
+
+def _kinds(segment: SegmentPlan) -> str:
+    return ", ".join(sorted(kind.value for kind in segment.rebuilt))
+
+
+def _range(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}..{last}"
+
+
+def _dropped(extent: Dropped) -> str:
+    text = f"{extent.length:,} bytes at {extent.position:,}: {extent.reason}"
+    if extent.batches:
+        text += f"; {extent.records:,} records in {extent.batches:,} batches"
+    if extent.first_offset is not None and extent.last_offset is not None:
+        text += f", offsets {_range(extent.first_offset, extent.last_offset)}"
+    return text
+
+
+def _lost(lost: Lost) -> str:
+    held = "; held by empty batches" if lost.is_held else "; not held: a broker may give them out again"
+    return f"{_offsets_of(lost)} lost{held}"
+
+
+def _offsets_of(lost: Lost) -> str:
+    plural = "" if lost.first_offset == lost.last_offset else "s"
+    return f"offset{plural} {_range(lost.first_offset, lost.last_offset)}"
+
+
+def _restored(restored: Restored) -> str:
+    return f"{restored.field} at {restored.position:,}: {restored.old} to {restored.new}, {restored.reason}"
+
+
+def _touched(touched: TouchedTransaction) -> str:
+    text = (
+        f"the transaction of producer {touched.producer_id} from offset {touched.first_offset} on touches the gap at "
+        f"{touched.hole_offset}: {touched.outcome.value.replace('-', ' ')}"
+    )
+    if touched.done is not None:
+        text += f", {_DONE[touched.done]}"
+    if touched.is_guessed:
+        text += f"; readers take the marker at {touched.ends_at} for its end, which nothing proves: --txn decides"
+    return text
+
+
+def _from_elsewhere(piece: Piece) -> str:
+    source = f"{_FROM_ELSEWHERE[piece.origin]} {escaped(piece.path or '')} at {piece.position:,}"
+    return f"offsets {_range(piece.first_offset, piece.last_offset)} {source}"
+
+
+_FROM_ELSEWHERE = {
+    Origin.REPLICA: "from the copy",
+    Origin.MOVED: "from where they were out of order,",
+}
+_DONE = {
+    TxnPolicy.ABORT: "it is aborted",
+    TxnPolicy.COMMIT: "it is committed",
+    TxnPolicy.DROP: "its batches are dropped",
+    TxnPolicy.LEAVE: "it is left as it is",
+}

@@ -1,0 +1,433 @@
+"""Every good batch of a damaged log, also behind holes, as a log on which Kafka's recovery cuts nothing.
+
+Source: docs/spec/repair.md#2-which-batches-salvage-keeps (sections 2 to 6);
+docs/spec/recovery.md#2-the-walk-over-the-entries for what recovery asks of a log.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from enum import IntEnum
+from functools import cached_property
+from operator import attrgetter
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.format.batch import MAX_INT32
+from kdump.log.names import parse_file_name
+from kdump.log.source import Source
+from kdump.repair.chain import heaviest_chain
+from kdump.repair.draft import Draft
+from kdump.repair.endings import decide
+from kdump.repair.entry import Entry, identity
+from kdump.repair.hold import held
+from kdump.repair.holes import HoleReader
+from kdump.repair.knownend import indexed_end, known_end
+from kdump.repair.misplaced import ENOUGH_PAIRS, misplaced
+from kdump.repair.order import fitting
+from kdump.repair.pieces import Lost, MendedLog, NotTaken, Origin, TouchedTransaction
+from kdump.repair.range import in_range
+from kdump.repair.replica import OwnBatches, Replica, Wanted, fill
+from kdump.repair.restore import Room, RoomIndex, fit, misdated
+from kdump.repair.salvageoptions import SalvageOptions
+from kdump.repair.soundrows import sound_rows
+from kdump.repair.surroundings import Surroundings
+from kdump.repair.survey import survey
+from kdump.repair.table import Column, Table
+from kdump.repair.transactions import contradictions
+from kdump.repair.txnevidence import Hole
+from kdump.repair.wrappers import look_into_wrappers
+from kdump.verify.table import first_offset, row_at, row_dtype
+
+_NEWEST_MAGIC: Final = 2
+
+
+class _Reason(IntEnum):
+    """Why a good batch is not in the result."""
+
+    NONE = 0
+    OUT_OF_RANGE = 1
+    CONFLICT = 2
+    COPY = 3
+    CONTRADICTION = 4
+    OPEN_TRANSACTION = 5
+
+
+_REASON_TEXT: Final = {
+    _Reason.OUT_OF_RANGE: "the segment cannot hold its offsets",
+    _Reason.CONFLICT: "other batches, with more records, have its offsets",
+    _Reason.COPY: "the same batch is there twice",
+    _Reason.CONTRADICTION: "a plain batch and a transaction of its producer contradict each other",
+    _Reason.OPEN_TRANSACTION: "its transaction has lost its end",
+}
+
+
+def salvage(
+    source: Source,
+    around: Surroundings,
+    options: SalvageOptions | None = None,
+    replicas: Sequence[Replica] | None = None,
+) -> MendedLog:
+    """What can be made of a log.
+
+    Args:
+        source: the log, a regular file; empty for one that is not there.
+        around: what lies around it.
+        options: see SalvageOptions.
+        replicas: those of the options, opened already.
+
+    Raises:
+        KdumpError: a replica cannot be read.
+        ValueError: the source is a stream.
+    """
+    if source.size is None:
+        raise ValueError("salvage reads files, not streams")
+    options = options or SalvageOptions()
+    if replicas is None:
+        replicas = [Replica(path, options.limit) for path in options.replicas]
+    return _Salvage(source, around, options, replicas).result()
+
+
+class _Salvage:
+    """One log on its way; ``result`` calls the steps in order."""
+
+    def __init__(
+        self, source: Source, around: Surroundings, options: SalvageOptions, replicas: Sequence[Replica]
+    ) -> None:
+        self._source = source
+        self._around = around
+        self._options = options
+        self._replicas = replicas
+        self._not_taken: set[NotTaken] = set()
+        self._end_from: str | None = None
+        self._survey = survey(source, deep=options.deep, limit=options.limit)
+        if not options.deep:
+            look_into_wrappers(source, self._survey, around, options.limit)
+        # Batches whose header is set back before anything is chosen: the survey has the new values.
+        self._restored: dict[int, Entry] = {}
+        self._reason = np.zeros(len(self._survey.table), np.uint8)
+        self._draft = Draft(self._survey, source.path, source.size or 0)
+        self._base_offset = around.base_offset or 0
+
+    def result(self) -> MendedLog:
+        """All steps."""
+        self._restore()
+        self._fill(self._choose())
+        self._drop_contradictions()
+        if self._replicas:
+            self._ask_replicas()
+            self._drop_contradictions()
+        self._restore_epochs()
+        end = self._known_end()
+        transactions = self._end_transactions(end)
+        losses = self._draft.losses(self._base_offset, end)
+        dropped = tuple(self._draft.dropped(self._reason_of))
+        if self._options.hold_offsets:
+            self._hold(losses)
+            losses = [replace(loss, is_held=True) for loss in losses]
+        restored = (one for entry in self._draft.entries for one in entry.restored)
+        rolls = tuple(self._rolls()) if self._around.is_partition else ()
+        return MendedLog(
+            self._base_offset,
+            tuple(self._draft.pieces(rolls)),
+            dropped,
+            tuple(losses),
+            tuple(sorted(restored, key=attrgetter("position"))),
+            tuple(transactions),
+            tuple(sorted(self._not_taken, key=attrgetter("path", "first_offset"))),
+            self._end_from,
+            rolls,
+        )
+
+    def _restore(self) -> None:
+        """Set back header fields that a right CRC, or the neighbours, give one value."""
+        is_good = self._survey.is_good
+        for number in np.flatnonzero(is_good & (self._survey.table.rows["magic"] > _NEWEST_MAGIC)).tolist():
+            self._set_back(number, self._entry(number).with_magic(_NEWEST_MAGIC, "the CRC is right for magic 2 only"))
+        numbers = np.flatnonzero(is_good)
+        good = self._survey.table.part(numbers)
+        for place, (offset, why) in misplaced(good, self._around).items():
+            entry = self._entry(int(numbers[place]))
+            if entry.can_move:
+                self._set_back(int(numbers[place]), entry.moved(offset, why))
+
+    def _set_back(self, number: int, entry: Entry) -> None:
+        self._restored[number] = entry
+        self._survey.set_row(number, entry.row)
+
+    def _entry(self, number: int) -> Entry:
+        known = self._restored.get(number)
+        return known or Entry(row_at(self._survey.table.rows, number), Origin.KEPT, self._source.path)
+
+    def _choose(self) -> Column:
+        """The chain of good batches that holds the most records; gives the name of the result, too."""
+        good = np.flatnonzero(self._survey.is_good)
+        fits = in_range(self._survey.table.part(good), self._around)
+        self._reason[good[~fits]] = _Reason.OUT_OF_RANGE
+        good = good[fits]
+        table = self._survey.table.part(good)
+        kept = good[heaviest_chain(table.first, table.last, table.records)]
+        self._reason[np.setdiff1d(good, kept, assume_unique=True)] = _Reason.CONFLICT
+        self._keep(kept)
+        base = self._around.base_offset
+        if kept.size:
+            first, last = int(self._survey.table.first[kept[0]]), int(self._survey.table.last[kept[-1]])
+            if base is None or first < base or last - base > MAX_INT32:
+                self._base_offset = first
+        return kept
+
+    def _keep(self, numbers: Column, *, is_moved: bool = False) -> None:
+        """Take batches into the draft."""
+        is_restored = np.isin(numbers, list(self._restored))
+        self._draft.keep(numbers[~is_restored], is_moved=is_moved)
+        self._draft.add(self._restored[number] for number in numbers[is_restored].tolist())
+
+    def _fill(self, kept: Column) -> None:
+        """What can be had out of the holes of the chain, and what lies elsewhere than its offsets belong."""
+        used = np.zeros(len(self._survey.table), np.bool_)
+        used[kept] = True
+        self._pass_over_copies(used)
+        rooms = list(self._rooms(kept))
+        # What clearly belongs elsewhere is not looked for in the holes.
+        moved = self._move(used, strictly=True)
+        reader = HoleReader(self._source, self._survey, correct=self._options.correct, limit=self._options.limit)
+        chain = self._draft.table
+        seen: set[tuple[int, ...]] = set()
+        for room in rooms:
+            part = replace(room, taken=_between(moved, room))
+            entries = fit([one for one in reader.entries(part, used) if self._is_new(one, chain, seen)], part)
+            self._draft.add(entries)
+            used[self._survey.numbers_at([entry.row.position for entry in entries])] = True
+        self._move(used, strictly=False)
+
+    def _ask_replicas(self) -> None:
+        """Fill what is lost from other copies of the partition."""
+        if self._around.next_base is not None:
+            self._ask_about_missing_segments(self._around.next_base)
+        elif self._around.is_partition and not self._is_end_told:
+            self._ask([Wanted(*self._unknown_tail, is_tail=True)])
+            newest = self._draft.table.owner[-1:].tolist()
+            last = self._draft.entries[-1 - newest[0]] if newest and newest[0] < 0 else None
+            self._end_from = last.path if last is not None and last.origin is Origin.REPLICA else None
+        elif not self._around.is_partition and (most := self._draft.bytes_behind()):
+            # Nothing says for certain how much was behind the last batch.
+            self._ask([Wanted(*self._unknown_tail, most, is_tail=True)])
+        end: int | None = -1
+        while end != (end := self._known_end()):
+            # What was found may show that the indexes are right, and they say where the log ended.
+            tail = None if self._around.next_base is not None else self._unknown_tail[0]
+            losses = self._draft.losses(self._base_offset, end, with_gaps=True)
+            gaps = [(loss.first_offset, loss.last_offset) for loss in losses]
+            self._ask([Wanted(first, last, is_tail=first == tail) for first, last in gaps])
+
+    @property
+    def _is_end_told(self) -> bool:
+        """Snapshots and checkpoints tell where the log ended: behind its last batch, or that it did not go on."""
+        end, high_watermark = self._unknown_tail[0], self._around.high_watermark
+        return bool(self._around.reached(end)) or (high_watermark is not None and high_watermark >= end)
+
+    def _ask_about_missing_segments(self, next_base: int) -> None:
+        """Segments of a compacted log may be missing, too, though offsets without batches are no loss there.
+
+        That a replica has a segment there that begins behind all batches of this log is taken for the sign of it.
+        """
+        end = self._unknown_tail[0]
+        starts = {base for replica in self._replicas for base in replica.bases if end <= base < next_base}
+        if not len(self._draft.table):
+            starts.add(end)
+        if starts:
+            self._ask([Wanted(min(starts), next_base - 1)])
+
+    def _ask(self, gaps: Sequence[Wanted]) -> None:
+        own = OwnBatches(self._with_neighbours(), self._around)
+        for gap in gaps:
+            filling = fill(gap, self._replicas, own)
+            self._draft.add(filling.entries)
+            self._not_taken.update(filling.not_taken)
+            for first, last in filling.unused:
+                self._draft.explain(first, last)
+
+    def _with_neighbours(self) -> Table:
+        """The batches of the draft, and those of the nearest segments on both sides that have some."""
+        before, behind = self._neighbours
+        rows = np.concatenate((before, self._draft.table.rows, behind))
+        return Table(rows[np.argsort(Table(rows).first, kind="stable")])
+
+    @cached_property
+    def _neighbours(self) -> tuple[NDArray[np.void], NDArray[np.void]]:
+        around = self._around
+        return _first_batches(reversed(around.before)), _first_batches(around.following)
+
+    def _rolls(self) -> Iterator[int]:
+        """Where further segments begin: what replicas gave behind the last batch of the log is not all of this one.
+
+        A segment begins where the log is whole and ends, and where one of the replica begins.
+        """
+        table = self._draft.table
+        ours = np.flatnonzero(table.is_ours)
+        start = int(ours[-1]) + 1 if ours.size else 0
+        entries = [self._draft.entries[-1 - owner] for owner in table.owner[start:].tolist()]
+        if not any(entry.origin is Origin.REPLICA for entry in entries):
+            return
+        base, size = self._base_offset, int((table.end - table.position)[:start].sum())
+        end = int(table.last[start - 1]) + 1 if start else base
+        is_whole = bool(start) and not self._draft.bytes_behind() and not self._is_indexed_behind
+        for entry in entries:
+            first, last = entry.first_offset, entry.row.last_offset
+            name = parse_file_name(entry.path or "")
+            roll = name.base_offset if name is not None else None
+            if roll is None or not max(base + 1, end) <= roll <= first:
+                is_full = size + entry.row.size > MAX_INT32 or last - base > MAX_INT32
+                roll = first if is_whole or is_full else None
+            if roll is not None:
+                yield roll
+                base, size = roll, 0
+            is_whole = False
+            end, size = last + 1, size + entry.row.size
+
+    @property
+    def _is_indexed_behind(self) -> bool:
+        """The .index has batches behind the last one of the log."""
+        table = self._draft.table
+        ours = table.part(table.is_ours)
+        end = indexed_end(self._around, self._base_offset, ours) if len(ours) else None
+        return end is not None and end > int(ours.last.max()) + 1
+
+    @property
+    def _unknown_tail(self) -> Hole:
+        """Offsets behind the last batch, as many as there may be."""
+        table = self._draft.table
+        first = int(table.last[-1]) + 1 if len(table) else self._base_offset
+        return first, self._base_offset + MAX_INT32
+
+    def _move(self, used: NDArray[np.bool_], *, strictly: bool) -> list[Hole]:
+        """Put good batches that are out of order where they belong (see ``order.fitting``); gives their offsets."""
+        table = self._survey.table
+        end = self._around.next_base or self._base_offset + MAX_INT32 + 1
+        left = np.flatnonzero(self._survey.is_good & ~used)
+        left = left[(table.first[left] >= self._base_offset) & (table.last[left] < end)]
+        if not left.size:
+            return []
+        found = left[fitting(table.part(left), self._draft.table, strictly=strictly)]
+        self._keep(found, is_moved=True)
+        used[found] = True
+        return sorted(zip(table.first[found].tolist(), table.last[found].tolist(), strict=True))
+
+    def _pass_over_copies(self, used: NDArray[np.bool_]) -> None:
+        """Good batches that are the same as another one, a ``used`` one if there is one: they become used, too."""
+        good = np.flatnonzero(self._survey.is_good)
+        if used[good].all():
+            return
+        copies = good[self._survey.table.part(good).copies(used[good])]
+        self._reason[copies] = _Reason.COPY
+        self._draft.pass_over(copies)
+        used[copies] = True
+
+    def _is_new(self, entry: Entry, chain: Table, seen: set[tuple[int, ...]]) -> bool:
+        """Neither the chain nor what was ``seen`` has the same batch; it is seen now."""
+        name = identity(entry.row)
+        place = int(np.searchsorted(chain.first, entry.first_offset))
+        is_new = name not in seen and not (place < len(chain) and identity(row_at(chain.rows, place)) == name)
+        seen.add(name)
+        return is_new
+
+    def _rooms(self, kept: Column) -> Iterator[Room]:
+        """The holes of the chain."""
+        table = self._survey.table
+        chain = table.part(kept)
+        starts = np.concatenate(([0], chain.end))
+        stops = np.append(chain.position, self._source.size or 0)
+        holes = np.flatnonzero(starts < stops).tolist()
+        if not holes:
+            return
+        is_without_gaps = chain.is_gapless(ENOUGH_PAIRS)
+        index = RoomIndex(self._around.index, chain)
+        for hole in holes:
+            before = row_at(chain.rows, hole - 1) if hole else None
+            behind = row_at(chain.rows, hole) if hole < kept.size else None
+            yield Room(
+                int(starts[hole]),
+                int(stops[hole]),
+                self._base_offset if before is None else before.last_offset + 1,
+                self._around.next_base if behind is None else first_offset(behind),
+                before,
+                behind,
+                is_without_gaps,
+                index,
+                self._base_offset + MAX_INT32 + 1,
+            )
+
+    def _known_end(self) -> int | None:
+        return known_end(
+            self._source,
+            self._survey,
+            self._draft.table,
+            self._around,
+            self._base_offset,
+            bytes_behind=self._draft.bytes_behind(),
+        )
+
+    def _drop_contradictions(self) -> None:
+        """Drop batches on which recovery would fail."""
+        table = self._draft.table
+        wrong = contradictions(table.rows, self._around.producers)
+        if wrong:
+            self._drop(table.owner[wrong].tolist(), _Reason.CONTRADICTION)
+
+    def _restore_epochs(self) -> None:
+        """Set leader epochs back that cannot be right."""
+        table = self._draft.table
+        changed = {}
+        for number, (epoch, why) in misdated(table.rows, self._around).items():
+            owner = int(table.owner[number])
+            entry = self._draft.entries[-1 - owner] if owner < 0 else self._entry(owner)
+            changed[owner] = entry.with_epoch(epoch, why)
+        self._draft.replace(changed)
+
+    def _drop(self, owners: Sequence[int], reason: _Reason) -> None:
+        entries = [self._draft.entries[-1 - owner] for owner in owners if owner < 0]
+        positions = [entry.row.position for entry in entries if entry.path == self._source.path]
+        numbers = [owner for owner in owners if owner >= 0]
+        self._reason[[*numbers, *self._survey.numbers_at(positions)]] = reason
+        self._draft.drop(owners)
+
+    def _reason_of(self, number: int) -> str | None:
+        return _REASON_TEXT.get(_Reason(int(self._reason[number])))
+
+    def _end_transactions(self, end: int | None) -> list[TouchedTransaction]:
+        """Do what is to be done about transactions that touch a hole; gives all of them."""
+        table = self._draft.table
+        holes = [(loss.first_offset, loss.last_offset) for loss in self._draft.losses(self._base_offset, end)]
+        is_unknown = end is None and self._end_from is None and self._around.next_base is None
+        if is_unknown and self._draft.bytes_behind():
+            # Something was there, nothing says how much.
+            holes.append(self._unknown_tail)
+        rows = self._survey.table.rows
+        damaged = rows[~rows["is_valid"]]
+        endings = decide(table, damaged, holes, self._around, self._options.transactions)
+        self._drop(endings.dropped, _Reason.OPEN_TRANSACTION)
+        self._draft.add(endings.markers)
+        return endings.transactions
+
+    def _hold(self, losses: Sequence[Lost]) -> None:
+        """Put empty batches over what is lost."""
+        table = self._draft.table
+        self._draft.add([entry for loss in losses for entry in held(loss, table, self._around)])
+
+
+def _between(offsets: Sequence[Hole], room: Room) -> Sequence[Hole]:
+    """Those of ``offsets`` (rising) that lie in the room."""
+    return offsets[bisect_left(offsets, (room.first,)) : bisect_left(offsets, (room.limit,))]
+
+
+def _first_batches(paths: Iterable[str]) -> NDArray[np.void]:
+    """The sound batches of the first log that has some."""
+    for path in paths:
+        rows = list(sound_rows((path,)))
+        if any(part.size for part in rows):
+            return np.concatenate(rows)
+    return np.empty(0, row_dtype())

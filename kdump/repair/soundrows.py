@@ -1,0 +1,31 @@
+"""The sound batches of other segments of a partition, which are read for what they say about a damaged one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.codes import KdumpError
+from kdump.log.resync import CheckedChunk, ResyncWalk
+from kdump.log.source import open_source
+from kdump.verify.table import read_columns
+
+
+def sound_rows(paths: Iterable[str]) -> Iterator[NDArray[np.void]]:
+    """The sound batches of other segments (``checks.table.row_dtype``), by chunks, up to one that cannot be read."""
+    for path in paths:
+        try:
+            yield from sound_rows_of(path)
+        except KdumpError:
+            return
+
+
+def sound_rows_of(path: str) -> Iterator[NDArray[np.void]]:
+    """The same of one segment. Raises KdumpError when it cannot be read."""
+    with open_source(path) as source:
+        for item in ResyncWalk(source).items():
+            if isinstance(item, CheckedChunk):
+                rows = read_columns(item, is_behind_hole=False)
+                yield rows[rows["is_valid"]]

@@ -1,0 +1,132 @@
+"""Repaired copies: written beside their place, durable, then put there all at once."""
+
+from __future__ import annotations
+
+import os
+import time
+from types import TracebackType
+from typing import Self
+
+from kdump.codes import Codes, KdumpError
+from kdump.repair import disk
+
+
+class Staging:
+    """A hidden directory in ``directory`` (made if it is missing) that holds new files until they are complete.
+
+    Used as a context: what is not committed is removed. Raises KdumpError UNWRITABLE.
+
+    Args:
+        directory: for the copies.
+        overwrites: files that are there are replaced, but never a directory.
+    """
+
+    def __init__(self, directory: str, *, overwrites: bool = False) -> None:
+        self._target = directory
+        self._overwrites = overwrites
+        self._names: list[str] = []
+        missing = directory
+        to_make: list[str] = []
+        while missing and not os.path.lexists(missing):
+            to_make.append(missing)
+            missing = os.path.dirname(missing)
+        for path in reversed(to_make):
+            disk.make_directory(path)
+        self._hidden = os.path.join(directory, f".kdump-{os.getpid()}-{time.time_ns()}")
+        self._directory = os.path.join(self._hidden, "files")
+        disk.make_directory(self._hidden)
+        disk.make_directory(self._directory)
+
+    def file(self, name: str, like: os.stat_result | None = None) -> disk.NewFile:
+        """A new file; the caller finishes it."""
+        self._names.append(name)
+        return disk.NewFile(os.path.join(self._directory, name), like)
+
+    def write(self, name: str, data: bytes, like: os.stat_result | None = None, modified: int | None = None) -> None:
+        """A whole new file."""
+        self._names.append(name)
+        disk.write_file(os.path.join(self._directory, name), data, like, modified=modified)
+
+    def path(self, name: str) -> str:
+        """Where a file is until it is committed."""
+        return os.path.join(self._directory, name)
+
+    def commit_files(self, account: str, data: bytes) -> None:
+        """Give every file its name in the directory, and the file ``account``, which says what they are, too."""
+        self._commit([(self.path(name), name) for name in self._names], account, data)
+
+    def commit_directory(self, name: str, account: str, data: bytes) -> None:
+        """All files become the new directory ``name`` at one moment; ``account`` as for ``commit_files``."""
+        disk.sync_directory(self._directory)
+        self._commit([(self._directory, name)], account, data)
+
+    def _commit(self, places: list[tuple[str, str]], account: str, data: bytes) -> None:
+        """Put what is staged in its places: all of it, or what was there is there again."""
+        self.refuse_existing([account, *(name for _, name in places)])
+        try:
+            disk.write_file(self._other(account), data)
+        except BaseException:
+            self._remove_account(account)
+            raise
+        places = [(self._other(account), account), *places]
+        try:
+            for path, name in places:
+                target = os.path.join(self._target, name)
+                if disk.exists(target) and not disk.link(target, self._old(name)):
+                    disk.replace(target, self._old(name))
+                disk.replace(path, target)
+            disk.sync_directory(self._target)
+        except BaseException:
+            for path, name in reversed(places):
+                self._take_back(path, name)
+            self._remove_account(account)
+            raise
+        for _, name in places:
+            if disk.exists(self._old(name)):
+                disk.remove(self._old(name))
+        self._names.clear()
+
+    def _remove_account(self, account: str) -> None:
+        if disk.exists(self._other(account)):
+            disk.remove(self._other(account))
+
+    def _other(self, name: str) -> str:
+        """Where a file is that is none of those to be repaired."""
+        return os.path.join(self._hidden, name)
+
+    def _old(self, name: str) -> str:
+        """Where the file is meanwhile whose place another one takes."""
+        return self._other(f"{name}.old")
+
+    def _take_back(self, path: str, name: str) -> None:
+        target, old = os.path.join(self._target, name), self._old(name)
+        if not disk.exists(path):
+            disk.replace(target, path)
+        if disk.exists(old):
+            disk.replace(old, target)
+            if disk.exists(old):
+                # Two names of one file: the system leaves both.
+                disk.remove(old)
+
+    def refuse_existing(self, names: list[str]) -> None:
+        """Raises KdumpError OUTPUT_EXISTS for a name that is taken in the directory."""
+        for name in names:
+            path = os.path.join(self._target, name)
+            if self._overwrites and os.path.isfile(path) and not os.path.islink(path):
+                continue
+            if os.path.lexists(path):
+                message = "is there already; give another directory, or --overwrite"
+                raise KdumpError(Codes.OUTPUT_EXISTS, message, path=path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for name in self._names:
+            if os.path.lexists(self.path(name)):
+                disk.remove(self.path(name))
+        for directory in (self._directory, self._hidden):
+            if os.path.lexists(directory):
+                disk.remove_directory(directory)

@@ -1,0 +1,151 @@
+"""How the starts of a broker before and after repairs are told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from kdump.kafka.startup.outcome import Outcome
+from kdump.repair.report import aligned
+from kdump.repair.startways import Starts, StartWay, WorseStart
+from kdump.system.blocks import escaped
+from kdump.verify.startcheck import StartCheck
+from kdump.verify.startreport import lost_members
+
+
+def ways_text(ways: Sequence[StartWay]) -> str:
+    """The start as it is and behind each repair, side by side; nothing without a repair."""
+    if len(ways) < 2:
+        return ""
+    path = escaped(ways[0].check.path)
+    lines = [f"{path}: repairs behind which the start loses less"]
+    lines += _side_by_side(["as it is", *(f"({number})" for number in range(1, len(ways)))], ways)
+    lines += [f"    ({number}) {escaped(way.command or '')}" for number, way in enumerate(ways) if number]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def starts_text(target: str, starts: Starts, *, is_done: bool) -> str:
+    """The next start without a repair of the partition directory ``target``, and after it.
+
+    ``is_done``: it was repaired in place.
+    """
+    without, repaired = starts.without, starts.repaired.way
+    target = escaped(target)
+    lines = []
+    if without.check.is_harmless and without.cost == repaired.cost and _end_offset(without) == _end_offset(repaired):
+        end = _end_offset(repaired)
+        lines.append(f"{target}: the next start loses nothing, with or without the repair; log end offset {end}")
+    else:
+        lines.append(f"{target}: the next start of the broker")
+        lines += _side_by_side(["without the repair", "with it"], (without, repaired))
+    lines += _marker_lines(starts, is_done=is_done)
+    for worse in starts.worse:
+        line = f"{target}: a start would end worse after the repair: {worse_start(worse)}"
+        lines.append(line if is_done else f"{line}; in place this is refused without --allow-worse-start")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _marker_lines(starts: Starts, *, is_done: bool) -> Iterator[str]:
+    if starts.marker is None:
+        return
+    marker = escaped(starts.marker)
+    if starts.removes_marker:
+        goes = "is removed" if is_done else "goes when the logs are repaired in place"
+        above = escaped(os.path.dirname(starts.marker))
+        yield (
+            f"{marker}: {goes}, because a clean start would not load what is left; the price: at its next start the "
+            f"broker recovers every partition of {above} from its recovery point on"
+        )
+    else:
+        yield f"{marker}: stays; the next start loads the repaired log as it is, and other partitions as before"
+
+
+def worse_start(worse: WorseStart) -> str:
+    """A partition, what its next start costs after a repair, and what without it."""
+    before, after = StartWay(None, worse.before), StartWay(None, worse.after)
+    return f"{escaped(worse.after.path)} {_cost(after)} (without the repair: {_cost(before)})"
+
+
+def _cost(way: StartWay) -> str:
+    failure, served = way.check.start.failure, way.check.start.served
+    if failure is not None:
+        return f"{_SHORT[way.check.start.outcome]}: {escaped(failure.message)}"
+    parts = [f"loses {_lost(way)} good records"]
+    if way.check.forgotten:
+        parts.append(f"forgets {_forgotten(way)} transactions")
+    elif served is not None and served.is_forgotten:
+        parts.append("forgets all producers")
+    return ", ".join(parts)
+
+
+def starts_members(starts: Starts) -> dict[str, Any]:
+    """The same as members of a JSON object."""
+    marker = None
+    if starts.marker is not None:
+        marker = "removed" if starts.removes_marker else "kept"
+    return {
+        "without": _summary(starts.without.check),
+        "with": _summary(starts.repaired.way.check),
+        "marker": marker,
+        "worse": [
+            {"path": one.after.path, "without": _summary(one.before), "with": _summary(one.after)}
+            for one in starts.worse
+        ],
+    }
+
+
+def _summary(check: StartCheck) -> dict[str, Any]:
+    served, failure = check.start.served, check.start.failure
+    return {
+        "outcome": check.start.outcome.value,
+        "exception": None if failure is None else failure.java_class,
+        "logEndOffset": None if served is None else served.end_offset,
+        "lost": lost_members(check),
+    }
+
+
+def _side_by_side(titles: Sequence[str], ways: Sequence[StartWay]) -> Iterator[str]:
+    return aligned([["", *titles], *([title, *map(cell, ways)] for title, cell in _ROWS)])
+
+
+def _outcome(way: StartWay) -> str:
+    return _SHORT[way.check.start.outcome]
+
+
+def _end_offset(way: StartWay) -> str:
+    served = way.check.start.served
+    return "-" if served is None else str(served.end_offset)
+
+
+def _lost(way: StartWay) -> str:
+    _, records, _ = way.cost
+    return "-" if way.check.start.served is None else f"{records:,}"
+
+
+def _segments(way: StartWay) -> str:
+    served = way.check.start.served
+    return "-" if served is None else f"{len(served.segments):,}"
+
+
+def _forgotten(way: StartWay) -> str:
+    return f"{len(way.check.forgotten):,}"
+
+
+def _bytes_read(way: StartWay) -> str:
+    return f"{way.check.bytes_read:,}"
+
+
+_SHORT: Final = {
+    Outcome.STARTS: "starts",
+    Outcome.DIR_OFFLINE: "directory offline",
+    Outcome.BROKER_STOPS: "broker stops",
+}
+_ROWS: Final = (
+    ("start", _outcome),
+    ("good records lost", _lost),
+    ("transactions forgotten", _forgotten),
+    ("segments", _segments),
+    ("log end offset", _end_offset),
+    ("bytes read", _bytes_read),
+)

@@ -1,0 +1,1 @@
+"""The tables: columns, and what renders their rows."""

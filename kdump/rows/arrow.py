@@ -1,0 +1,434 @@
+"""Rows as Arrow record batches: for Spark, for Parquet.
+
+Source: docs/contract.md#23-rows for the columns; those of records that Spark's own Kafka source has come first, with
+its names and types (Spark's "Structured Streaming + Kafka Integration Guide"). The values are those of JSON lines, but:
+
+- ``timestamp`` is a timestamp in microseconds (UTC); null for magic 0, and where the milliseconds do not fit, which
+  ``problem`` then says; ``timestampType`` is -1 for NoTimestampType, 0 for CreateTime, 1 for LogAppendTime;
+- keys, values and header values are binary, header keys text as Java decodes it;
+- ``control``, ``decodedKey`` and ``decodedValue`` are JSON text;
+- bytes of the name of a file that are no UTF-8 are U+FFFD.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from kdump.fast.blocks import BatchBlock
+from kdump.fast.records import RecordColumns
+from kdump.fast.recordvalues import record_offsets, record_timestamps
+from kdump.fast.sequences import record_sequences
+from kdump.fast.text import RaggedText
+from kdump.format.batch import CONTROL, TRANSACTIONAL, BatchHeader
+from kdump.format.legacy import LegacyRecord, Message
+from kdump.format.record import Record
+from kdump.log.context import FileContext
+from kdump.payloads.decoded import RecordDecoder
+from kdump.reading.printing import AnyRecord, BlockPrinter, Run
+from kdump.reading.transactions import Transactions
+from kdump.rows import scalar as rows
+from kdump.rows.columns import BatchValue, BatchValues, Choices, Flags, Numbers, Same
+from kdump.rows.decoded import DecodedJson, contents_of, decoded_json
+from kdump.rows.tables import RECORD_DECODED, ColumnType, Table
+from kdump.rows.text import undecoded_batches
+from kdump.wire.utf8 import decode_utf8
+
+ArrowRows: TypeAlias = "pa.RecordBatch | list[rows.Row]"
+"""Rows made as columns, or one by one: ``in_order`` puts them together."""
+
+_ROW_BYTES: Final = 2000
+"""Of a row by itself, without its key and value."""
+HEADERS_TYPE: Final = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
+_TYPES: Final = {
+    ColumnType.INT32: pa.int32(),
+    ColumnType.INT64: pa.int64(),
+    ColumnType.BOOLEAN: pa.bool_(),
+    ColumnType.TEXT: pa.string(),
+    ColumnType.BYTES: pa.binary(),
+    ColumnType.BYTES_LIST: pa.list_(pa.field("element", pa.string())),
+    ColumnType.HEADERS: HEADERS_TYPE,
+    ColumnType.OBJECT: pa.string(),
+    ColumnType.VALUE: pa.string(),
+}
+_TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+_TIMESTAMP_TYPES: Final = {rows.NO_TIMESTAMP_TYPE: -1, rows.CREATE_TIME: 0, rows.LOG_APPEND_TIME: 1}
+KAFKA_SOURCE: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
+"""Either side of 1970, whose microseconds fit into 64 bits."""
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """The columns of a table; all may be null. Those of Spark's Kafka source come first where the table has a key."""
+    types = {column.name: _arrow_type(column.name, column.type) for column in table.columns}
+    names = list(types)
+    if "key" in types:
+        names = [*KAFKA_SOURCE, *(name for name in names if name not in KAFKA_SOURCE)]
+    return pa.schema([(name, types[name]) for name in names])
+
+
+def _arrow_type(name: str, kind: ColumnType) -> pa.DataType:
+    if name == "timestamp":
+        return _TIMESTAMP
+    return pa.int32() if name == "timestampType" else _TYPES[kind]
+
+
+class ArrowPrinter:
+    """A printer of ``scan.view`` that makes rows of a schema.
+
+    Args:
+        table: BATCH, RECORD or RECORD_DECODED.
+        schema: some columns of ``arrow_schema(table)``, in any order.
+        context: where the rows come from.
+        transactions: gives those of the log, when a row is in one; None: ``txnState`` is null.
+        decoder: of keys and values, for RECORD_DECODED; None: nothing is decoded.
+        on_malformed: is told the file position of an entry whose rows are not sound (a wrong CRC, a control record that
+            cannot be read) and what is wrong, before they are emitted; False leaves such rows out.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        schema: pa.Schema,
+        context: FileContext,
+        *,
+        transactions: Callable[[], Transactions] | None = None,
+        decoder: RecordDecoder | None = None,
+        on_malformed: Callable[[int, str], bool] = lambda position, what: True,
+    ) -> None:
+        self.table = table
+        self.schema = schema
+        self._with_records = table.type == "record"
+        self._file = {"type": table.type, **context.columns()}
+        self.context = context
+        self.transactions = transactions if "txnState" in schema.names else None
+        self.decoder = decoder
+        self.on_malformed = on_malformed
+        self._is_entry_valid = True
+
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> rows.Row:
+        """See Printer."""
+        return {} if self._with_records else self._row(rows.batch_row(header, position, is_valid))
+
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> rows.Row:
+        """See Printer."""
+        state = None
+        if self.transactions is not None and header.is_transactional and not header.is_control:
+            state = self.transactions().state(header)
+        return self._row(rows.record_row(header, position, is_valid, record, state))
+
+    def entry(self, entry: Message, position: int, is_valid: bool) -> rows.Row:
+        """See Printer."""
+        self._is_entry_valid = is_valid
+        return {} if self._with_records else self._row(rows.entry_row(entry, position, is_valid))
+
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> rows.Row:
+        """See Printer."""
+        row = rows.legacy_record_row(entry, position, is_valid, record)
+        # The row's verdict is that of the record itself, which a wrapper may be wrong about.
+        return self._row(row, is_batch_valid=self._is_entry_valid)
+
+    def skip(self, record: AnyRecord, row: Callable[[], rows.Row]) -> None:
+        """See Printer."""
+        row()
+
+    def joined(self, rows: list[rows.Row]) -> Iterator[ArrowRows]:
+        """See Printer."""
+        yield [row for row in rows if row]
+
+    def columns(self) -> BlockPrinter[ArrowRows]:
+        """See Printer."""
+        return _ArrowColumns(self)
+
+    def _row(self, row: rows.Row, *, is_batch_valid: bool = True) -> rows.Row:
+        what = row.get("problem") or (None if row["isValid"] and is_batch_valid else rows.WRONG_CRC)
+        if what is not None and not self.on_malformed(row["position"], what):
+            return {}
+        # A worker's table is a copy: equal, not the same.
+        if self.table == RECORD_DECODED:
+            rows.add_decoded(row, self.decoder)
+        return {**self._file, **row}
+
+
+def in_order(parts: Sequence[ArrowRows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of all parts, in their order; those made one by one become columns together."""
+    alone = [row for part in parts if isinstance(part, list) for row in part]
+    batches = [part for part in parts if not isinstance(part, list) and part.num_rows]
+    if not alone:
+        if batches:
+            yield pa.concat_batches(batches)
+        return
+    made = row_batch(alone, schema)
+    if not batches:
+        yield made
+        return
+    count = sum(batch.num_rows for batch in batches)
+    order = []
+    next_batch_row, next_alone_row = 0, count
+    for part in parts:
+        if isinstance(part, list):
+            order.append(np.arange(next_alone_row, next_alone_row + len(part)))
+            next_alone_row += len(part)
+        else:
+            order.append(np.arange(next_batch_row, next_batch_row + part.num_rows))
+            next_batch_row += part.num_rows
+    yield pa.concat_batches([*batches, made]).take(pa.array(np.concatenate(order)))
+
+
+def part_bytes(part: ArrowRows) -> int:
+    """About how much memory rows of records take."""
+    if not isinstance(part, list):
+        return int(part.nbytes)
+    return sum(_ROW_BYTES + len(row.get("key") or b"") + len(row.get("value") or b"") for row in part)
+
+
+def row_batch(found: Sequence[rows.Row], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows by column name as one record batch."""
+    mapped = [_mapped(row) for row in found]
+    return pa.RecordBatch.from_arrays(
+        [_header_lists(mapped) if field.type == HEADERS_TYPE else _values(mapped, field) for field in schema],
+        schema=schema,
+    )
+
+
+def _values(mapped: Sequence[rows.Row], field: pa.Field) -> pa.Array:
+    return pa.array([row.get(field.name) for row in mapped], field.type)
+
+
+def _header_lists(found: Sequence[rows.Row]) -> pa.Array:
+    """Their headers, null where a row has none to tell of; a million of them are not made as objects first."""
+    headers = [row.get("headers") for row in found]
+    ends = list(accumulate((len(one or ()) for one in headers), initial=0))
+    known = [one for one in headers if one is not None]
+    size = ends[-1]
+    keys = pa.array((decode_utf8(key) for one in known for key, _ in one), pa.string(), size=size)
+    values = pa.array((value for one in known for _, value in one), pa.binary(), size=size)
+    structs = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS_TYPE.value_type))
+    # A null offset makes a null list.
+    starts = [None if one is None else start for one, start in zip(headers, ends, strict=False)]
+    return pa.ListArray.from_arrays(pa.array([*starts, size], pa.int32()), structs, type=HEADERS_TYPE)
+
+
+def _mapped(row: rows.Row) -> rows.Row:
+    """A row with the values that Arrow is to have."""
+    mapped: dict[str, Any] = dict(row)
+    if "timestampType" in row:
+        mapped["timestampType"] = _TIMESTAMP_TYPES[row["timestampType"]]
+    if row.get("timestamp") is not None:
+        milliseconds = row["timestamp"]
+        if abs(milliseconds) > MOST_MILLISECONDS:
+            mapped["timestamp"] = None
+            mapped["problem"] = _with_overflow(row.get("problem"), milliseconds)
+        else:
+            mapped["timestamp"] = milliseconds * 1000
+    for name in ("control", "decodedKey", "decodedValue"):
+        if row.get(name) is not None:
+            mapped[name] = json.dumps(row[name], ensure_ascii=False, separators=(",", ":"))
+    return mapped
+
+
+def _with_overflow(problem: str | None, milliseconds: int) -> str:
+    what = f"the timestamp {milliseconds} ms is out of range"
+    return what if problem is None else f"{problem}; {what}"
+
+
+class _ArrowColumns:
+    def __init__(self, printer: ArrowPrinter) -> None:
+        self._printer = printer
+
+    def batches(self, block: BatchBlock) -> ArrowRows:
+        """See BlockPrinter."""
+        block = self._sound(block)
+        if not block.headers.size:
+            return []
+        values = BatchValues(block, None, self._printer.table.type, self._printer.context)
+        every = np.arange(block.headers.size)
+        return pa.RecordBatch.from_arrays(
+            [_of_batches(values.value(field.name), every, field) for field in self._printer.schema],
+            schema=self._printer.schema,
+        )
+
+    def leaves(self, block: BatchBlock) -> NDArray[np.bool_] | None:
+        """See BlockPrinter."""
+        return undecoded_batches(block, self._printer.decoder)
+
+    def records(self, block: BatchBlock) -> Iterator[Run[ArrowRows]]:
+        """See BlockPrinter."""
+        records = block.records
+        if records is None or not block.headers.size:
+            return
+        is_control = block.headers["attributes"] & CONTROL != 0
+        is_alone = ~records.accepted | is_control
+        undecoded = self.leaves(block)
+        if undecoded is not None:
+            is_alone |= undecoded
+        keep = ~is_alone
+        if not block.is_valid.all():
+            keep &= self._kept(block, keep)
+        shown = records if keep.all() else records.select(keep[records.batch], np.ones(keep.size, np.bool_))
+        columns = _RecordArrays(block, shown, self._values(block), self._printer.decoder)
+        made = columns.batch(self._printer.schema)
+        bounds = np.append(shown.first_row, shown.batch.size)
+        cuts = np.flatnonzero(np.diff(is_alone, prepend=not is_alone[0], append=not is_alone[-1])).tolist()
+        for first, last in pairwise(cuts):
+            if is_alone[first]:
+                yield Run(first, last, None)
+            else:
+                yield Run(first, last, made.slice(int(bounds[first]), int(bounds[last] - bounds[first])))
+
+    def _values(self, block: BatchBlock) -> BatchValues:
+        states = None
+        if self._printer.transactions is not None and (block.headers["attributes"] & TRANSACTIONAL).any():
+            states = self._printer.transactions().column(block.headers)
+        return BatchValues(block, states, self._printer.table.type, self._printer.context)
+
+    def _sound(self, block: BatchBlock) -> BatchBlock:
+        return block if block.is_valid.all() else block.select(self._kept(block, np.ones(block.headers.size, np.bool_)))
+
+    def _kept(self, block: BatchBlock, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The batches that are sound or to be shown all the same; shape (batches,)."""
+        kept = block.is_valid | ~among
+        for number in np.flatnonzero(~kept).tolist():
+            kept[number] = self._printer.on_malformed(int(block.position[number]), rows.WRONG_CRC)
+        return kept
+
+
+class _RecordArrays:
+    """The columns of the records of a block as Arrow arrays, made when asked for."""
+
+    def __init__(
+        self, block: BatchBlock, records: RecordColumns, values: BatchValues, decoder: RecordDecoder | None
+    ) -> None:
+        self._decoder = decoder
+        self._block = block
+        self._records = records
+        self._values = values
+        self._arena = pa.py_buffer(block.arena)
+        self._milliseconds = record_timestamps(block.headers, records)
+        # Not by abs(): that of the least int64 is itself.
+        self._overflows = (self._milliseconds > MOST_MILLISECONDS) | (self._milliseconds < -MOST_MILLISECONDS)
+
+    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
+        """All columns of a schema."""
+        return pa.RecordBatch.from_arrays([self.array(field) for field in schema], schema=schema)
+
+    def array(self, field: pa.Field) -> pa.Array:
+        """The column of a field."""
+        block, records = self._block, self._records
+        match field.name:
+            case "offset":
+                return pa.array(record_offsets(block.headers, records))
+            case "timestamp":
+                return self._timestamps()
+            case "key":
+                return _binaries(self._arena, records.key_start, records.key_size)
+            case "value":
+                return _binaries(self._arena, records.value_start, records.value_size)
+            case "headers":
+                return self._headers()
+            case "keySize":
+                return pa.array(records.key_size)
+            case "valueSize":
+                return pa.array(records.value_size)
+            case "sequence":
+                if not records.batch.size:
+                    return pa.array([], pa.int32())
+                base_sequence = self._values.header("base_sequence").take(records.batch)
+                return pa.array(record_sequences(base_sequence, records.offset_delta).astype(np.int32))
+            case "problem":
+                return self._problems(field)
+            case "decodedKey":
+                return pa.nulls(records.batch.size, field.type) if self._decoded is None else _json(self._decoded.key)
+            case "decodedValue":
+                return pa.nulls(records.batch.size, field.type) if self._decoded is None else _json(self._decoded.value)
+        return _of_batches(self._values.value(field.name), records.batch, field)
+
+    @cached_property
+    def _decoded(self) -> DecodedJson | None:
+        if self._decoder is None:
+            return None
+        return decoded_json(self._decoder, contents_of(self._block.arena, self._records))
+
+    def _timestamps(self) -> pa.Array:
+        microseconds = np.where(self._overflows, 0, self._milliseconds) * 1000
+        mask = self._overflows if self._overflows.any() else None
+        return pa.array(microseconds, mask=mask).view(_TIMESTAMP)
+
+    def _problems(self, field: pa.Field) -> pa.Array:
+        problems = _of_batches(self._values.value(field.name), self._records.batch, field)
+        if not self._overflows.any():
+            return problems
+        texts = problems.to_pylist()
+        for row in np.flatnonzero(self._overflows).tolist():
+            texts[row] = _with_overflow(texts[row], int(self._milliseconds[row]))
+        return pa.array(texts, pa.string())
+
+    def _headers(self) -> pa.Array:
+        headers = self._records.headers
+        bounds = np.zeros(self._records.batch.size + 1, np.int32)
+        np.cumsum(self._records.header_count, out=bounds[1:])
+        keys = _texts(_binaries(self._arena, headers.key_start, headers.key_size))
+        values = _binaries(self._arena, headers.value_start, headers.value_size)
+        pairs = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS_TYPE.value_type))
+        return pa.ListArray.from_arrays(pa.array(bounds), pairs, type=HEADERS_TYPE)
+
+
+def _of_batches(value: BatchValue, batch: NDArray[np.integer], field: pa.Field) -> pa.Array:
+    """A column of batches for rows; ``batch``, shape (rows,), is the number of each row's batch."""
+    match value:
+        case Same(constant):
+            return pa.repeat(pa.scalar(constant, field.type), batch.size)
+        case Flags(flags):
+            return pa.array(flags.take(batch))
+        case Choices(index, options):
+            if field.name == "timestampType":
+                codes = np.array([_TIMESTAMP_TYPES[option or ""] for option in options], np.int32)
+                return pa.array(codes.take(index.astype(np.intp)).take(batch))
+            if index.size and (index == index[0]).all():
+                return pa.repeat(pa.scalar(options[int(index[0])], field.type), batch.size)
+            return pa.array(options, field.type).take(pa.array(index.astype(np.int32).take(batch)))
+        case Numbers(numbers, is_set):
+            values = numbers.astype(field.type.to_pandas_dtype()).take(batch)
+            return pa.array(values, mask=None if is_set is None else ~is_set.take(batch))
+
+
+def _binaries(arena: pa.Buffer, start: NDArray[np.int64], size: NDArray[np.int32]) -> pa.Array:
+    """``arena[start[i]:][:size[i]]`` of every row, null for a size below 0. The ranges rise and do not overlap.
+
+    All of them and what lies between are one array over the arena, of which every second element is taken.
+    """
+    if not start.size:
+        return pa.array([], pa.binary())
+    bounds = np.empty(2 * start.size + 1, np.int32)
+    bounds[:-1:2] = start
+    np.maximum(size, 0, out=bounds[1::2])
+    bounds[1::2] += bounds[:-1:2]
+    bounds[-1] = bounds[-2]
+    pieces = pa.BinaryArray.from_buffers(pa.binary(), 2 * start.size, [None, pa.py_buffer(bounds), arena])
+    chosen = np.arange(0, 2 * start.size, 2, dtype=np.int32)
+    is_null = size < 0
+    return pieces.take(pa.array(chosen, mask=is_null if is_null.any() else None))
+
+
+def _json(texts: RaggedText) -> pa.Array:
+    """JSON texts, null for the empty ones."""
+    made = pa.StringArray.from_buffers(
+        texts.bounds.size - 1, pa.py_buffer(texts.bounds.astype(np.int32)), pa.py_buffer(texts.data)
+    )
+    return pc.if_else(pc.equal(pc.binary_length(made), 0), pa.scalar(None, pa.string()), made)
+
+
+def _texts(data: pa.Array) -> pa.Array:
+    """Bytes as Java decodes them."""
+    try:
+        return data.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([decode_utf8(key) for key in data.to_pylist()], pa.string())

@@ -1,0 +1,241 @@
+"""Decoded keys and values as JSON, many at once: records of coordinators as columns, the others one by one.
+
+The text is that of ``kafka.message_json``. Source: docs/spec/decoders.md#2-json-text,
+docs/spec/decoders.md#3-coordinator-decoders.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.fast.messages import FieldColumn, MessageColumns, is_flat, read_messages, uuid_texts
+from kdump.fast.ragged import windows
+from kdump.fast.records import RecordColumns
+from kdump.fast.text import Bytes, Choice, Column, Integer, Literal, RaggedText, assemble
+from kdump.format.message import Layout
+from kdump.payloads.decoded import RecordDecoder
+from kdump.payloads.internal import CoordinatorDecoder
+from kdump.payloads.message_json import json_value
+
+_NUMBER_BYTES: Final = 2
+"""Of the type in front of a key, and of the version in front of a value."""
+_DELETED: Final = 1 << 20
+"""In place of the version of a value that is null."""
+_NONE: Final = -1 << 20
+"""In place of a type or version that is not there."""
+_IS_PLAIN: Final = np.ones(256, np.bool_)
+_IS_PLAIN[:0x20] = _IS_PLAIN[0x80:] = _IS_PLAIN[list(b'"\\')] = False
+"""Bytes of a string that JSON shows as they are."""
+_BOOLEANS: Final = (b"false", b"true")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonGroup:
+    """Records of one type and version, those at ``rows`` (ascending): their keys and values as text columns."""
+
+    rows: NDArray[np.intp]
+    key: list[Column]
+    value: list[Column] | None
+    """None: the values are null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Where keys and values of some records are in an arena; sizes are -1 for null. Shapes (rows,)."""
+
+    arena: NDArray[np.uint8]
+    key_start: NDArray[np.int64]
+    key_size: NDArray[np.integer]
+    value_start: NDArray[np.int64]
+    value_size: NDArray[np.integer]
+
+    def pairs(self) -> tuple[list[bytes | None], list[bytes | None]]:
+        """The keys and the values."""
+        return self._pieces(self.key_start, self.key_size), self._pieces(self.value_start, self.value_size)
+
+    def _pieces(self, start: NDArray[np.int64], size: NDArray[np.integer]) -> list[bytes | None]:
+        view = self.arena.data
+        return [
+            None if length < 0 else bytes(view[first : first + length])
+            for first, length in zip(start.tolist(), size.tolist(), strict=True)
+        ]
+
+    def part(self, rows: NDArray[np.intp]) -> Contents:
+        """Of some of the records."""
+        return Contents(
+            self.arena, self.key_start[rows], self.key_size[rows], self.value_start[rows], self.value_size[rows]
+        )
+
+
+def contents_of(arena: NDArray[np.uint8], records: RecordColumns, rows: slice = slice(None)) -> Contents:
+    """Of the records of a block."""
+    return Contents(
+        arena, records.key_start[rows], records.key_size[rows], records.value_start[rows], records.value_size[rows]
+    )
+
+
+def json_groups(decoder: CoordinatorDecoder, records: Contents) -> Iterator[JsonGroup]:
+    """The records that have columns, each in one group; the others are in none."""
+    if not records.key_size.size:
+        return
+    types = _numbers(records.arena, records.key_start, records.key_size)
+    versions = _numbers(records.arena, records.value_start, records.value_size)
+    versions[records.value_size < 0] = _DELETED
+    pairs, which = np.unique(np.stack((types, versions)), axis=1, return_inverse=True)
+    for group, (record_type, version) in enumerate(pairs.T.tolist()):
+        layouts = _layouts(decoder, record_type, version)
+        if layouts is not None:
+            rows = np.flatnonzero(which.reshape(-1) == group)
+            yield from _group(records, rows, record_type, version, layouts)
+
+
+def _layouts(decoder: CoordinatorDecoder, record_type: int, version: int) -> tuple[Layout, Layout | None] | None:
+    """Of keys and values; None where there are no columns."""
+    key, value = decoder.key_schema(record_type), decoder.value_schema(record_type)
+    if key is None or value is None or not is_flat(key.layout(0)):
+        return None
+    if version == _DELETED:
+        return key.layout(0), None
+    if version not in value.versions or not is_flat(value.layout(version)):
+        return None
+    return key.layout(0), value.layout(version)
+
+
+def _group(
+    records: Contents,
+    rows: NDArray[np.intp],
+    record_type: int,
+    version: int,
+    layouts: tuple[Layout, Layout | None],
+) -> Iterator[JsonGroup]:
+    part = records.part(rows)
+    keys = _read(layouts[0], part.arena, part.key_start, part.key_size)
+    accepted = keys.accepted & _are_plain(part.arena, keys)
+    if layouts[1] is not None:
+        values = _read(layouts[1], part.arena, part.value_start, part.value_size)
+        accepted &= values.accepted & _are_plain(part.arena, values)
+    if not accepted.all():
+        # Read again: once in a while a column less costs less than to select in all of them always.
+        if accepted.any():
+            yield from _group(records, rows[accepted], record_type, version, layouts)
+        return
+    key = _framed(b'{"type":"%d","data":' % record_type, part.arena, keys)
+    value = None
+    if layouts[1] is not None:
+        value = _framed(b'{"version":"%d","data":' % version, part.arena, values)
+    yield JsonGroup(rows, key, value)
+
+
+def _numbers(arena: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.integer]) -> NDArray[np.int64]:
+    numbers = np.full(start.size, _NONE, np.int64)
+    there = size >= _NUMBER_BYTES
+    numbers[there] = windows(arena, _NUMBER_BYTES)[start[there]].view(">i2")
+    return numbers
+
+
+def _read(
+    layout: Layout, arena: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.integer]
+) -> MessageColumns:
+    return read_messages(layout, arena, start + _NUMBER_BYTES, start + size)
+
+
+def _are_plain(arena: NDArray[np.uint8], messages: MessageColumns) -> NDArray[np.bool_]:
+    """All strings of a row are what JSON shows of them; rows that are refused anyway are not looked at."""
+    plain = np.ones(messages.accepted.size, np.bool_)
+    for field in messages.fields:
+        if field.member.type == "string":
+            size = np.where(messages.accepted, field.size, 0)
+            strings = assemble([Bytes(arena, field.start, size)], size.size)
+            odd = np.flatnonzero(~_IS_PLAIN[strings.data])
+            plain[np.searchsorted(strings.bounds, odd, side="right") - 1] = False
+    return plain
+
+
+def _framed(head: bytes, arena: NDArray[np.uint8], messages: MessageColumns) -> list[Column]:
+    columns: list[Column] = [Literal(head + b"{")]
+    for number, field in enumerate(messages.fields):
+        name = b'%s"%s":' % (b"," if number else b"", field.member.name.encode())
+        if field.is_there is None:
+            columns += [Literal(name), *_value(arena, field)]
+        else:
+            text = assemble([Literal(name), *_value(arena, field)], field.is_there.size)
+            columns.append(Bytes(text.data, text.bounds[:-1], np.where(field.is_there, np.diff(text.bounds), 0)))
+    return [*columns, Literal(b"}}")]
+
+
+def _value(arena: NDArray[np.uint8], field: FieldColumn) -> list[Column]:
+    match field.member.type:
+        case "string":
+            if field.size.min() < 0:
+                is_there = field.size >= 0
+                quote = Choice(is_there, (b"", b'"'))
+                return [Choice(is_there, (b"null", b"")), quote, Bytes(arena, field.start, field.size), quote]
+            return [Literal(b'"'), Bytes(arena, field.start, field.size), Literal(b'"')]
+        case "uuid":
+            text = uuid_texts(arena, field.start)
+            rows, width = text.shape
+            column = Bytes(text.reshape(-1), np.arange(rows) * width, np.full(rows, width))
+            return [Literal(b'"'), column, Literal(b'"')]
+        case "bool":
+            return [Choice(field.values, _BOOLEANS)]
+    return [Integer(field.values)]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedJson:
+    """Decoded keys and values, a piece of text a record; the empty one stands for null."""
+
+    key: RaggedText
+    value: RaggedText
+    failed: NDArray[np.bool_]
+    """Shape (rows,): something of the record does not decode, and is null here."""
+
+
+def decoded_json(decoder: RecordDecoder, records: Contents) -> DecodedJson:
+    """The columns ``decodedKey`` and ``decodedValue``."""
+    count = records.key_size.size
+    failed = np.zeros(count, np.bool_)
+    is_left = np.ones(count, np.bool_)
+    keys: list[tuple[NDArray[np.intp], RaggedText]] = []
+    values: list[tuple[NDArray[np.intp], RaggedText]] = []
+    for group in json_groups(decoder, records) if isinstance(decoder, CoordinatorDecoder) else ():
+        is_left[group.rows] = False
+        keys.append((group.rows, assemble(group.key, group.rows.size)))
+        if group.value is not None:
+            values.append((group.rows, assemble(group.value, group.rows.size)))
+    left = np.flatnonzero(is_left)
+    if left.size:
+        pairs = [decoder.decode(*pair) for pair in zip(*records.part(left).pairs(), strict=True)]
+        failed[left] = [bool(decoded.findings) for decoded in pairs]
+        keys.append((left, RaggedText.join([_json(decoded.key) for decoded in pairs])))
+        values.append((left, RaggedText.join([_json(decoded.value) for decoded in pairs])))
+    return DecodedJson(merged(count, keys), merged(count, values), failed)
+
+
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def _json(value: Any) -> bytes:
+    return b"" if value is None or isinstance(value, bytes) else _encode(json_value(value)).encode()
+
+
+def merged(rows: int, parts: list[tuple[NDArray[np.intp], RaggedText]]) -> RaggedText:
+    """One text a row out of texts for some of the rows each; a row that is in no part has an empty one."""
+    if len(parts) == 1 and parts[0][0].size == rows:
+        return parts[0][1]
+    if not parts:
+        return RaggedText(np.empty(0, np.uint8), np.zeros(rows + 1, np.int64))
+    data = np.concatenate([text.data for _, text in parts])
+    start, size = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    before = 0
+    for at, text in parts:
+        start[at] = text.bounds[:-1] + before
+        size[at] = np.diff(text.bounds)
+        before += text.data.size
+    return assemble([Bytes(data, start, size)], rows)

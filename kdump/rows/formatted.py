@@ -1,0 +1,170 @@
+r"""Records by a format string with the verbs of kcat and rpk.
+
+``%t`` topic, ``%p`` partition, ``%o`` offset, ``%T`` or ``%d`` timestamp (ms), ``%k`` key, ``%K`` its size, ``%v`` or
+``%s`` value, ``%V`` or ``%S`` its size, ``%h`` headers as ``name=value,...``, ``%H`` how many, ``%e`` leader epoch,
+``%x`` producer id, ``%y`` producer epoch, ``%f`` file, ``%i`` number of the row from 1, ``%%`` a percent sign; ``\n``,
+``\t``, ``\r``, ``\0``, ``\\`` and ``\xNN``. Null is empty, its size -1. No line end is added.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kdump.codes import Finding
+from kdump.log.context import FileContext
+from kdump.reading.printing import LongRow, TextRow
+from kdump.rows.longrows import is_long, text_pieces
+from kdump.rows.scalar import Row
+from kdump.rows.tables import RECORD, Table
+
+if TYPE_CHECKING:
+    from kdump.reading.printing import BlockPrinter, TextBytes
+    from kdump.reading.transactions import Transactions
+    from kdump.rows.printers import Decoding
+
+_TOKEN: Final = re.compile(r"%(.)|\\(x[0-9a-fA-F]{2}|.)|([^%\\]+)|(.)", re.DOTALL)
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
+
+
+def _column(name: str) -> Callable[[Row], str]:
+    return lambda row: _text(row[name])
+
+
+def _contents(name: str, decoded: str) -> Callable[[Row], str]:
+    """What a decoder makes of it, else the bytes."""
+
+    def text(row: Row) -> str:
+        value = row.get(decoded)
+        return _text(row[name]) if value is None else value if isinstance(value, str) else json.dumps(value, **_JSON)
+
+    return text
+
+
+_JSON: Final[dict[str, Any]] = {"ensure_ascii": False, "separators": (",", ":")}
+_VERBS: Final[dict[str, Callable[[Row], str]]] = {
+    "t": _column("topic"),
+    "p": _column("partition"),
+    "f": _column("file"),
+    "o": _column("offset"),
+    "T": _column("timestamp"),
+    "d": _column("timestamp"),
+    "k": _contents("key", "decodedKey"),
+    "K": _column("keySize"),
+    "v": _contents("value", "decodedValue"),
+    "s": _contents("value", "decodedValue"),
+    "V": _column("valueSize"),
+    "S": _column("valueSize"),
+    "h": lambda row: ",".join(f"{_text(key)}={_text(value)}" for key, value in row["headers"]),
+    "H": lambda row: str(len(row["headers"])),
+    "e": _column("partitionLeaderEpoch"),
+    "x": _column("producerId"),
+    "y": _column("producerEpoch"),
+    "i": _column("number"),
+    "%": lambda row: "%",
+}
+
+
+def _content_pieces(name: str, decoded: str) -> Callable[[Row], Iterable[str]]:
+    """``_contents`` in pieces."""
+    whole = _contents(name, decoded)
+
+    def pieces(row: Row) -> Iterable[str]:
+        data = row[name]
+        return [whole(row)] if row.get(decoded) is not None or data is None else text_pieces(data)
+
+    return pieces
+
+
+def _header_pieces(row: Row) -> Iterator[str]:
+    separator = ""
+    for key, value in row["headers"]:
+        yield separator
+        yield from text_pieces(key)
+        yield "="
+        yield from text_pieces(value or b"")
+        separator = ","
+
+
+_LONG_VERBS: Final[dict[str, Callable[[Row], Iterable[str]]]] = {
+    **dict.fromkeys("k", _content_pieces("key", "decodedKey")),
+    **dict.fromkeys("vs", _content_pieces("value", "decodedValue")),
+    "h": _header_pieces,
+}
+
+
+class FormatLines:
+    """Rows of the table RECORD as a format string has them.
+
+    Raises:
+        ValueError: an unknown verb or escape.
+    """
+
+    def __init__(self, template: str, context: FileContext) -> None:
+        self._parts = [_part(match) for match in _TOKEN.finditer(template)]
+        self._file = context.columns()
+        self._number = 0
+
+    def title(self, table: Table) -> str:
+        """Nothing."""
+        return ""
+
+    def finish(self) -> str:
+        """Nothing is held back."""
+        return ""
+
+    def finding(self, finding: Finding) -> str:
+        """Nothing: findings go to standard error."""
+        return ""
+
+    def block_printer(
+        self, table: Table, transactions: Transactions | None, decoding: Decoding | None
+    ) -> BlockPrinter[TextBytes] | None:
+        """None: a format string is filled in row by row."""
+        return None
+
+    def line(self, table: Table, row: Row) -> TextRow:
+        """One record; rows of other tables print nothing."""
+        if table.type != RECORD.type:
+            return ""
+        self._number += 1
+        row = {**self._file, "number": self._number, **row}
+        if is_long(row):
+            return LongRow(chain.from_iterable(part.pieces(row) for part in self._parts))
+        return "".join(part.text(row) for part in self._parts)
+
+
+class _Part(NamedTuple):
+    """What a piece of the format becomes: its text, and the same of a row that is made in pieces."""
+
+    text: Callable[[Row], str]
+    pieces: Callable[[Row], Iterable[str]]
+
+
+def _part(match: re.Match[str]) -> _Part:
+    verb, escape, text, stray = match.groups()
+    if verb is not None:
+        if verb not in _VERBS:
+            raise ValueError(f"unknown verb %{verb}")
+        made = _VERBS[verb]
+        return _Part(made, _LONG_VERBS.get(verb, lambda row: [made(row)]))
+    if escape is not None:
+        text = bytes([int(escape[1:], 16)]).decode("latin-1") if escape[0] == "x" and len(escape) == 3 else None
+        if text is not None and ord(text) > 0x7F:
+            text = text.encode("latin-1").decode("utf-8", "surrogateescape")
+        text = text if text is not None else _ESCAPES.get(escape)
+    if text is None:
+        raise ValueError(f"unknown escape \\{escape}" if escape is not None else f"'{stray}' at the end")
+    literal = text
+    return _Part(lambda row: literal, lambda row: [literal])
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return str(value)

@@ -1,0 +1,118 @@
+"""Rows with a key, value or headers that are too long to be spelled at once: the same text in pieces.
+
+Escaped, a payload of 64 MiB may be 400 MB of text; no more than a small part of it exists at a time.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, Final
+
+from kdump.format.record import ManyHeaders
+from kdump.reading.printing import LONG
+from kdump.rows.scalar import ManyKeys, Row
+from kdump.rows.spelling import FORMULAS, csv_line, json_text, plain
+from kdump.wire.utf8 import is_utf8, pieces
+
+_BASE64_PIECE: Final = 3 << 16
+"""Bytes; a multiple of three, so that the pieces need no padding between them."""
+_CSV_QUOTED: Final = (b",", b'"', b"\r", b"\n")
+_FORMULAS: Final = tuple(mark.encode() for mark in FORMULAS)
+
+
+def is_long(row: Row) -> bool:
+    """A row of a record that is made in pieces."""
+    return _is_long(row.get("key")) or _is_long(row.get("value")) or isinstance(row.get("headers"), ManyHeaders)
+
+
+def _is_long(value: Any) -> bool:
+    if isinstance(value, bytes):
+        return len(value) >= LONG
+    return isinstance(value, ManyHeaders | ManyKeys)
+
+
+def json_pieces(names: Sequence[str], values: Sequence[Any]) -> Iterator[str]:
+    """``rows.json_line`` in pieces."""
+    before = "{"
+    for name, value in dict(zip(names, values, strict=True)).items():
+        yield f"{before}{json_text(name)}:"
+        yield from _json(value)
+        before = ","
+    yield "}\n"
+
+
+def csv_pieces(values: Sequence[Any], *, is_safe: bool = False) -> Iterator[str]:
+    """``rows.csv_line`` in pieces."""
+    if not any(map(_is_long, values)):
+        yield csv_line(values, is_safe=is_safe)
+        return
+    before = ""
+    for value in values:
+        yield before
+        before = ","
+        if not _is_long(value):
+            # With a neighbour, as a lone empty cell is spelled in another way.
+            yield csv_line([value, 0], is_safe=is_safe).removesuffix(",0\n")
+        elif isinstance(value, bytes) and is_utf8(value):
+            texts: Iterable[str] = (piece.decode() for piece in pieces(value))
+            if is_safe and value.startswith(_FORMULAS):
+                texts = chain("'", texts)
+            yield from _quoted(texts) if any(mark in value for mark in _CSV_QUOTED) else texts
+        else:
+            yield from _quoted(_json(value))
+    yield "\n"
+
+
+def text_pieces(data: bytes) -> Iterator[str]:
+    """The bytes as they are (``surrogateescape``)."""
+    return (piece.decode("utf-8", "surrogateescape") for piece in pieces(data))
+
+
+def shortened(value: Any, size: int) -> Any:
+    """A value whose text begins with the same ``size`` characters, in memory of its own."""
+    match value:
+        case bytes() if len(value) >= LONG:
+            head = next(pieces(value))
+            return head.decode()[:size] if is_utf8(value) else {"base64": b64encode(head[: 3 * size]).decode()}
+        case ManyHeaders() | ManyKeys():
+            return [shortened(item, size) for item in islice(value, size + 1)]
+        case tuple():
+            return tuple(shortened(item, size) for item in value)
+    return value
+
+
+def _json(value: Any) -> Iterator[str]:
+    match value:
+        case bytes() if len(value) >= LONG:
+            if is_utf8(value):
+                yield '"'
+                yield from (json_text(piece.decode())[1:-1] for piece in pieces(value))
+                yield '"'
+            else:
+                yield '{"base64":"'
+                for start in range(0, len(value), _BASE64_PIECE):
+                    yield b64encode(value[start : start + _BASE64_PIECE]).decode()
+                yield '"}'
+        case ManyHeaders() | ManyKeys():
+            yield from _array(value)
+        case tuple() if any(map(_is_long, value)):
+            yield from _array(value)
+        case _:
+            yield json_text(plain(value))
+
+
+def _array(values: Iterable[Any]) -> Iterator[str]:
+    before = "["
+    for value in values:
+        yield before
+        yield from _json(value)
+        before = ","
+    yield "]"
+
+
+def _quoted(texts: Iterable[str]) -> Iterator[str]:
+    yield '"'
+    yield from (text.replace('"', '""') for text in texts)
+    yield '"'

@@ -1,0 +1,101 @@
+"""Records as Parquet, with the columns and types of Spark's Kafka source, compressed with zstd. Needs pyarrow.
+
+Source: Spark's "Structured Streaming + Kafka Integration Guide". Readers get no control records; they are left out. The
+outcome of a record's transaction stands in one more column, as aborted records are there too.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Final, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kdump.rows.arrow import KAFKA_SOURCE, ArrowRows, arrow_schema, in_order, part_bytes
+from kdump.rows.tables import RECORD
+
+_IS_CONTROL: Final = "isControl"
+_COLUMNS: Final = (*KAFKA_SOURCE, "txnState")
+ROW_SCHEMA: Final = pa.schema([arrow_schema(RECORD).field(name) for name in (*_COLUMNS, _IS_CONTROL)])
+"""What rows must have."""
+SCHEMA: Final = pa.schema([arrow_schema(RECORD).field(name) for name in _COLUMNS])
+"""What the file has of them."""
+_REPEATED: Final = ("topic", "partition", "timestampType", "txnState")
+"""Columns that a dictionary makes small; keys and values cost more to look up than they would gain."""
+_WITHOUT_STATISTICS: Final = ("key", "value", "headers")
+"""Columns of which the least and the largest would be copied several times, a value of 64 MiB with 380 MB."""
+_NO_TIMESTAMP_TYPE: Final = -1
+_ROW_GROUP_BYTES: Final = 64 << 20
+_PARTS_BYTES: Final = 16 << 20
+"""Of rows that are put in order together."""
+
+
+class ParquetRecords:
+    """Writes rows to a Parquet file at ``path``.
+
+    ``written`` records are in it, ``control`` ones were left out, and of ``untimed`` ones the timestamp does not fit.
+    """
+
+    def __init__(self, path: str) -> None:
+        # Of a path pyarrow would ask whether it is a URI, and whether it is UTF-8.
+        self._file = pa.OSFile(os.fsencode(path), "wb")
+        self._writer = pq.ParquetWriter(
+            self._file,
+            SCHEMA,
+            compression="zstd",
+            use_dictionary=list(_REPEATED),
+            write_statistics=[name for name in SCHEMA.names if name not in _WITHOUT_STATISTICS],
+        )
+        self._parts: list[ArrowRows] = []
+        self._parts_size = 0
+        self._pending: list[pa.RecordBatch] = []
+        self._size = 0
+        self.written = 0
+        self.control = 0
+        self.untimed = 0
+
+    def add(self, part: ArrowRows) -> None:
+        """Take rows of ROW_SCHEMA; those of a large batch are not collected until it ends."""
+        self._parts.append(part)
+        self._parts_size += part_bytes(part)
+        if self._parts_size >= _PARTS_BYTES:
+            self.write()
+
+    def write(self) -> None:
+        """Append what was taken, which may refer to memory that is used again."""
+        for rows in in_order(self._parts, ROW_SCHEMA):
+            self._write(rows)
+        self._parts, self._parts_size = [], 0
+
+    def _write(self, rows: pa.RecordBatch) -> None:
+        is_data = pc.invert(pc.fill_null(rows.column(_IS_CONTROL), False))
+        if is_data.true_count < rows.num_rows:
+            self.control += rows.num_rows - is_data.true_count
+            rows = rows.filter(is_data)
+        had_time = pc.not_equal(rows.column("timestampType"), _NO_TIMESTAMP_TYPE)
+        self.untimed += pc.and_(pc.is_null(rows.column("timestamp")), had_time).true_count
+        self._pending.append(rows.select(list(_COLUMNS)))
+        self._size += rows.nbytes
+        self.written += rows.num_rows
+        if self._size >= _ROW_GROUP_BYTES:
+            self._flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Write what is left, and the footer."""
+        if error is None:
+            self._flush()
+        self._writer.close()
+        self._file.close()
+
+    def _flush(self) -> None:
+        if self._pending:
+            self._writer.write_table(pa.Table.from_batches(self._pending, SCHEMA))
+        self._pending, self._size = [], 0

@@ -1,0 +1,216 @@
+"""JSON lines and CSV as printers of ``kdump.reading.view``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from kdump.codes import Finding
+from kdump.format.batch import BatchHeader
+from kdump.format.legacy import LegacyRecord, Message
+from kdump.format.record import Record
+from kdump.log.context import FileContext
+from kdump.reading.printing import AnyRecord, BlockPrinter, LongRow, Run, TextBytes, TextRow, TextRows
+from kdump.reading.transactions import Transactions
+from kdump.rows import longrows
+from kdump.rows import scalar as rows
+from kdump.rows.spelling import csv_line, json_line
+from kdump.rows.tables import FINDING, Table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kdump.fast.blocks import BatchBlock
+    from kdump.payloads.decoded import PayloadError, RecordDecoder
+
+Syntax = Literal["jsonl", "csv", "csv-safe"]
+"""``csv-safe``: CSV in which no cell of text begins as a formula of a spreadsheet does."""
+
+
+class Decoding(NamedTuple):
+    """How the keys and values of a log are decoded, and who is told of what does not decode."""
+
+    decoder: RecordDecoder | None
+    report: Callable[[int, PayloadError], None]
+    """Takes an offset, and why."""
+
+
+class Lines(Protocol):
+    """A way to write rows of any table."""
+
+    def title(self, table: Table) -> str:
+        """What comes before the first row of a table."""
+
+    def line(self, table: Table, row: rows.Row) -> TextRow:
+        """One row; empty when it is held back for a page."""
+
+    def finding(self, finding: Finding) -> str:
+        """Damage that was skipped, where the format has a place for it among its rows."""
+
+    def finish(self) -> str:
+        """What was held back."""
+
+    def block_printer(
+        self, table: Table, transactions: Transactions | None, decoding: Decoding | None
+    ) -> BlockPrinter[TextBytes] | None:
+        """The same way for columns, None when there is none."""
+
+
+class RowLines:
+    """Rows of any table as lines of text.
+
+    Args:
+        syntax: how a line is written.
+        fields: the columns shown, in this order; a column that a table does not have is left out in JSON lines and
+            empty in CSV. None: all of the row's table.
+        context: the file the rows come from.
+    """
+
+    def __init__(self, syntax: Syntax, fields: Sequence[str] | None, context: FileContext) -> None:
+        self.syntax = syntax
+        self.fields = fields
+        self.context = context
+        self._is_csv = syntax != "jsonl"
+        self._file = context.columns()
+
+    def line(self, table: Table, row: rows.Row) -> TextRow:
+        """One row, with its line end."""
+        values: dict[str, Any] = {"type": table.type, **self._file, **row}
+        names = table.names if self.fields is None else [name for name in self.fields if name in values]
+        if not names:
+            # A file of another kind, none of whose columns were asked for.
+            return ""
+        is_long = table.type == "record" and longrows.is_long(row)
+        if self._is_csv:
+            cells, is_safe = [values.get(name) for name in self.fields or table.names], self.syntax == "csv-safe"
+            return LongRow(longrows.csv_pieces(cells, is_safe=is_safe)) if is_long else csv_line(cells, is_safe=is_safe)
+        shown = [values[name] for name in names]
+        return LongRow(longrows.json_pieces(names, shown)) if is_long else json_line(names, shown)
+
+    def title(self, table: Table) -> str:
+        """The line of column names that CSV begins with."""
+        return csv_line(self.fields or table.names) if self._is_csv else ""
+
+    def finding(self, finding: Finding) -> str:
+        """A row of FINDING with all its columns; CSV, whose rows are all of one table, has no place for it."""
+        if self._is_csv:
+            return ""
+        values = {"type": FINDING.type, **self._file, **rows.finding_row(finding)}
+        return json_line(FINDING.names, [values[name] for name in FINDING.names])
+
+    def finish(self) -> str:
+        """Nothing is held back."""
+        return ""
+
+    def block_printer(
+        self, table: Table, transactions: Transactions | None, decoding: Decoding | None
+    ) -> BlockPrinter[TextBytes]:
+        """See Lines."""
+        return _RowColumns(self, table, transactions, decoding)
+
+
+class RowPrinter(TextRows):
+    """Prints batches (table BATCH) or, with a table of records, records only.
+
+    Args:
+        lines: how a row is written.
+        table: which rows.
+        transactions: of the partition, where their outcome is shown.
+        decoding: for RECORD_DECODED.
+    """
+
+    def __init__(
+        self, lines: Lines, table: Table, transactions: Transactions | None, decoding: Decoding | None = None
+    ) -> None:
+        self._lines = lines
+        self._table = table
+        self._with_records = table.type == "record"
+        self._transactions = transactions
+        self._decoding = decoding
+
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> TextRow:
+        """See Printer."""
+        if self._with_records:
+            return ""
+        return self._lines.line(self._table, rows.batch_row(header, position, is_valid))
+
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> TextRow:
+        """See Printer."""
+        txn_state = self._transactions.state(header) if self._transactions else None
+        return self._record(rows.record_row(header, position, is_valid, record, txn_state))
+
+    def entry(self, entry: Message, position: int, is_valid: bool) -> TextRow:
+        """See Printer."""
+        if self._with_records:
+            return ""
+        return self._lines.line(self._table, rows.entry_row(entry, position, is_valid))
+
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> TextRow:
+        """See Printer."""
+        return self._record(rows.legacy_record_row(entry, position, is_valid, record))
+
+    def skip(self, record: AnyRecord, row: Callable[[], TextRow]) -> None:
+        """See Printer; the row is not made, as it would be counted and kept."""
+        if isinstance(record, LegacyRecord):
+            # Where the key does not fit, the value does not either.
+            record.message.value()
+
+    def columns(self) -> BlockPrinter[TextBytes] | None:
+        """See Printer."""
+        return self._lines.block_printer(self._table, self._transactions, self._decoding)
+
+    def _record(self, row: rows.Row) -> TextRow:
+        """The row, and behind it what of it does not decode."""
+        if self._decoding is None:
+            return self._lines.line(self._table, row)
+        errors = rows.add_decoded(row, self._decoding.decoder)
+        text = self._lines.line(self._table, row)
+        found = []
+        for error in errors:
+            self._decoding.report(row["offset"], error)
+            found.append(
+                self._lines.finding(Finding(error.code, f"offset {row['offset']}: {error.message}", row["position"]))
+            )
+        if isinstance(text, LongRow):
+            return LongRow(chain(text.pieces, found))
+        return "".join((text, *found))
+
+
+class _RowColumns:
+    def __init__(
+        self, lines: RowLines, table: Table, transactions: Transactions | None, decoding: Decoding | None
+    ) -> None:
+        self._lines = lines
+        self._fields = table.names if lines.fields is None else lines.fields
+        self._transactions = transactions
+        self._decoder = None if decoding is None else decoding.decoder
+
+    def batches(self, block: BatchBlock) -> TextBytes:
+        """See BlockPrinter."""
+        from kdump.rows.text import batch_rows
+
+        return batch_rows(block, self._fields, self._lines.context, self._lines.syntax)
+
+    def leaves(self, block: BatchBlock) -> NDArray[np.bool_] | None:
+        """See BlockPrinter."""
+        from kdump.rows.text import undecoded_batches
+
+        return undecoded_batches(block, self._decoder)
+
+    def records(self, block: BatchBlock) -> Iterator[Run[TextBytes]]:
+        """See BlockPrinter."""
+        from kdump.rows.text import record_runs
+
+        txn_state = None
+        if self._transactions is not None and "txnState" in self._fields:
+            txn_state = self._transactions.column(block.headers)
+        return record_runs(
+            block,
+            self._fields,
+            self._lines.context,
+            self._lines.syntax,
+            txn_state=txn_state,
+            decoder=self._decoder,
+        )

@@ -1,0 +1,233 @@
+"""Rows as a table for eyes, sized to the terminal, coloured by meaning."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from kdump.codes import Finding
+from kdump.log.context import FileContext
+from kdump.rows.longrows import shortened
+from kdump.rows.scalar import Row
+from kdump.rows.spelling import plain
+from kdump.rows.tables import BATCH, CHECKPOINT, FILE, PROPERTY, RECORD, RECORD_DECODED, RECORD_METADATA, Table
+from kdump.system.blocks import escaped
+from kdump.system.units import time_text
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from kdump.reading.printing import BlockPrinter, TextBytes
+    from kdump.reading.transactions import Transactions
+    from kdump.rows.printers import Decoding
+
+_PAGE_ROWS: Final = 200
+"""Rows that share one set of column widths; a long dump must not be held in memory for its widths."""
+_TIMES: Final = frozenset({"timestamp", "maxTimestamp", "lastTimestamp", "deleteHorizonMs"})
+_CONTENTS: Final = frozenset({"BYTES", "BYTES_LIST", "HEADERS", "OBJECT", "TEXT", "VALUE"})
+_LEAST_CONTENTS: Final = 10
+_FRAME: Final = 3
+"""Characters of a column's border and padding."""
+_MOST_CHARACTERS: Final = 200
+"""Of one cell: rich would measure megabytes only to cut them."""
+
+_DEFAULT_FIELDS: Final = {
+    CHECKPOINT: ("topic", "partition", "offset"),
+    PROPERTY: ("name", "value"),
+    BATCH: (
+        "baseOffset",
+        "lastOffset",
+        "count",
+        "position",
+        "size",
+        "maxTimestamp",
+        "compression",
+        "producerId",
+        "isTransactional",
+        "isControl",
+        "isValid",
+    ),
+    RECORD: ("offset", "timestamp", "key", "value", "headers", "producerId", "txnState", "controlType", "problem"),
+    RECORD_DECODED: (
+        "offset",
+        "timestamp",
+        "decodedKey",
+        "key",
+        "decodedValue",
+        "value",
+        "headers",
+        "producerId",
+        "txnState",
+        "problem",
+    ),
+    RECORD_METADATA: (
+        "offset",
+        "timestamp",
+        "keySize",
+        "valueSize",
+        "headerKeys",
+        "producerId",
+        "txnState",
+        "controlType",
+    ),
+}
+
+
+class TableLines:
+    """Collects rows and gives them back as tables, a page at a time.
+
+    Args:
+        fields: columns; None: those that fit a terminal.
+        context: the file the rows come from.
+        width: characters of the terminal.
+        color: ANSI colours.
+    """
+
+    def __init__(self, fields: Sequence[str] | None, context: FileContext, *, width: int, color: bool) -> None:
+        self._fields = fields
+        self._context = context
+        self._width = width
+        self._color = color
+        self._table: Table | None = None
+        self._rows: list[Row] = []
+
+    def title(self, table: Table) -> str:
+        """Nothing: every page has its own."""
+        return ""
+
+    def finding(self, finding: Finding) -> str:
+        """Nothing: findings go to standard error."""
+        return ""
+
+    def block_printer(
+        self, table: Table, transactions: Transactions | None, decoding: Decoding | None
+    ) -> BlockPrinter[TextBytes] | None:
+        """None: a table is made of single rows."""
+        return None
+
+    def line(self, table: Table, row: Row) -> str:
+        """Take a row; the text of a page when one is full."""
+        before = self.finish() if self._table not in (None, table) else ""
+        self._table = table
+        # What a row of a large batch refers to is gone when the page is full, or all of it would be kept.
+        self._rows.append({name: shortened(value, _MOST_CHARACTERS) for name, value in row.items()})
+        return before + (self.finish() if len(self._rows) >= _PAGE_ROWS else "")
+
+    def _default_fields(self, table: Table) -> list[str]:
+        """Those of which some row has something; the bytes only where nothing decoded stands in their place."""
+        names = [
+            name
+            for name in _DEFAULT_FIELDS.get(table, table.names[len(FILE) :])
+            if any(row.get(name) not in (None, ()) for row in self._rows)
+        ]
+        hidden = {raw for raw, decoded in (("key", "decodedKey"), ("value", "decodedValue")) if decoded in names}
+        return [name for name in names if name not in hidden]
+
+    def finish(self) -> str:
+        """The text of the rows that are left."""
+        if self._table is None or not self._rows:
+            return ""
+        from rich.console import Console
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        names = self._fields or self._default_fields(self._table)
+        types = {column.name: column.type.name for column in self._table.columns}
+        file_columns = {"type": self._table.type, **self._context.columns()}
+        rows = [{**file_columns, **row} for row in self._rows]
+        self._rows = []
+        cells = [[_cell(name, row.get(name)) for name in names] for row in rows]
+        widest = [
+            max(len(name), *(cell_row[number].cell_len for cell_row in cells)) for number, name in enumerate(names)
+        ]
+        is_contents = [types.get(name) in _CONTENTS for name in names]
+        shown = _fitting(widest, is_contents, self._width)
+        hidden = len(names) - shown
+        title = f"{self._context.file}  {self._table.type}" + (f" (+{hidden} columns: --fields)" if hidden else "")
+        # Not a str: rich would take brackets in it for markup.
+        grid = RichTable(title=Text(escaped(title), overflow="ellipsis", no_wrap=True), pad_edge=False)
+        grid.title_justify = "left"
+        widths = _shared(widest[:shown], is_contents[:shown], self._width)
+        for name, width in zip(names, widths, strict=False):
+            is_number = types.get(name, "").startswith("INT") and name not in _TIMES
+            justify: Literal["left", "right"] = "right" if is_number else "left"
+            grid.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", width=width)
+        for row, cell_row in zip(rows, cells, strict=True):
+            grid.add_row(*cell_row[:shown], style=_style(row))
+        text = io.StringIO()
+        Console(file=text, width=self._width, force_terminal=self._color, no_color=not self._color).print(grid)
+        return text.getvalue()
+
+
+def _fitting(widest: list[int], is_contents: list[bool], width: int) -> int:
+    """How many columns fit from the left; numbers are shown whole or not at all, one column always."""
+    needed = 0
+    for shown, (size, gives) in enumerate(zip(widest, is_contents, strict=True)):
+        needed += (min(size, _LEAST_CONTENTS) if gives else size) + _FRAME
+        if needed > width and shown:
+            return shown
+    return len(widest)
+
+
+def _shared(widest: list[int], is_contents: list[bool], width: int) -> list[int]:
+    """Column widths: what identifies a row is shown whole, contents share what is left, the narrow ones first."""
+    left = (
+        width - _FRAME * len(widest) - sum(size for size, gives in zip(widest, is_contents, strict=True) if not gives)
+    )
+    shared = list(widest)
+    flexible = sorted((column for column, gives in enumerate(is_contents) if gives), key=lambda column: widest[column])
+    for done, column in enumerate(flexible):
+        shared[column] = min(widest[column], max(_LEAST_CONTENTS, left // (len(flexible) - done)))
+        left -= shared[column]
+    return shared
+
+
+def _cell(name: str, value: Any) -> Text:
+    from rich.text import Text
+
+    if value is None:
+        return Text("null" if name in ("key", "value") else "", style="dim")
+    if name in _TIMES and isinstance(value, int):
+        return Text(time_text(value))
+    value = plain(value)
+    if isinstance(value, bool):
+        return Text("yes" if value else "no", style="" if value else "dim")
+    return Text(escaped(value_text(value)[:_MOST_CHARACTERS]))
+
+
+def value_text(value: Any) -> str:
+    """A value of JSON's kinds in few characters."""
+    match value:
+        case None:
+            return "null"
+        case {"base64": str(data)} if len(value) == 1:
+            return f"base64:{data}"
+        case dict():
+            return " ".join(f"{name}={_pair(item)}" for name, item in value.items())
+        case list():
+            return ",".join(_pair(item) for item in value)
+        case _:
+            return str(value)
+
+
+def _pair(item: Any) -> str:
+    """A header, or an element of any other list."""
+    match item:
+        case [key, value] if not isinstance(key, list | dict) or "base64" in key:
+            return f"{value_text(key)}={value_text(value)}"
+        case dict():
+            return f"({value_text(item)})"
+        case _:
+            return value_text(item)
+
+
+def _style(row: Row) -> str:
+    """Damage red, aborted records dim, control batches magenta, transactional ones cyan."""
+    if row.get("isValid") is False or row.get("problem"):
+        return "bold red"
+    if row.get("txnState") == "aborted":
+        return "dim yellow"
+    if row.get("isControl"):
+        return "magenta"
+    return "cyan" if row.get("isTransactional") else ""

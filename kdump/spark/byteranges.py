@@ -1,0 +1,93 @@
+"""What lies between two places of a partition, as work that can be cut and packed like other splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from kdump.codes import Codes, KdumpError
+from kdump.log import files
+from kdump.log.context import FileContext
+from kdump.log.extents import Extent, extent_of
+from kdump.log.offsetindex import rising_entries
+from kdump.log.source import Source, is_named
+from kdump.spark.partitions import PartitionLog
+from kdump.spark.positions import DataLossError, Navigator, Place
+from kdump.tasks.splits import LogFile, Split
+
+
+class ChangedError(Exception):
+    """A file was cut or replaced between planning and reading; planned again, the work finds its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch(Split):
+    """Batches from ``first`` to ``last``, both of which are known to begin or end one: no proof is needed.
+
+    ``first_offset``: rows with lower offsets are not wanted. ``rolled_size``: of a file that does not grow any more.
+    """
+
+    first_offset: int | None = None
+    rolled_size: int | None = None
+
+    def extent(self, source: Source) -> Extent:
+        """See Split; ``source`` is not read."""
+        return Extent(self.first, self.last)
+
+    def open(self) -> Source:
+        """The log up to the end of the stretch.
+
+        Raises:
+            DataLossError: the file is gone.
+            ChangedError: it is not the one that was planned.
+            KdumpError: it cannot be read.
+        """
+        try:
+            source = self.log.open()
+        except KdumpError as error:
+            if error.code is Codes.MISSING:
+                raise DataLossError(f"{self.log.path} was deleted before it was read") from None
+            raise
+        size = source.size or 0
+        if size < self.log.size or self.rolled_size not in (None, size):
+            source.close()
+            raise ChangedError(f"{self.log.path} was cut or replaced while it was read: start the query again")
+        source.size = self.log.size
+        return source
+
+    def pieces(self, split_bytes: int) -> Iterator[Stretch]:
+        """The same cut where batches begin, about every ``split_bytes``. Raises as ``open``."""
+        if self.size <= split_bytes:
+            yield self
+            return
+        first = self.first
+        with self.open() as source:
+            index = rising_entries(self.log.path, self.log.base_offset)
+            for aim in range(first + split_bytes, self.last, split_bytes):
+                end = extent_of(source, aim, self.last, index).start
+                if first < end < self.last:
+                    yield replace(self, first=first, last=end)
+                    first = end
+        yield replace(self, first=first)
+
+
+def stretches_between(navigator: Navigator, log: PartitionLog, start: Place | None, end: Place) -> Iterator[Stretch]:
+    """What was not taken at ``start`` (None: nothing was) and is at ``end``, in file order.
+
+    Raises:
+        KdumpError: a file cannot be looked at.
+    """
+    start = navigator.earliest(log) if start is None else navigator.located(log, start)
+    end = navigator.located(log, end)
+    first, last = log.number_of(start.segment), log.number_of(end.segment)
+    assert first is not None, "the start is located"
+    assert last is not None, "the end is located"
+    for number in range(first, last + 1):
+        begins = start.position if number == first else 0
+        ends = end.position if number == last else navigator.size(log, number)
+        if begins < ends:
+            path = log.path(number)
+            given = files.handed_over(path)
+            file = LogFile(path, FileContext.of(path), log.bases[number], ends, given=given, is_named=is_named(path))
+            rolled_size = navigator.size(log, number) if number < log.newest else None
+            yield Stretch(file, begins, ends, start.first, rolled_size)

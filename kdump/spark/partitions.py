@@ -1,0 +1,131 @@
+"""The partitions that paths stand for, as they are now: one listing each, to be asked again and again.
+
+Unlike ``find_logs`` this looks at no file, and leaves out folders that are on their way in or out of a log directory
+(``-delete``, ``-future``, ``-stray``): their records are those of a partition that is, was or will be there.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from kdump.codes import Codes, KdumpError
+from kdump.log import files
+from kdump.log.context import FileContext
+from kdump.log.names import Kind, parse_file_name, parse_partition_directory
+from kdump.tasks.splits import Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLog:
+    """The segments of a directory that are followed, by rising base offset; there may be none."""
+
+    directory: str
+    bases: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @property
+    def context(self) -> FileContext:
+        """Topic and partition."""
+        return FileContext(
+            self.directory, *(parse_partition_directory(os.path.basename(self.directory)) or (None, None))
+        )
+
+    @property
+    def newest(self) -> int:
+        """The number of the segment that is written to."""
+        return len(self.bases) - 1
+
+    def path(self, number: int) -> str:
+        """Of a segment."""
+        return os.path.join(self.directory, self.names[number])
+
+    def up_to(self, other: PartitionLog) -> PartitionLog:
+        """Without the segments behind those of ``other``."""
+        count = bisect_right(self.bases, other.bases[-1]) if other.bases else 0
+        return PartitionLog(self.directory, self.bases[:count], self.names[:count])
+
+    def number_of(self, base_offset: int) -> int | None:
+        """Which segment it is; None where there is none with this base offset."""
+        return self.bases.index(base_offset) if base_offset in self.bases else None
+
+
+def list_partitions(
+    paths: Iterable[str], wanted: Wanted, on_error: Callable[[KdumpError], None]
+) -> dict[str, PartitionLog]:
+    """Partitions by absolute directory.
+
+    Raises KdumpError where a store cannot be asked.
+
+    Args:
+        paths: .log files, partition and log directories, globs of any of them.
+        wanted: topics and partitions that are followed.
+        on_error: takes MISSING for a path that is not there, UNREADABLE for a directory that cannot be listed, and
+            NOT_A_SEGMENT_FILE for a file that is no log by its name. A glob may fit nothing yet, and other files.
+    """
+    found: dict[str, dict[int, str]] = {}
+    for given in map(files.enter, paths):
+        for path in files.expanded(given):
+            for directory, names in _partitions_at(files.absolute(path), path == given, on_error):
+                found.setdefault(directory, {}).update(names)
+    logs = (
+        PartitionLog(directory, tuple(sorted(names)), tuple(names[base] for base in sorted(names)))
+        for directory, names in sorted(found.items())
+    )
+    return {log.directory: log for log in logs if wanted.accepts(log.context)}
+
+
+def _partitions_at(
+    path: str, is_named: bool, on_error: Callable[[KdumpError], None]
+) -> Iterator[tuple[str, dict[int, str]]]:
+    """Directories and their logs by base offset, of one path that was named or came from a glob."""
+    parent, name = os.path.split(path)
+    base_offset = _base_offset(name)
+    if files.is_directory(path):
+        is_partition = parse_partition_directory(name) is not None
+        names, folders = _listed(path, on_error)
+        if _is_in_place(name) or (is_named and is_partition) or (names and not is_partition):
+            yield path, names
+        for folder in filter(_is_in_place, folders):
+            directory = os.path.join(path, folder)
+            yield directory, _listed(directory, on_error)[0]
+    elif base_offset is not None:
+        yield parent, {base_offset: name} if files.exists(path) else {}
+    elif is_named:
+        code = Codes.NOT_A_SEGMENT_FILE if files.exists(path) else Codes.MISSING
+        on_error(KdumpError(code, code.value.title, path=path))
+
+
+def _listed(directory: str, on_error: Callable[[KdumpError], None]) -> tuple[dict[int, str], list[str]]:
+    """Logs by base offset, and folders."""
+    names: dict[int, str] = {}
+    folders: list[str] = []
+    try:
+        entries = files.listing(directory)
+    except KdumpError as error:
+        # Gone since its name was seen: as if it had been before.
+        if files.is_directory(directory):
+            on_error(error)
+        return names, folders
+    for entry in entries:
+        name = entry.name
+        base_offset = _base_offset(name)
+        if base_offset is not None:
+            names[base_offset] = min(name, names.get(base_offset, name), key=lambda each: (len(each), each))
+        elif entry.is_directory:
+            folders.append(name)
+    return names, folders
+
+
+def _base_offset(name: str) -> int | None:
+    if not name.endswith(Kind.LOG.value):
+        return None
+    parsed = parse_file_name(name)
+    return None if parsed is None else parsed.base_offset
+
+
+def _is_in_place(folder: str) -> bool:
+    parsed = parse_partition_directory(folder)
+    return parsed is not None and folder == f"{parsed[0]}-{folder.rpartition('-')[2]}"

@@ -1,0 +1,350 @@
+"""Places in partitions that grow: how far each was taken, and where that is after the broker's work on the files.
+
+A place is behind a whole batch and knows that batch (its position, its CRC). Where the file still has it, the bytes up
+to there are those that were taken. Else, by the offset that comes next:
+
+- retention deleted segments up to behind it: what was not taken is lost;
+- the log was cut and written anew (a follower after an unclean leader election, KIP-320): it ends before that offset,
+  or the batch before it is of a later leader epoch, or the segment is the newest one. Going on means from where the
+  epochs part: what was written anew is new;
+- the topic was deleted and made again (another id in partition.metadata): all is new;
+- else the segment was compacted: offsets stay, so the next offset leads on, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from kdump.codes import Codes, KdumpError
+from kdump.format.checkpoint import PARTITION_METADATA, parse_partition_metadata
+from kdump.log import files
+from kdump.log.names import is_uri
+from kdump.log.offsetindex import rising_entries
+from kdump.log.source import open_source, read_whole
+from kdump.log.tail import Bounds, Entry, entry_at, newest_entry
+from kdump.spark.partitions import PartitionLog
+
+SETTLED_SECONDS: Final = 10
+"""A file that has not changed for so long is not in the middle of a write."""
+_WORTH_AN_INDEX: Final = 4 << 20
+"""Bytes that are rather read than an .index."""
+
+
+class DataLossError(Exception):
+    """Records that were to be read are gone, or records that were read are no longer there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a partition was taken.
+
+    Attributes:
+        segment: the base offset of a segment.
+        position: in it; what starts there or behind was not taken.
+        next: the offset behind the last one taken.
+        last: where the last batch that was taken starts in the segment; None where none was.
+        crc: its CRC.
+        epoch: its leader epoch.
+        following: the base offset of the next segment, where there is one.
+        first: offsets below it are not wanted (``startingOffsets`` inside a batch or behind the end).
+        topic_id: of partition.metadata.
+    """
+
+    segment: int
+    position: int
+    next: int
+    last: int | None = None
+    crc: int | None = None
+    epoch: int | None = None
+    following: int | None = None
+    first: int | None = None
+    topic_id: str | None = None
+
+    def to_json(self) -> dict[str, int | str]:
+        """The members that are there, always in the same order."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Place:
+        """What ``to_json`` made. TypeError for anything else."""
+        return cls(**value)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How far to go at most; None: any. A whole batch is taken anyway."""
+
+    size: int | None = None
+    """Bytes."""
+    offsets: int | None = None
+
+
+UNLIMITED: Final = Budget()
+
+
+class Navigator:
+    """Finds places in partitions as they are now.
+
+    Args:
+        on_loss: takes one line that names partition and offsets; it raises, or what is there is gone on with.
+        sizes: of newest segments by path: they are read no further (``Trigger.AvailableNow``).
+
+    Every method raises KdumpError where a file cannot be read (MISSING where it was deleted meanwhile).
+    """
+
+    def __init__(self, on_loss: Callable[[str], None], sizes: Mapping[str, int] | None = None) -> None:
+        self._on_loss = on_loss
+        self._sizes = sizes or {}
+
+    def earliest(self, log: PartitionLog) -> Place:
+        """The start of a log that has segments."""
+        return Place(log.bases[0], 0, log.bases[0], topic_id=topic_id(log.directory))
+
+    def latest(self, log: PartitionLog) -> Place:
+        """Behind the newest whole batch."""
+        return self.advanced(log, self.earliest(log), UNLIMITED)
+
+    def at_offset(self, log: PartitionLog, offset: int) -> Place:
+        """Behind the last batch with lower offsets."""
+        number = max((number for number, base in enumerate(log.bases) if base <= offset), default=0)
+        return self._behind(log, number, Bounds(offset=offset), replace(self.earliest(log), next=log.bases[number]))
+
+    def size(self, log: PartitionLog, number: int) -> int:
+        """Bytes of a segment."""
+        path = log.path(number)
+        size = status(path).size
+        return min(size, self._sizes.get(path, size))
+
+    def located(self, log: PartitionLog, place: Place) -> Place:
+        """The place in a log that has segments: the same while the bytes before it are; see the module."""
+        number = log.number_of(place.segment)
+        if number is not None and self._is_intact(log, number, place):
+            self._check_next(log, number, place)
+            return place
+        now = topic_id(log.directory)
+        if None not in (place.topic_id, now) and place.topic_id != now:
+            self._on_loss(f"{log.directory}: the topic was made anew, it was read up to offset {place.next}")
+            return self.earliest(log)
+        if log.bases[0] > place.next:
+            self._report(log, place.next, log.bases[0])
+            return self.earliest(log)
+        if self._is_rewritten(log, number, place):
+            cut = self._parting(log, place)
+            what = f"the log was cut to offset {cut.next}, it was read up to offset {place.next}"
+            self._on_loss(f"{log.directory}: {what}")
+            return cut
+        found = replace(self.at_offset(log, place.next), first=place.first)
+        at = log.number_of(found.segment)
+        if number is None and at is not None:
+            # Gone: compacted into the segment before, or deleted.
+            self._check_next(log, at, replace(found, following=place.next))
+        return found
+
+    def advanced(self, log: PartitionLog, place: Place, budget: Budget) -> Place:
+        """The place behind the last batch within the budget, behind ``place``, which was ``located``.
+
+        Where segments follow, all of a segment counts as taken behind its last batch, damage and a torn tail too; of
+        the newest one only whole batches do.
+        """
+        start = log.number_of(place.segment)
+        assert start is not None, "the place is located"
+        left = budget.size
+        whole: int | None = None
+        for number in range(start, log.newest + 1):
+            floor = place.position if number == start else 0
+            size = self.size(log, number) - floor
+            if number < log.newest and (
+                (left is None or size <= left)
+                and (budget.offsets is None or log.bases[number + 1] - place.next <= budget.offsets)
+            ):
+                left = None if left is None else left - size
+                whole = number
+                continue
+            bounds = Bounds(
+                None if left is None else floor + left,
+                None if budget.offsets is None else place.next + budget.offsets,
+            )
+            has_taken = whole is not None and any(self._rest(log, each, start, place) for each in range(start, number))
+            entry = self._newest(log, number, floor, bounds, take_one=not has_taken)
+            if entry is not None:
+                return self._place(log, number, entry, place, is_cut=True)
+            break
+        return place if whole is None else self._at_end(log, whole, start, place)
+
+    def pending(self, log: PartitionLog, place: Place, limits: Budget) -> Budget:
+        """What is behind ``place``, which was ``located``; not more than the limits, what has none is not counted."""
+        start = log.number_of(place.segment)
+        assert start is not None, "the place is located"
+        size = None
+        if limits.size is not None:
+            size = 0
+            for number in range(start, log.newest + 1):
+                size += self._rest(log, number, start, place)
+                if size >= limits.size:
+                    break
+        offsets = None if limits.offsets is None else max(0, self.latest(log).next - place.next)
+        return Budget(size, offsets)
+
+    def _rest(self, log: PartitionLog, number: int, start: int, place: Place) -> int:
+        return self.size(log, number) - (place.position if number == start else 0)
+
+    def _at_end(self, log: PartitionLog, number: int, start: int, place: Place) -> Place:
+        """At the end of the last segment up to ``number`` that has any bytes behind ``place``."""
+        for each in range(number, start - 1, -1):
+            if not self._rest(log, each, start, place):
+                continue
+            entry = self._newest(log, each, place.position if each == start else 0, Bounds())
+            if entry is not None:
+                return self._place(log, each, entry, place, is_cut=False)
+            end = self.size(log, each)
+            if each == start:
+                return replace(place, position=end, following=_following(log, each))
+            return Place(
+                log.bases[each],
+                end,
+                max(place.next, log.bases[each]),
+                following=_following(log, each),
+                first=place.first,
+                topic_id=place.topic_id,
+            )
+        return place
+
+    def _place(self, log: PartitionLog, number: int, entry: Entry, before: Place, *, is_cut: bool) -> Place:
+        is_whole = not is_cut and number < log.newest
+        following = entry.last_offset + 1
+        return Place(
+            log.bases[number],
+            self.size(log, number) if is_whole else entry.end,
+            following,
+            entry.start,
+            entry.crc,
+            entry.epoch,
+            _following(log, number),
+            before.first if before.first is not None and before.first > following else None,
+            before.topic_id,
+        )
+
+    def _newest(
+        self, log: PartitionLog, number: int, floor: int, bounds: Bounds, *, take_one: bool = False
+    ) -> Entry | None:
+        path = log.path(number)
+        with open_source(path) as source:
+            size = source.size or 0
+            source.size = min(size, self._sizes.get(path, size))
+            end = source.size if bounds.position is None else min(source.size, bounds.position)
+            is_far = end - floor > _WORTH_AN_INDEX
+            return newest_entry(
+                source,
+                floor,
+                bounds,
+                rising_entries(path, log.bases[number]) if is_far else [],
+                is_settled=number < log.newest or status(path).is_settled,
+                take_one=take_one,
+            )
+
+    def _behind(self, log: PartitionLog, number: int, bounds: Bounds, start: Place) -> Place:
+        """Behind the newest entry within bounds in a segment, or at its start."""
+        entry = self._newest(log, number, 0, bounds)
+        if entry is None:
+            return replace(start, segment=log.bases[number], position=0, following=_following(log, number))
+        return self._place(log, number, entry, start, is_cut=True)
+
+    def _is_intact(self, log: PartitionLog, number: int, place: Place) -> bool:
+        if self.size(log, number) < place.position:
+            return False
+        if place.last is None:
+            return True
+        with open_source(log.path(number)) as source:
+            entry = entry_at(source, place.last)
+        # The CRC is not over the epoch: the same records may have been written anew.
+        now = None if entry is None else (entry.crc, entry.epoch, entry.last_offset + 1)
+        return now == (place.crc, place.epoch, place.next)
+
+    def _check_next(self, log: PartitionLog, number: int, place: Place) -> None:
+        """Whether the segment that has to come behind the one of ``place`` does, or was compacted into this one."""
+        if number == log.newest:
+            return
+        expected = place.next if place.following is None else place.following
+        found = log.bases[number + 1]
+        if found <= expected or (place.following is None and self.size(log, number) > place.position):
+            return
+        entry = self._newest(log, number, place.position, Bounds())
+        if entry is None or entry.last_offset < expected:
+            self._report(log, expected, found)
+
+    def _is_rewritten(self, log: PartitionLog, number: int | None, place: Place) -> bool:
+        """The log was cut before the place; a segment that is not the newest one may as well be compacted."""
+        if number == log.newest or max(self.latest(log).next, log.bases[-1]) < place.next:
+            return True
+        before = self.at_offset(log, place.next)
+        return None not in (before.epoch, place.epoch) and (before.epoch or 0) > (place.epoch or 0)
+
+    def _parting(self, log: PartitionLog, place: Place) -> Place:
+        """Behind the newest batch that the place's log and this one can have in common."""
+        start = self.earliest(log)
+        for number in range(log.newest, -1, -1):
+            if log.bases[number] <= place.next:
+                found = self._behind(log, number, Bounds(offset=place.next, epoch=place.epoch), start)
+                if found.last is not None:
+                    return found
+        return start
+
+    def _report(self, log: PartitionLog, first: int, end: int) -> None:
+        self._on_loss(f"{log.directory}: offsets {first} to {end - 1} were deleted before they were read")
+
+
+def shares(navigator: Navigator, news: Mapping[str, tuple[PartitionLog, Place]], limits: Budget) -> dict[str, Budget]:
+    """The limits shared among partitions in proportion to what each has behind its place."""
+    if limits == UNLIMITED:
+        return dict.fromkeys(news, UNLIMITED)
+    pending = {name: navigator.pending(log, place, limits) for name, (log, place) in news.items()}
+    sizes = _shared(limits.size, {name: each.size for name, each in pending.items()})
+    offsets = _shared(limits.offsets, {name: each.offsets for name, each in pending.items()})
+    return {name: Budget(sizes[name], offsets[name]) for name in news}
+
+
+def _shared(limit: int | None, pending: Mapping[str, int | None]) -> dict[str, int | None]:
+    """None for all where all fits."""
+    total = sum(each or 0 for each in pending.values())
+    if limit is None or total <= limit:
+        return dict.fromkeys(pending, None)
+    return {name: limit * (each or 0) // total for name, each in pending.items()}
+
+
+def _following(log: PartitionLog, number: int) -> int | None:
+    return log.bases[number + 1] if number < log.newest else None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What tells that a file has changed. ``is_settled``: it is not in the middle of a write."""
+
+    size: int
+    number: int = 0
+    modified: int = 0
+    is_settled: bool = True
+
+
+def status(path: str) -> Status:
+    """Of a segment; an object in a store is never written to. KdumpError: MISSING, UNREADABLE."""
+    if is_uri(path):
+        return Status(files.size(path))
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        code = Codes.MISSING if isinstance(error, FileNotFoundError) else Codes.UNREADABLE
+        raise KdumpError(code, error.strerror or str(error), path=path) from None
+    is_settled = time.time() - found.st_mtime > SETTLED_SECONDS
+    return Status(found.st_size, found.st_ino, found.st_mtime_ns, is_settled)
+
+
+def topic_id(directory: str) -> str | None:
+    """The id in partition.metadata; None where there is none (Kafka up to 2.7) or it cannot be read."""
+    try:
+        return parse_partition_metadata(read_whole(os.path.join(directory, PARTITION_METADATA))).topic_id
+    except KdumpError:
+        return None

@@ -1,0 +1,188 @@
+"""Findings as Arrow record batches: partition by partition, and what only a whole path tells."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from kdump.codes import Codes, Finding, KdumpError
+from kdump.log import files
+from kdump.log.context import FileContext
+from kdump.log.source import reads_once
+from kdump.rows.arrow import row_batch
+from kdump.rows.scalar import Row, finding_row
+from kdump.rows.tables import FINDING
+from kdump.tasks.splits import OPEN_COST, STRANGERS, Wanted, expanded
+from kdump.verify.logdir import PartitionExtent
+from kdump.verify.partition import Item, PartitionCheck, base_offset_of, end_offset_of
+from kdump.verify.readings import Group
+from kdump.verify.run import Verification
+from kdump.verify.segment import CheckOptions
+
+_ROWS_AT_A_TIME: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class FindingTask:
+    """Partitions that are checked whole, and paths of which only names, checkpoints and the like are.
+
+    ``stores``: paths that are entered before, with their credentials. ``fitting``: paths too, which a pattern fits:
+    that one holds no segments is nothing to tell.
+    """
+
+    stores: tuple[str, ...] = field(default=(), repr=False)
+    groups: tuple[Group, ...] = ()
+    paths: tuple[str, ...] = ()
+    fitting: tuple[str, ...] = ()
+
+
+def groups_of(path: str) -> list[Group]:
+    """The groups of segments that a PATH stands for, in the order in which ``Verification`` asks for them.
+
+    None where the path is wrong: what is wrong with it ``Verification`` says.
+    """
+    groups: list[Group] = []
+
+    def note(segments: list[str], folder: str | None) -> Generator[Item | KdumpError, None, PartitionExtent | None]:
+        groups.append(Group(tuple(segments), folder))
+        yield from ()
+        return None
+
+    if reads_once(path):
+        return groups
+    with suppress(KdumpError):
+        for _ in Verification(note, on_error=lambda error: None).path(path):
+            pass
+    return groups
+
+
+def read_findings(
+    task: FindingTask, schema: pa.Schema, options: CheckOptions, *, fails_fast: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """What ``verify`` finds. A file that cannot be read is a finding too, of the error's code.
+
+    Raises:
+        KdumpError: with ``fails_fast``, the first file or path that cannot be read.
+    """
+    rows: list[Row] = []
+    for item in _items(task, options):
+        if isinstance(item, KdumpError):
+            if fails_fast:
+                raise item
+            print(f"kdump: {item}", file=sys.stderr)
+            finding = Finding(item.code, item.message, item.position or 0, path=item.path)
+        elif isinstance(item, Finding):
+            finding = item
+        else:
+            continue
+        rows.append({"type": FINDING.type, **FileContext.of(finding.path or "").columns(), **finding_row(finding)})
+        if len(rows) == _ROWS_AT_A_TIME:
+            yield row_batch(rows, schema)
+            rows = []
+    if rows:
+        yield row_batch(rows, schema)
+
+
+def _items(task: FindingTask, options: CheckOptions) -> Iterator[Item | KdumpError]:
+    for store in task.stores:
+        files.enter(store)
+    check = PartitionCheck(options)
+    for group in task.groups:
+        absolute = group.absolute()
+        for item in check.segments(list(absolute.segments), absolute.folder):
+            yield group.as_given(item)
+    for path in task.paths:
+        yield from _path_items(path)
+    for path in task.fitting:
+        for item in _path_items(path):
+            if not (isinstance(item, KdumpError) and item.code in STRANGERS):
+                yield item
+
+
+def _path_items(path: str) -> Iterator[Item | KdumpError]:
+    errors: list[KdumpError] = []
+    try:
+        yield from Verification(_extent, on_error=errors.append).path(path)
+    except KdumpError as error:
+        errors.append(error.located(path))
+    yield from errors
+
+
+def _extent(segments: list[str], folder: str | None) -> Generator[Item | KdumpError, None, PartitionExtent | None]:
+    """What segments cover, without a word about them: by their names, and the last one that has batches."""
+    yield from ()
+    first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
+    end = None if folder is None else end_offset_of(segments)
+    if first_base is None or last_base is None or end is None:
+        return None
+    return PartitionExtent(first_base, end, last_base)
+
+
+def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list[FindingTask]:
+    """Partitions put together until a task has ``task_bytes``, the largest ones first, and a task for the paths.
+
+    Raises:
+        KdumpError: a path that is not there.
+    """
+
+    def fail(error: KdumpError) -> None:
+        raise error
+
+    named: list[str] = []
+    fitting: list[str] = []
+    for given in map(files.enter, paths):
+        found = expanded(given, fail)
+        (named if found == [given] else fitting).extend(found)
+    named = _without_twins(named)
+    every = _without_twins([*named, *fitting])
+    groups: list[Group] = []
+    for path in every:
+        own = groups_of(path)
+        if not own and not files.exists(path):
+            raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
+        groups += (group for group in own if wanted.accepts(FileContext.of(group.segments[0])))
+    sized = [(_size(group), group) for group in _each_once(groups)]
+    stores = tuple(map(files.handed_over, every))
+    tasks = [FindingTask(stores, paths=tuple(named), fitting=tuple(every[len(named) :]))]
+    held: list[Group] = []
+    room = 0
+    for size, group in sorted(sized, key=lambda pair: -pair[0]):
+        if held and size > room:
+            tasks.append(FindingTask(stores, tuple(held)))
+            held = []
+        if not held:
+            room = task_bytes
+        held.append(group)
+        room -= size
+    if held:
+        tasks.append(FindingTask(stores, tuple(held)))
+    return tasks
+
+
+def _without_twins(paths: Iterable[str]) -> list[str]:
+    """Each once, the first of those that mean the same."""
+    distinct: dict[str, str] = {}
+    for path in paths:
+        distinct.setdefault(files.absolute(path), path)
+    return list(distinct.values())
+
+
+def _each_once(groups: Iterable[Group]) -> list[Group]:
+    """Without those that are there already, and segments alone that are in a partition that is there too."""
+    distinct = {group.absolute(): group for group in groups}
+    whole = {group for group in distinct if group.folder is not None}
+    covered = {path for group in whole for path in group.segments}
+    return [given for group, given in distinct.items() if group in whole or covered.isdisjoint(group.segments)]
+
+
+def _size(group: Group) -> int:
+    size = 0
+    for path in group.segments:
+        with suppress(KdumpError):
+            size += files.size(path) + OPEN_COST
+    return size

@@ -1,0 +1,140 @@
+"""Splits as Arrow record batches of records or batches, damage included."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+import pyarrow as pa
+
+from kdump.codes import Codes, DamageError, Finding, KdumpError
+from kdump.payloads.choice import DecoderChoice
+from kdump.reading.selection import Range, Selection
+from kdump.reading.transactions import TransactionReader
+from kdump.reading.view import DecodePath, LogView, ViewOptions
+from kdump.rows.arrow import ArrowPrinter, ArrowRows, in_order, row_batch
+from kdump.rows.tables import RECORD, Table
+from kdump.tasks.splits import Split, Wanted
+from kdump.wire.compression import DEFAULT_LIMIT
+
+_ENOUGH_ROWS: Final = 8192
+_ENOUGH_BYTES: Final = 1 << 20
+
+
+class Mode(Enum):
+    """What is done about damage; the names are those of Spark's file sources."""
+
+    PERMISSIVE = "PERMISSIVE"
+    """Rows of damaged batches are there and say so in ``problem``; what has no rows is gone past."""
+    DROPMALFORMED = "DROPMALFORMED"
+    """Only sound rows."""
+    FAILFAST = "FAILFAST"
+    """The first damage ends the job, with the file and the position."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowOptions:
+    """What is read and how."""
+
+    table: Table
+    """BATCH, RECORD or RECORD_DECODED."""
+    schema: pa.Schema
+    """Some columns of ``writers.arrow.arrow_schema(table)``."""
+    wanted: Wanted = field(default_factory=Wanted)
+    times: Range = field(default_factory=Range)
+    """Milliseconds."""
+    mode: Mode = Mode.PERMISSIVE
+    max_decompressed_size: int = DEFAULT_LIMIT
+    decoding: DecoderChoice = field(default_factory=DecoderChoice)
+    """For RECORD_DECODED."""
+
+
+def read_splits(splits: Sequence[Split], options: ArrowOptions) -> Iterator[pa.RecordBatch]:
+    """The rows of what the splits own, in file order.
+
+    Raises:
+        KdumpError: with FAILFAST, what is damaged or cannot be read.
+    """
+    transactions = TransactionReader()
+    for split in splits:
+        try:
+            yield from _read(split, options, transactions)
+        except KdumpError as error:
+            located = error.located(split.log.path)
+            if options.mode is Mode.FAILFAST:
+                raise located from None
+            print(f"kdump: {located}", file=sys.stderr)
+            if options.mode is Mode.PERMISSIVE and "problem" in options.schema.names:
+                row = {**split.log.context.columns(), "type": options.table.type, "problem": str(located)}
+                yield row_batch([row], options.schema)
+
+
+def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) -> Iterator[pa.RecordBatch]:
+    log, mode = split.log, options.mode
+
+    def on_malformed(position: int, what: str) -> bool:
+        if mode is Mode.FAILFAST:
+            raise DamageError(Codes.BATCH_CRC, what, path=log.path, position=position)
+        return mode is Mode.PERMISSIVE
+
+    def on_finding(finding: Finding) -> None:
+        if mode is Mode.FAILFAST:
+            raise DamageError(finding.code, finding.message, path=log.path, position=finding.position)
+
+    parts = _Parts(options.schema)
+    with split.open() as source:
+        view = LogView(
+            source,
+            ArrowPrinter(
+                options.table,
+                options.schema,
+                log.context,
+                transactions=lambda: transactions.of(log.path),
+                decoder=options.decoding.decoder(log.context.topic),
+                on_malformed=on_malformed,
+            ),
+            parts.add,
+            ViewOptions(
+                with_records=options.table.type == RECORD.type,
+                selection=Selection(offsets=options.wanted.offsets_of(log.context), times=options.times),
+                max_decompressed_size=options.max_decompressed_size,
+                path=DecodePath.COLUMNAR,
+                resync=True,
+                extent=split.extent(source),
+            ),
+            on_finding=on_finding,
+        )
+        for _ in view.steps():
+            if parts.are_enough:
+                yield from parts.take()
+        yield from parts.take()
+
+
+class _Parts:
+    """Rows on their way out; a record batch costs the one who takes it something, so small ones go together."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._parts: list[ArrowRows] = []
+        self._rows = 0
+        self._size = 0
+
+    def add(self, part: ArrowRows) -> None:
+        """The next rows. Those that are no columns have gone a slow way, and are not kept waiting."""
+        self._parts.append(part)
+        self._rows += _ENOUGH_ROWS if isinstance(part, list) else part.num_rows
+        self._size += 0 if isinstance(part, list) else part.nbytes
+
+    @property
+    def are_enough(self) -> bool:
+        """They are worth a record batch."""
+        return self._rows >= _ENOUGH_ROWS or self._size >= _ENOUGH_BYTES
+
+    def take(self) -> Iterator[pa.RecordBatch]:
+        """All there are."""
+        yield from in_order(self._parts, self._schema)
+        self._parts.clear()
+        self._rows = self._size = 0

@@ -1,0 +1,121 @@
+"""Figures as JSON lines: a line a group.
+
+Source: docs/contract.md#6-stats: its keys come first, kdump's own after them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kdump.rows.scalar import Row
+from kdump.rows.spelling import json_line
+from kdump.rows.tables import STATS
+from kdump.stats.figures import MOST_PRODUCERS, Figures, Share
+from kdump.stats.grouping import By
+from kdump.stats.keys import HeavyKey
+from kdump.stats.producers import ProducerStats
+from kdump.stats.sizes import QUANTILES, RELATIVE_ERROR, SizeSummary
+
+
+def stats_json(figures: Figures, by: By) -> str:
+    """The line of a group."""
+    row = stats_row(figures, by)
+    return json_line(STATS.names, [row[name] for name in STATS.names])
+
+
+def stats_row(figures: Figures, by: By) -> Row:
+    """Values by the columns of the table STATS; null is what headers do not tell."""
+    sums = figures.sums
+    deep = figures.with_records
+    return {
+        "type": STATS.type,
+        "by": by.value,
+        "group": figures.group,
+        "files": figures.files,
+        "bytes": sums["bytes"],
+        "batches": sums["batches"],
+        "controlBatches": sums["control_batches"],
+        "records": sums["records"],
+        "controlRecords": sums["control_records"],
+        "nullKeys": sums["null_keys"] if deep else None,
+        "tombstones": sums["tombstones"] if deep else None,
+        "minOffset": figures.min_offset,
+        "maxOffset": figures.max_offset,
+        "minTimestamp": figures.min_timestamp,
+        "maxTimestamp": figures.max_timestamp,
+        "bytesPerSecond": _rounded(figures.rate("bytes")),
+        "recordsPerSecond": _rounded(figures.rate("records")),
+        "batchSize": _sizes(figures.sizes["batch"]),
+        "recordSize": _sizes(figures.sizes["record"]),
+        "keySize": _sizes(figures.sizes["key"]),
+        "valueSize": _sizes(figures.sizes["value"]),
+        "keyBytes": sums["key_bytes"] if deep else None,
+        "valueBytes": sums["value_bytes"] if deep else None,
+        "headers": sums["headers"] if deep else None,
+        "headerBytes": sums["header_bytes"] if deep else None,
+        "recordsWithHeaders": sums["records_with_headers"] if deep else None,
+        "codecs": {share.name: _share(share) | _ratio(share) for share in figures.codecs},
+        "magics": {share.name: _share(share) for share in figures.magics},
+        "timestampTypes": figures.timestamp_types,
+        "timestampsBack": sums["timestamps_back"] if deep else None,
+        "largestStepBack": figures.step_back,
+        "missingOffsets": sums["missing_offsets"],
+        "indexEntries": sums["index_entries"],
+        "timeIndexEntries": sums["time_index_entries"],
+        "bytesPerIndexEntry": _rounded(figures.bytes_per_index_entry),
+        "transactions": {
+            outcome: {"transactions": share.transactions, "records": share.records, "bytes": share.size}
+            for outcome, share in figures.transactions.items()
+        },
+        "producers": len(figures.producers),
+        "largestProducers": [_producer(stats) for stats in figures.producers[:MOST_PRODUCERS]],
+        "distinctKeys": None if figures.distinct_keys is None else figures.distinct_keys._asdict(),
+        "heaviestKeys": [_key(heavy) for heavy in figures.heaviest_keys] if deep else None,
+        "damagedBatches": sums["damaged_batches"],
+        "damagedBytes": sums["damaged_bytes"],
+        "errors": figures.errors,
+        "warnings": figures.warnings,
+    }
+
+
+def _sizes(summary: SizeSummary | None) -> Row | None:
+    if summary is None:
+        return None
+    names = [f"p{quantile * 100:g}".replace(".", "") for quantile in QUANTILES]
+    return {
+        "count": summary.count,
+        "mean": _rounded(summary.mean),
+        "min": summary.least,
+        **dict(zip(names, summary.quantiles, strict=True)),
+        "max": summary.most,
+        "error": RELATIVE_ERROR,
+    }
+
+
+def _share(share: Share) -> Row:
+    return {"batches": share.batches, "records": share.records, "bytes": share.size}
+
+
+def _ratio(share: Share) -> Row:
+    return {"storedBytes": share.stored, "uncompressedBytes": share.uncompressed, "ratio": _rounded(share.ratio)}
+
+
+def _producer(stats: ProducerStats) -> Row:
+    return {
+        "producerId": stats.producer_id,
+        "epochs": sorted(stats.epochs),
+        "batches": stats.batches,
+        "records": stats.records,
+        "bytes": stats.size,
+        "lastOffset": stats.last_offset,
+        "lastSequence": stats.last_sequence,
+        "lastTimestamp": stats.last_timestamp,
+    }
+
+
+def _key(heavy: HeavyKey) -> Row:
+    return {"key": heavy.key, "isCut": heavy.is_cut, "leastBytes": heavy.least, "mostBytes": heavy.most}
+
+
+def _rounded(number: Any) -> float | None:
+    return None if number is None else round(number, 3)

@@ -1,0 +1,276 @@
+"""``kdump stats``: logs as figures, what ``verify`` finds in them counted, in one pass over each.
+
+A log is folded by whoever looks at it; looks from elsewhere come as folds of stretches (``fold_split``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kdump.codes import Finding, KdumpError, Severity
+from kdump.format.index import parse_offset_index, parse_time_index, used_entries
+from kdump.log import files
+from kdump.log.context import FileContext
+from kdump.log.extents import Extent, extents_of
+from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.offsetindex import rising_entries
+from kdump.log.partition import segments_behind
+from kdump.log.source import STDIN, Source, is_stream, open_source, read_whole
+from kdump.reading.outcomes import OPEN
+from kdump.reading.transactions import TransactionReader
+from kdump.stats.figures import Damage, Report, report
+from kdump.stats.fold import FOLD_CLASSES, Part, PartFold, StatsFold
+from kdump.stats.grouping import By, Key
+from kdump.stats.look import StatsLook
+from kdump.stats.offsettimes import CurveStep
+from kdump.stats.places import Place
+from kdump.tasks.plaindata import PlainData
+from kdump.tasks.splits import SPLIT_BYTES, Split
+from kdump.verify.holes import Behind
+from kdump.verify.partition import Item, PartitionCheck, base_offset_of
+from kdump.verify.run import Judge
+from kdump.verify.segment import CheckOptions, Look, Rows, SegmentLook
+from kdump.wire.compression import DEFAULT_LIMIT
+
+_FOLD: Final = PlainData(FOLD_CLASSES)
+
+
+@dataclass(frozen=True, slots=True)
+class StatsOptions:
+    """What is counted and how deep.
+
+    ``with_records``: decode every record; else headers only. ``limit``: most bytes that one batch may decompress to.
+    """
+
+    by: By = By.SEGMENT
+    with_records: bool = True
+    limit: int = DEFAULT_LIMIT
+    with_curves: bool = False
+    """Follow timestamps along the offsets."""
+
+    @property
+    def checks(self) -> CheckOptions:
+        """For the checks of the same pass."""
+        return CheckOptions(deep=self.with_records, limit=self.limit)
+
+    def fold(self) -> StatsFold:
+        """An empty one."""
+        return StatsFold(self.by, with_records=self.with_records, with_curves=self.with_curves)
+
+
+class StatsRun:
+    """One run over any number of logs; a log that comes twice counts once.
+
+    Args:
+        options: what is counted.
+        opened: opens a log; to be replaced where reading is to be watched.
+    """
+
+    def __init__(self, options: StatsOptions, *, opened: Callable[[str], Source] = open_source) -> None:
+        self._options = options
+        self._opened = opened
+        self._fold = options.fold()
+        self._folded: set[str] = set()
+        self._found: dict[str | None, dict[Severity, int]] = {}
+        self._transactions = TransactionReader()
+        self._is_followed: dict[str, bool] = {}
+
+    def judge(self) -> Judge:
+        """Checks partitions in this process, and folds their logs on the way."""
+        return PartitionCheck(self._options.checks, opened=self._opened, look=self._look).segments
+
+    def take(self, log: str, folds: Sequence[StatsFold]) -> None:
+        """The folds of a log that was looked at elsewhere, its stretches in order. ``log``: its absolute path."""
+        self._folded.add(log)
+        for fold in folds:
+            self._fold.merge(fold)
+
+    def see_finding(self, finding: Finding) -> None:
+        """Count what is wrong."""
+        counts = self._found.setdefault(finding.path, dict.fromkeys(Severity, 0))
+        counts[finding.severity] += 1
+
+    @property
+    def is_damaged(self) -> bool:
+        """There was an error."""
+        return any(counts[Severity.ERROR] for counts in self._found.values())
+
+    def report(self) -> Report:
+        """All that was counted."""
+        self._fold.settle(self._outcome)
+        by = self._options.by
+        damage: dict[Key, Damage] = {}
+        total = Damage()
+        for path, counts in self._found.items():
+            own = Damage(counts[Severity.ERROR], counts[Severity.WARNING])
+            total = _sum(total, own)
+            if by.is_of_files and path is not None:
+                log = _log_of(path)
+                key = _part(FileContext.of(log), files.absolute(log), 0).key(by)
+                damage[key] = _sum(damage.get(key, Damage()), own)
+        return report(self._fold, damage, total)
+
+    def curves(self) -> dict[str, list[CurveStep]]:
+        """Timestamps along the offsets, by the directory of the partition."""
+        times = self._fold.offset_times
+        return {} if times is None else times.curves()
+
+    def _look(self, source: Source, behind: Behind) -> Look:
+        path = source.path
+        whole = path if _is_pipe(path) else files.absolute(path)
+        if whole in self._folded:
+            return SegmentLook(source, behind, self._options.checks)
+        self._folded.add(whole)
+        return _FoldingLook(source, behind, _part(FileContext.of(path), whole, 0), self._options, self._fold)
+
+    def _outcome(self, file: str, producer_id: int, offset: int) -> str:
+        """Of a transaction that nothing ends which was looked at: the segments behind may."""
+        if file not in self._is_followed:
+            # Asked once: there may be as many transactions as producers.
+            self._is_followed[file] = not _is_pipe(file) and bool(segments_behind(file))
+        if not self._is_followed[file]:
+            return OPEN
+        try:
+            return self._transactions.of(file).outcome(producer_id, offset)
+        except KdumpError:
+            # A segment behind cannot be read, which the checks of its partition say.
+            return OPEN
+
+
+class FirstSaid:
+    """What the checks say of several PATHs, without what they have said of an earlier one: a log may lie under both."""
+
+    def __init__(self) -> None:
+        self._met: dict[int, int] = {}
+        """The number of the PATH under which something was said, by its hash."""
+        self._paths = 0
+
+    def of(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Of the next PATH."""
+        self._paths += 1
+        for item in items:
+            path = item.path if item.path is None or _is_pipe(item.path) else files.absolute(item.path)
+            words = (item.code, item.position, item.message) if isinstance(item, Finding) else ()
+            if self._met.setdefault(hash((path, *words)), self._paths) == self._paths:
+                yield item
+
+
+class _FoldingLook:
+    """A look at a log, in the parts in which ``fold_split`` gets it.
+
+    Sketches of keys say the same on every engine as they are made of the same parts, merged in the same order.
+    """
+
+    def __init__(self, source: Source, behind: Behind, part: Part, options: StatsOptions, fold: StatsFold) -> None:
+        self._source = source
+        self._behind = behind
+        self._part = part
+        self._options = options
+        self._fold = fold
+        self.ends_in_hole = False
+
+    def items(self) -> Iterator[Finding | Rows]:
+        """See ``checks.segment.Look``."""
+        place, options = self._part.place, self._options
+        for position, extent in self._extents():
+            # Without sketches it does not matter what is put together where.
+            fold = options.fold() if options.with_records else self._fold
+            part = fold.part(replace(self._part, place=place._replace(position=position)))
+            if position == 0:
+                _see_indexes(part, place.file, self._source.size)
+            look = StatsLook(
+                self._source, self._behind, extent, part, with_records=options.with_records, limit=options.limit
+            )
+            try:
+                yield from look.items()
+            finally:
+                if fold is not self._fold:
+                    # Written and read again: that changes the order in which a sketch of keys drops some.
+                    self._fold.merge(unpacked_fold(_FOLD.pack(fold)))
+            if extent is None or extent.start < extent.end:
+                self.ends_in_hole = look.ends_in_hole
+
+    def _extents(self) -> Iterator[tuple[int, Extent | None]]:
+        """Where each part begins to be its own, and what is read of it; None: all."""
+        place, size = self._part.place, self._source.size
+        # Exact figures are the same without parts.
+        if size is None or size <= SPLIT_BYTES or not self._options.with_records:
+            yield 0, None
+            return
+        extents = extents_of(self._source, SPLIT_BYTES, rising_entries(place.file, place.base_offset))
+        yield from zip(range(0, size, SPLIT_BYTES), extents, strict=True)
+
+
+def fold_split(split: Split, options: StatsOptions) -> bytes:
+    """The fold of what a split owns, to be ``unpacked_fold``."""
+    fold = options.fold()
+    log = split.log
+    try:
+        with split.open() as source:
+            part = fold.part(_part(log.context, log.path, split.first))
+            if split.first == 0:
+                _see_indexes(part, log.path, log.size)
+            extent = split.extent(source)
+            look = StatsLook(source, None, extent, part, with_records=options.with_records, limit=options.limit)
+            for _ in look.items():
+                pass
+    except KdumpError:
+        # The judge of the partition says it.
+        pass
+    return _FOLD.pack(fold)
+
+
+def _log_of(path: str) -> str:
+    """The log that a file of a segment belongs to; of other files the path itself."""
+    name = None if _is_pipe(path) else parse_file_name(path)
+    has_log = name is not None and name.kind not in (Kind.LOG, Kind.CHECKPOINT)
+    return sibling(path, Kind.LOG) if has_log else path
+
+
+def unpacked_fold(fold: bytes) -> StatsFold:
+    """What ``fold_split`` gave."""
+    made: StatsFold = _FOLD.unpack(fold)
+    return made
+
+
+def _part(context: FileContext, whole: str, position: int) -> Part:
+    if _is_pipe(whole):
+        # Two pipes need not be of one partition.
+        place = Place(whole, -1, whole, position)
+    else:
+        base_offset = base_offset_of(whole)
+        place = Place(files.directory_of(whole), -1 if base_offset is None else base_offset, whole, position)
+    return Part(context.file, context.topic, context.partition, place)
+
+
+def _see_indexes(part: PartFold, path: str, size: int | None) -> None:
+    base_offset = None if _is_pipe(path) else base_offset_of(path)
+    if base_offset is None or not path.endswith(Kind.LOG.value):
+        return
+    part.see_indexes(size or 0, _index_entries(path, base_offset), _time_index_entries(path, base_offset))
+
+
+def _index_entries(log: str, base_offset: int) -> int | None:
+    try:
+        entries = parse_offset_index(read_whole(sibling(log, Kind.INDEX)), base_offset)
+    except KdumpError:
+        return None
+    return sum(1 for _ in used_entries(entries, base_offset))
+
+
+def _time_index_entries(log: str, base_offset: int) -> int | None:
+    try:
+        entries = parse_time_index(read_whole(sibling(log, Kind.TIME_INDEX)), base_offset)
+    except KdumpError:
+        return None
+    return sum(1 for _ in used_entries(entries, base_offset))
+
+
+def _sum(one: Damage, other: Damage) -> Damage:
+    return Damage(one.errors + other.errors, one.warnings + other.warnings)
+
+
+def _is_pipe(path: str) -> bool:
+    return path == STDIN or is_stream(path)

@@ -1,0 +1,208 @@
+"""Questions of operators, asked of the logs that paths stand for."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.codes import Codes, KdumpError
+from kdump.fast.entries import Entries
+from kdump.fast.headers import native_column
+from kdump.format.batch import TRANSACTIONAL
+from kdump.format.checkpoint import LOG_START_CHECKPOINT, parse_offset_checkpoint
+from kdump.format.legacy import NO_TIMESTAMP
+from kdump.kafka.compaction import DELETE_RETENTION_MS, ActiveProducers, Cleaning, NewestOffsets
+from kdump.kafka.retention import RetainedSegment, Retention, deleted_segments, largest_timestamp
+from kdump.log import files
+from kdump.log.gaps import Gap
+from kdump.log.names import Kind, is_uri, sibling
+from kdump.log.partition import segments_behind
+from kdump.log.resync import ResyncWalk
+from kdump.log.siblings import read_time_index
+from kdump.log.source import STDIN, read_whole
+from kdump.log.stamp import Stamp
+from kdump.reading.outcomes import ABORTED, STATES
+from kdump.reading.transactions import TransactionReader
+from kdump.stats.whatif.answer import Answer
+from kdump.stats.whatif.compaction import CompactedPartition, CompactionSizes, compaction_answer
+from kdump.stats.whatif.retention import SegmentFate, retention_answer
+from kdump.tasks.splits import LogFile
+from kdump.verify.partitionentries import Partition, PartitionEntries
+from kdump.verify.table import read_columns
+
+_ABORTED: Final = STATES.index(ABORTED)
+_MILLION: Final = 1_000_000
+
+
+class Question(Protocol):
+    """A fold over the entries of all logs."""
+
+    def update(self, entries: Entries) -> None:
+        """The next entries."""
+
+    def answer(self) -> Answer:
+        """Behind the last ones."""
+
+
+class Inquiry:
+    """Asks questions of some partitions.
+
+    Args:
+        logs: their entries.
+        on_error: takes what cannot be read; the others are still asked.
+    """
+
+    def __init__(self, logs: PartitionEntries, on_error: Callable[[KdumpError], None]) -> None:
+        self._logs = logs
+        self._on_error = on_error
+
+    def fold(self, questions: Sequence[Question]) -> None:
+        """Have questions that are folds look at all logs, in one pass."""
+        for partition in self._logs.partitions:
+            for log in partition.logs:
+                try:
+                    for entries in self._logs.of(log):
+                        for question in questions:
+                            question.update(entries)
+                except KdumpError as error:
+                    self._on_error(error.located(log.context.file))
+
+    def compaction(self, now: int, delete_retention_ms: int = DELETE_RETENTION_MS) -> Answer:
+        """What one run of the log cleaner at ``now`` (ms) would leave of each partition."""
+        found = []
+        for partition in self._logs.partitions:
+            try:
+                found.append(self._compact(partition, now, delete_retention_ms))
+            except KdumpError as error:
+                self._on_error(error.located(partition.logs[0].context.file))
+        return compaction_answer(found)
+
+    def retention(self, retention: Retention, now: int) -> Answer:
+        """Which segments would be deleted at ``now`` (ms)."""
+        fates = []
+        for partition in self._logs.partitions:
+            segments = []
+            newest = partition.logs[-1]
+            is_followed = newest.path != STDIN and bool(segments_behind(newest.path))
+            for log in partition.logs:
+                try:
+                    segments.append((log, self._retained_segment(log, is_closed=log is not newest or is_followed)))
+                except KdumpError as error:
+                    self._on_error(error.located(log.context.file))
+            reasons = deleted_segments(
+                [segment for _, segment in segments],
+                retention,
+                now=now,
+                log_start_offset=_log_start_offset(partition),
+            )
+            for number, (log, segment) in enumerate(segments):
+                reason = reasons[number] if number < len(reasons) else None
+                context = log.context
+                fates.append(SegmentFate(context.file, context.topic, context.partition, segment, reason))
+        return retention_answer(fates, retention, now)
+
+    def _compact(self, partition: Partition, now: int, delete_retention_ms: int) -> CompactedPartition:
+        transactions = TransactionReader()
+        newest_log = partition.logs[-1].given
+        open_from = transactions.first_open(newest_log)
+        cleaned = _cleaned_segments(partition, None if open_from is None else open_from[0])
+        rest = partition.logs[len(cleaned) :]
+        newest, producers = NewestOffsets(), ActiveProducers()
+        next_offset = 0
+        for log in partition.logs:
+            for entries in self._logs.of(log):
+                next_offset = max(next_offset, _next_offset(entries))
+                if entries.groups.headers is not None:
+                    producers.see(entries.groups.headers)
+                if log in cleaned:
+                    newest.see(entries.groups, _is_aborted(transactions, log, entries))
+        cleaning = Cleaning(
+            newest,
+            end=rest[0].base_offset or 0 if rest else next_offset,
+            now=now,
+            delete_retention_ms=delete_retention_ms,
+            producers=producers,
+            open_producers=frozenset(producer for producer, _ in transactions.of(newest_log).open_transactions),
+        )
+        sizes = CompactionSizes()
+        for log in partition.logs:
+            for entries in self._logs.of(log):
+                if log in cleaned:
+                    aborted = _is_aborted(transactions, log, entries)
+                    sizes.clean(entries, cleaning.filter(entries.groups, aborted))
+                else:
+                    sizes.keep(entries)
+        context = partition.logs[0].context
+        return CompactedPartition(
+            partition.name,
+            context.topic,
+            context.partition,
+            sizes,
+            keys=newest.distinct,
+            tombstones=cleaning.tombstones,
+            without_key=cleaning.without_key,
+            cleaned_segments=len(cleaned),
+            segments=len(partition.logs),
+            open_from=None if open_from is None else open_from[0],
+        )
+
+    def _retained_segment(self, log: LogFile, *, is_closed: bool) -> RetainedSegment:
+        if log.path == STDIN:
+            raise KdumpError(Codes.UNREADABLE, "a stream is no segment that could be deleted")
+        has_index = is_closed and files.exists(sibling(log.path, Kind.TIME_INDEX))
+        index = read_time_index(log.path, log.base_offset) if has_index else None
+        newest = self._newest_timestamp(log) if index is None else None
+        modified = 0 if is_uri(log.path) else Stamp.of(log.path).modified // _MILLION
+        return RetainedSegment(log.base_offset or 0, log.size, largest_timestamp(index, newest, modified))
+
+    def _newest_timestamp(self, log: LogFile) -> int:
+        """Of the batches of a log (ms), by their headers; -1 where none has any."""
+        newest = NO_TIMESTAMP
+        with self._logs.open(log.given) as source:
+            for item in ResyncWalk(source).items():
+                if not isinstance(item, Gap):
+                    newest = max(newest, int(read_columns(item, is_behind_hole=False)["max_timestamp"].max()))
+        return newest
+
+
+def _cleaned_segments(partition: Partition, open_from: int | None) -> tuple[LogFile, ...]:
+    """The closed ones in front of that in which the first open transaction begins (LogToClean)."""
+    if open_from is None:
+        return partition.closed
+    bases = [log.base_offset or 0 for log in partition.logs]
+    return partition.closed[: max(0, bisect_right(bases, open_from) - 1)]
+
+
+def _is_aborted(transactions: TransactionReader, log: LogFile, entries: Entries) -> NDArray[np.bool_]:
+    """Batches of aborted transactions; shape (entries,)."""
+    headers = entries.groups.headers
+    if headers is None or not (headers["attributes"] & TRANSACTIONAL).any():
+        return np.zeros(entries.groups.count, np.bool_)
+    mask: NDArray[np.bool_] = transactions.of(log.given).column(headers) == _ABORTED
+    return mask
+
+
+def _next_offset(entries: Entries) -> int:
+    """The offset behind the last of the entries."""
+    headers, offset = entries.groups.headers, entries.groups.table.offset
+    if headers is None:
+        return int(offset.max(initial=-1)) + 1
+    last = native_column(headers, "base_offset") + native_column(headers, "last_offset_delta")
+    return int(last.max(initial=-1)) + 1
+
+
+def _log_start_offset(partition: Partition) -> int | None:
+    """Of a partition in a log directory, as its checkpoint has it; None where there is none."""
+    context = partition.logs[0].context
+    try:
+        data = read_whole(os.path.join(os.path.dirname(partition.directory), LOG_START_CHECKPOINT))
+        entries = parse_offset_checkpoint(data)
+    except KdumpError:
+        return None
+    own = (context.topic, context.partition)
+    return next((entry.offset for entry in entries if (entry.topic, entry.partition) == own), None)

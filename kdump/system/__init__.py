@@ -1,0 +1,1 @@
+"""Files and units of the operating system; nothing here knows Kafka."""

@@ -1,0 +1,255 @@
+"""Work on many logs cut into pieces of like size, and how a piece is read.
+
+Planning looks at names and sizes only. Where a piece really begins, the one who reads it finds out (``log.extents``):
+the driver of a cluster must not read what its workers will read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from kdump.codes import Codes, KdumpError
+from kdump.log import files
+from kdump.log.context import FileContext
+from kdump.log.extents import Extent, extent_of
+from kdump.log.names import Kind, parse_file_name
+from kdump.log.offsetindex import rising_entries
+from kdump.log.partition import segment_files
+from kdump.log.source import Source, is_named, open_source
+from kdump.reading.selection import Range
+
+SPLIT_BYTES: Final = 128 << 20
+STRANGERS: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
+"""Errors of what a pattern fits and nobody meant."""
+OPEN_COST: Final = 4 << 20
+"""What opening a file counts, in bytes, as in Spark's ``spark.sql.files.openCostInBytes``."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A log as the plan saw it.
+
+    ``path`` names it from anywhere, ``given`` opens it in any process (a URI with its credentials), ``context`` is what
+    its rows say. ``offsets``: those that it can hold by its name and that of the next one.
+    """
+
+    path: str
+    context: FileContext
+    base_offset: int | None
+    size: int
+    offsets: Range = field(default_factory=Range)
+    given: str = field(default="", repr=False)
+    is_named: bool = False
+
+    def open(self) -> Source:
+        """The file, in whatever process. Raises as ``open_source``."""
+        if self.is_named:
+            files.enter(self.path)
+        return open_source(self.given or self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What starts in ``log`` at file positions ``first`` to ``last`` (exclusive)."""
+
+    log: LogFile
+    first: int
+    last: int
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.last - self.first
+
+    def extent(self, source: Source) -> Extent:
+        """Where to read. KdumpError when the file cannot be read."""
+        if self.first == 0 and self.last >= self.log.size:
+            return Extent(0, self.log.size)
+        return extent_of(source, self.first, self.last, rising_entries(self.log.path, self.log.base_offset))
+
+    def open(self) -> Source:
+        """The log, as long as it was when the split was planned: a live one has grown since.
+
+        Raises:
+            KdumpError: MISSING, UNREADABLE, also where the file has become shorter.
+        """
+        source = self.log.open()
+        if source.size is None or source.size < self.log.size:
+            source.close()
+            what = f"has {source.size} bytes, it had {self.log.size} when the job was planned"
+            raise KdumpError(Codes.UNREADABLE, what, path=self.log.path, position=source.size)
+        source.size = self.log.size
+        return source
+
+
+SplitT = TypeVar("SplitT", bound=Split)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which partitions are read; None: any. ``offsets`` bounds what is not in ``starts`` and ``ends``."""
+
+    topics: frozenset[str] | None = None
+    topic_pattern: re.Pattern[str] | None = None
+    partitions: frozenset[int] | None = None
+    offsets: Range = field(default_factory=Range)
+    starts: dict[tuple[str, int], int] = field(default_factory=dict)
+    ends: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def accepts(self, context: FileContext) -> bool:
+        """By the topic and the partition."""
+        topic, partition = context.topic, context.partition
+        return (
+            (self.topics is None or topic in self.topics)
+            and (self.topic_pattern is None or (topic is not None and bool(self.topic_pattern.fullmatch(topic))))
+            and (self.partitions is None or partition in self.partitions)
+        )
+
+    def offsets_of(self, context: FileContext) -> Range:
+        """The range of a partition."""
+        if context.topic is None or context.partition is None:
+            return self.offsets
+        own = (context.topic, context.partition)
+        return self.offsets.intersection(Range(self.starts.get(own), self.ends.get(own)))
+
+
+def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> list[LogFile]:
+    """The logs that paths stand for: files, partition and log directories, globs of any of them.
+
+    Args:
+        paths: as they were given; a relative one is relative to this process' directory.
+        on_error: takes what cannot be found or looked at, and files that are no logs by their names; of what fits a
+            pattern, other files and directories without segments are passed over.
+    """
+    found: list[LogFile] = []
+
+    def tell(error: KdumpError) -> None:
+        if not is_pattern or error.code not in STRANGERS:
+            on_error(error)
+
+    for given in map(files.enter, paths):
+        fitting = expanded(given, on_error)
+        is_pattern = fitting != [given]
+        for path in fitting:
+            try:
+                found += _logs_of(_segments_of(path, tell), tell)
+            except KdumpError as error:
+                tell(error)
+    return _without_twins(found)
+
+
+def expanded(path: str, on_error: Callable[[KdumpError], None]) -> list[str]:
+    """The files and directories that fit a path, which may be a pattern."""
+    try:
+        paths = files.expanded(path)
+    except KdumpError as error:
+        on_error(error)
+        return []
+    if not paths:
+        on_error(KdumpError(Codes.MISSING, "no file or directory fits", path=path))
+    return paths
+
+
+def _segments_of(path: str, on_error: Callable[[KdumpError], None]) -> Iterable[str]:
+    """A file, or what lies in a directory. KdumpError for a file that is no log by its name."""
+    if files.is_directory(path):
+        return segment_files(path, on_error)
+    name = parse_file_name(path)
+    if name is None or name.kind not in (Kind.LOG, Kind.CHECKPOINT):
+        code = Codes.NOT_A_SEGMENT_FILE if files.exists(path) else Codes.MISSING
+        raise KdumpError(code, code.value.title, path=path)
+    return [path]
+
+
+def _logs_of(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> Iterator[LogFile]:
+    """Logs of some partitions, each partition's in offset order."""
+    previous: LogFile | None = None
+    for path in paths:
+        try:
+            size = files.size(path)
+        except KdumpError as error:
+            on_error(error)
+            continue
+        name = parse_file_name(path)
+        base_offset = None if name is None else name.base_offset
+        whole = files.absolute(path)
+        given = files.handed_over(whole)
+        log = LogFile(whole, FileContext.of(path), base_offset, size, given=given, is_named=is_named(path))
+        if previous is not None:
+            is_next = os.path.dirname(previous.path) == os.path.dirname(log.path)
+            yield replace(previous, offsets=Range(None, base_offset)) if is_next else previous
+        previous = log
+    if previous is not None:
+        yield previous
+
+
+def _without_twins(logs: Sequence[LogFile]) -> list[LogFile]:
+    """Each file once, however often it was named."""
+    return list({log.path: log for log in reversed(logs)}.values())[::-1]
+
+
+def plan(
+    logs: Iterable[LogFile],
+    wanted: Wanted | None = None,
+    *,
+    split_bytes: int = SPLIT_BYTES,
+    min_partitions: int = 1,
+    open_cost: int = OPEN_COST,
+) -> list[list[Split]]:
+    """Cut logs into splits and pack these, one list a task.
+
+    Large logs are cut, small ones put together until a task has ``split_bytes``, as Spark's file sources do it: each
+    file costs ``open_cost`` more. With ``min_partitions`` tasks become smaller until there are so many.
+    """
+    wanted = wanted or Wanted()
+    chosen = [log for log in logs if log.size and _may_hold(log, wanted)]
+    total = sum(log.size for log in chosen)
+    split_bytes, open_cost = task_sizes(total, split_bytes, min_partitions, open_cost)
+    splits = [split for log in chosen for split in _cut(log, split_bytes)]
+    return packed(splits, split_bytes=split_bytes, open_cost=open_cost)
+
+
+def _cut(log: LogFile, split_bytes: int) -> Iterator[Split]:
+    """The last split may be a tenth larger: brokers roll a segment a little behind its size, which is no task."""
+    first = 0
+    while 10 * (log.size - first) > 11 * split_bytes:
+        yield Split(log, first, first + split_bytes)
+        first += split_bytes
+    yield Split(log, first, log.size)
+
+
+def task_sizes(total: int, split_bytes: int, min_partitions: int, open_cost: int = OPEN_COST) -> tuple[int, int]:
+    """``split_bytes`` and the cost of a file that give ``total`` bytes so many tasks."""
+    if min_partitions > 1:
+        split_bytes = max(1, min(split_bytes, -(-total // min_partitions)))
+        open_cost = min(open_cost, split_bytes // 4)
+    return split_bytes, open_cost
+
+
+def packed(splits: Iterable[SplitT], *, split_bytes: int, open_cost: int) -> list[list[SplitT]]:
+    """Splits of at most ``split_bytes`` put together, one list a task."""
+    tasks: list[list[SplitT]] = []
+    room = 0
+    # Largest first, so that the tasks that take longest begin first; the order of the files within a size.
+    for split in sorted(splits, key=lambda split: -split.size):
+        if not tasks or split.size > room:
+            tasks.append([])
+            room = split_bytes
+        tasks[-1].append(split)
+        room -= split.size + open_cost
+    return tasks
+
+
+def _may_hold(log: LogFile, wanted: Wanted) -> bool:
+    if not wanted.accepts(log.context):
+        return False
+    offsets = wanted.offsets_of(log.context)
+    if offsets.is_empty:
+        return False
+    is_before = offsets.first is not None and log.offsets.end is not None and log.offsets.end <= offsets.first
+    is_behind = offsets.end is not None and log.base_offset is not None and log.base_offset >= offsets.end
+    return not (is_before or is_behind)

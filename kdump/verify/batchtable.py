@@ -1,0 +1,110 @@
+"""The batch table of a whole segment: what the files beside a log are checked against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.log.gaps import Gap
+from kdump.log.resync import ResyncWalk
+from kdump.log.source import Source
+from kdump.verify.indexes import LogView
+from kdump.verify.segment import Rows
+from kdump.verify.siblings import EpochRange
+from kdump.verify.sieve import cleaned
+from kdump.verify.table import first_offset, read_columns, row_at, row_dtype
+
+
+class BatchTable:
+    """The rows of a segment, as much of them as the checks of its siblings need."""
+
+    def __init__(self) -> None:
+        self._parts: list[Rows] = []
+        self.count = 0
+        self.first_offset: int | None = None
+        self.last_offset: int | None = None
+
+    def add(self, rows: Rows) -> None:
+        """The next rows in file order."""
+        if not len(rows):
+            return
+        self._parts.append(rows)
+        self.count += len(rows)
+        first, last = (rows[0], rows[-1]) if isinstance(rows, list) else (row_at(rows, 0), row_at(rows, -1))
+        if self.first_offset is None:
+            self.first_offset = first_offset(first)
+        self.last_offset = last.last_offset
+
+    def log_view(
+        self, base_offset: int, size: int, holes: list[tuple[int, int]], next_base: int | None = None
+    ) -> LogView:
+        """The sound batches as the indexes see them; for the arguments see LogView."""
+        table = self._table()
+        table = table[table["is_valid"]]
+        is_legacy = bool((table["magic"] < 2).all())
+        return LogView(base_offset, size, _Columns(table), sorted(holes), is_legacy=is_legacy, next_base=next_base)
+
+    def was_cleaned(self, base_offset: int) -> bool:
+        """The log cleaner has been in the segment: in a batch, or before the first one."""
+        return (self.first_offset or 0) > base_offset or bool(cleaned(self._table()).any())
+
+    def epochs(self) -> Iterator[EpochRange]:
+        """Runs of batches of magic 2 with the same leader epoch."""
+        table = self._table()
+        table = table[table["is_valid"] & (table["leader_epoch"] >= 0)]
+        if not table.size:
+            return
+        epoch = table["leader_epoch"]
+        starts = np.flatnonzero(np.diff(epoch, prepend=epoch[0] - 1))
+        ends = np.append(starts[1:], table.size) - 1
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            yield EpochRange(int(epoch[start]), int(table["base_offset"][start]), int(table["last_offset"][end]))
+
+    def _table(self) -> NDArray[np.void]:
+        parts = [np.array(part, row_dtype()) if isinstance(part, list) else part for part in self._parts]
+        return np.concatenate(parts) if parts else np.empty(0, row_dtype())
+
+
+def read_table(source: Source) -> BatchTable:
+    """The rows of a whole log. Raises KdumpError where it cannot be read."""
+    rows = BatchTable()
+    for item in ResyncWalk(source).items():
+        if not isinstance(item, Gap):
+            rows.add(read_columns(item, is_behind_hole=False))
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns of ``checks.indexes.BatchColumns``."""
+
+    table: NDArray[np.void]
+
+    @property
+    def position(self) -> NDArray[np.int64]:
+        """See BatchColumns."""
+        return self.table["position"]
+
+    @property
+    def end(self) -> NDArray[np.int64]:
+        """See BatchColumns."""
+        end: NDArray[np.int64] = self.table["position"] + self.table["size"]
+        return end
+
+    @property
+    def base_offset(self) -> NDArray[np.int64]:
+        """See BatchColumns."""
+        return self.table["base_offset"]
+
+    @property
+    def last_offset(self) -> NDArray[np.int64]:
+        """See BatchColumns."""
+        return self.table["last_offset"]
+
+    @property
+    def max_timestamp(self) -> NDArray[np.int64]:
+        """See BatchColumns."""
+        return self.table["max_timestamp"]

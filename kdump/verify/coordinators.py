@@ -1,0 +1,57 @@
+"""The state that coordinators had at a point in time, out of the partitions of their topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kdump.codes import KdumpError
+from kdump.format.message import Value
+from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG, CoordinatorState
+from kdump.payloads.choice import INTERNAL_TOPICS
+from kdump.payloads.decoded import PayloadError
+from kdump.verify.partitionentries import Partition, PartitionEntries
+
+_DECODERS: Final = {INTERNAL_TOPICS[name]: name for name in (OFFSETS, TRANSACTION_LOG)}
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """The state of one partition; ``decoder``: OFFSETS or TRANSACTION_LOG. ``notes``: what to know about it."""
+
+    partition: Partition
+    decoder: str
+    rows: list[dict[str, Value]]
+    notes: list[str]
+
+
+def coordinator_states(
+    logs: PartitionEntries, at: int | None, on_error: Callable[[KdumpError], None]
+) -> Iterator[PartitionState]:
+    """The state of each partition of a coordinator's topic at a time (ms since 1970); others are passed over."""
+    for partition in logs.partitions:
+        decoder = _DECODERS.get(partition.logs[0].context.topic or "")
+        if decoder is None:
+            continue
+        undecoded: list[tuple[int, PayloadError]] = []
+        state = CoordinatorState(decoder, at, undecoded)
+        for log in partition.logs:
+            try:
+                for entries in logs.of(log):
+                    state.update(entries)
+            except KdumpError as error:
+                on_error(error.located(log.context.file))
+        rows = list(state.rows())
+        yield PartitionState(partition, decoder, rows, list(_notes(state, undecoded)))
+
+
+def _notes(state: CoordinatorState, undecoded: list[tuple[int, PayloadError]]) -> Iterator[str]:
+    if undecoded:
+        offset, error = undecoded[0]
+        more = f" (and {len(undecoded) - 1:,} more)" if len(undecoded) > 1 else ""
+        yield f"offset {offset}: {error.code.value.code} {error.message}{more}"
+    if state.open_transactions:
+        yield f"{state.open_transactions:,} transactions were open, what they committed does not count"
+    if state.later:
+        yield f"{state.later:,} later records were passed over; compaction may have taken what they replaced"

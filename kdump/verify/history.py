@@ -1,0 +1,68 @@
+"""The newest batches of a partition, to name one that is there twice."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+from kdump.verify.table import BatchRow
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MOST_ROWS = 1 << 17
+"""How far back a duplicate is recognized; an older one is an overlap."""
+
+_Key: TypeAlias = tuple[int, int, int, int, int]
+_KEY_COLUMNS = ["base_offset", "last_offset", "size", "crc", "leader_epoch"]
+
+
+class History:
+    """Rows of sound batches, newest last. A look-up table of them is made only when the first one is asked for."""
+
+    def __init__(self) -> None:
+        self._parts: deque[list[BatchRow] | NDArray[np.void]] = deque()
+        self._count = 0
+        self._positions: dict[_Key, int] | None = None
+
+    def add(self, rows: list[BatchRow] | NDArray[np.void]) -> None:
+        """The next rows in file order."""
+        self._parts.append(rows)
+        self._count += len(rows)
+        while self._count > MOST_ROWS and len(self._parts) > 1:
+            self._count -= len(self._parts.popleft())
+        if self._positions is not None:
+            if len(self._positions) > 2 * MOST_ROWS:
+                self._positions = None
+            else:
+                self._fill(self._positions, rows)
+
+    def find(self, row: BatchRow) -> int | None:
+        """Position of an earlier batch with the same bytes as ``row``: same header fields, same right CRC.
+
+        A batch of the part that was added last counts when it lies before ``row``.
+        """
+        if self._positions is None:
+            self._positions = {}
+            for part in self._parts:
+                self._fill(self._positions, part)
+        position = self._positions.get((row.base_offset, row.last_offset, row.size, row.crc, row.leader_epoch))
+        return None if position == row.position else position
+
+    @staticmethod
+    def _fill(positions: dict[_Key, int], rows: list[BatchRow] | NDArray[np.void]) -> None:
+        pairs: Iterable[tuple[_Key, int]]
+        if isinstance(rows, list):
+            pairs = (
+                ((row.base_offset, row.last_offset, row.size, row.crc, row.leader_epoch), row.position)
+                for row in rows
+                if row.is_valid
+            )
+        else:
+            sound = rows[rows["is_valid"]]
+            keys = zip(*(sound[name].tolist() for name in _KEY_COLUMNS), strict=True)
+            pairs = zip(keys, sound["position"].tolist(), strict=True)
+        for key, position in pairs:
+            positions.setdefault(key, position)

@@ -1,0 +1,130 @@
+"""What is lost with a hole in a log, and where a consumer can go on behind it.
+
+A fetch for an offset looks the largest .index entry at or below it up and walks from that entry's position. Where the
+framing is broken the walk does not get past, so the first offset that is served is the one of the first entry behind
+the hole, else the next segment's. Where only a CRC is wrong the broker walks on: consumers go on with the next batch.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kdump.codes import Codes, Finding, KdumpError
+from kdump.format.batch import HEADER_SIZE, LENGTH_OFFSET, MAX_INT32
+from kdump.format.index import OffsetEntry
+from kdump.log.gaps import Gap
+from kdump.log.heads import read_head
+from kdump.log.source import Source
+from kdump.verify.crcs import describe_crc
+from kdump.verify.table import BatchRow, first_offset
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What a broker has to find its way behind a hole.
+
+    ``index``: the used entries of the segment's .index, positions rising. ``next_base``: the next segment's base
+    offset, None where there is none or it is not known.
+    """
+
+    index: Sequence[OffsetEntry] = ()
+    next_base: int | None = None
+
+    def continue_at(self, position: int) -> int | None:
+        """The first offset that a fetch reaches whose way must not cross what lies before ``position``."""
+        number = bisect_left(self.index, position, key=lambda entry: entry.position)
+        return self.index[number].offset if number < len(self.index) else self.next_base
+
+
+class HoleChecks:
+    """Findings of gaps and wrong CRCs; what is lost is known when the entry behind has come.
+
+    ``behind``: see Behind. ``source`` is read again where a gap ends the file: whether it is all zeros.
+    """
+
+    def __init__(self, source: Source, behind: Behind) -> None:
+        self._source = source
+        self._behind = behind
+        self._last_offset: int | None = None
+        self._damaged: tuple[BatchRow, str] | None = None
+
+    def see_gap(self, gap: Gap) -> Iterator[Finding]:
+        """A stretch without entries."""
+        yield from self._close(self._behind.continue_at(gap.end), None)
+        if gap.overlaps:
+            # Where recovery, which takes the first one, does not go on.
+            message = f"the entry before ends here, {gap.length} bytes inside another one; both have right CRCs"
+            yield Finding(Codes.LENGTH_TOO_LARGE, message, gap.end)
+            return
+        code = self._tail_reason(gap) if gap.end == self._source.size else gap.reason
+        continue_at = self._behind.continue_at(gap.end)
+        last = gap.last_offset
+        if gap.continue_at is None and gap.first_offset is not None and continue_at is not None:
+            last = continue_at - 1 if continue_at > gap.first_offset else None
+        yield Finding(code, code.value.title, gap.position, gap.length, gap.first_offset, last, continue_at)
+
+    def see_damaged(self, row: BatchRow, entry: memoryview) -> Iterator[Finding]:
+        """An entry whose framing holds and whose CRC is wrong; ``entry`` is all of it."""
+        yield from self._close(first_offset(row), row)
+        self._damaged = row, describe_crc(entry, row.position)
+
+    def see_sound(self, first: BatchRow, last_offset: int) -> Iterator[Finding]:
+        """Sound entries that follow one another: the first one, and the last offset of the last one."""
+        yield from self._close(first_offset(first), first)
+        self._last_offset = last_offset
+
+    def finish(self) -> Iterator[Finding]:
+        """The segment is over."""
+        yield from self._close(self._behind.next_base, None)
+
+    def _close(self, continue_at: int | None, following: BatchRow | None) -> Iterator[Finding]:
+        """The finding of the last damaged entry, now that it is known what follows."""
+        if self._damaged is None:
+            return
+        row, message = self._damaged
+        self._damaged = None
+        own = first_offset(row)
+        first = own if self._last_offset is None else self._last_offset + 1
+        last: int | None = row.last_offset
+        if continue_at is not None and following is not None and first is not None and continue_at > first:
+            last = continue_at - 1
+        if first is None or last is None or last < first:
+            last = None
+        yield Finding(Codes.BATCH_CRC, message, row.position, row.size, first, last, continue_at)
+        if last is not None:
+            self._last_offset = last
+
+    def _tail_reason(self, gap: Gap) -> Codes:
+        """What a gap is that ends the file."""
+        if gap.reason is Codes.ZERO_FILL:
+            return Codes.ZERO_TAIL if self._is_zero(gap) else gap.reason
+        if gap.reason not in (Codes.TRUNCATED, Codes.HEADER_CUT):
+            return gap.reason
+        try:
+            raw = self._source.read(gap.position, HEADER_SIZE)
+        except KdumpError:
+            return gap.reason
+        head = read_head(raw, 0, len(raw), gap.position)
+        if gap.reason is Codes.TRUNCATED:
+            looks_cut = head is not None and head.is_plausible and head.is_after(self._last_offset)
+        else:
+            offset = int.from_bytes(raw[:LENGTH_OFFSET], "big", signed=True)
+            distance = offset - (-1 if self._last_offset is None else self._last_offset)
+            looks_cut = len(raw) >= LENGTH_OFFSET and 0 < distance <= MAX_INT32
+        return gap.reason if looks_cut else Codes.TRAILING_BYTES
+
+    def _is_zero(self, gap: Gap) -> bool:
+        try:
+            position = gap.position
+            while (position := self._source.data_from(position)) < gap.end:
+                block = self._source.read(position, min(_BLOCK, gap.end - position))
+                if block.count(0) < len(block):
+                    return False
+                position += _BLOCK
+            return True
+        except KdumpError:
+            return False

@@ -1,0 +1,83 @@
+"""Findings of one chunk at a time: framing, checksums, headers, and with ``deep`` every record.
+
+Nothing here compares batches with one another: see :mod:`kdump.verify.ordered`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from kdump.codes import Finding
+from kdump.log.gaps import Gap
+from kdump.log.resync import CheckedChunk
+from kdump.log.source import Source
+from kdump.verify.entries import Doubts, EntryChecks
+from kdump.verify.holes import Behind, HoleChecks
+from kdump.verify.table import BatchRow, entry_of, row_at
+from kdump.wire.compression import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class LocalChecks:
+    """The local checks of one segment.
+
+    Args:
+        source: where the bytes come from; of a file, a gap at its end is read again.
+        behind: what tells where a consumer goes on behind a hole.
+        deep: decompress and decode every record; else headers and checksums only.
+        limit: most bytes that one batch may decompress to.
+        doubts: see EntryChecks.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        behind: Behind | None = None,
+        *,
+        deep: bool = True,
+        limit: int = DEFAULT_LIMIT,
+        doubts: Doubts | None = None,
+    ) -> None:
+        self._holes = HoleChecks(source, behind or Behind())
+        self._entries = EntryChecks(deep=deep, limit=limit, doubts=doubts)
+
+    def check_gap(self, gap: Gap) -> Iterator[Finding]:
+        """What a stretch without entries is."""
+        return self._holes.see_gap(gap)
+
+    def check_rows(self, chunk: CheckedChunk, rows: list[BatchRow]) -> Iterator[Finding]:
+        """The findings of a chunk; ``rows`` are its entries, changed in place as ``EntryChecks`` does."""
+        yield from self._checksums(chunk, rows)
+        yield from self._entries.check_rows(chunk, rows)
+
+    def check_columns(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[Finding]:
+        """The same where ``rows`` is an array of ``table.row_dtype``; but for ``check_header_columns``."""
+        yield from self._checksums(chunk, rows)
+        yield from self._entries.check_columns(chunk, rows)
+
+    def check_header_columns(self, rows: NDArray[np.void]) -> Iterator[Finding]:
+        """The findings of the headers alone: of many chunks at once, which costs less than chunk by chunk."""
+        return self._entries.check_header_columns(rows)
+
+    def finish(self) -> Iterator[Finding]:
+        """The segment is over."""
+        return self._holes.finish()
+
+    def _checksums(self, chunk: CheckedChunk, rows: list[BatchRow] | NDArray[np.void]) -> Iterator[Finding]:
+        first = 0
+        for number in chain(chunk.damaged, (len(rows),)):
+            if number > first:
+                yield from self._holes.see_sound(_row(rows, first), _row(rows, number - 1).last_offset)
+            if number < len(rows):
+                row = _row(rows, number)
+                yield from self._holes.see_damaged(row, entry_of(chunk, row))
+            first = number + 1
+
+
+def _row(rows: list[BatchRow] | NDArray[np.void], number: int) -> BatchRow:
+    return rows[number] if isinstance(rows, list) else row_at(rows, number)

@@ -1,0 +1,233 @@
+"""Findings in the sequence of batches: one pass over the batch tables of a partition's segments, in offset order.
+
+Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 3 and 5),
+docs/spec/recovery.md#4-what-recovery-does-not-notice; docs/spec/formats.md#3-record-batches-v2 for what the log cleaner
+leaves. A batch is compared with the sound one before it; tables of many rows are first sifted by columns
+(``checks.sieve``), so that only rows with something to say cost a Python statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kdump.codes import Codes, Finding
+from kdump.format.batch import DELETE_HORIZON, MAX_INT32
+from kdump.format.index import AbortedTxn
+from kdump.format.snapshot import ProducerEntry
+from kdump.verify.history import History
+from kdump.verify.missing import MissingOffsets
+from kdump.verify.producers import ProducerChecks
+from kdump.verify.table import UNKNOWN_OFFSET, BatchRow, first_offset, row_at
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class OrderedChecks:
+    """Follows one partition. Call ``start_segment``, ``see`` for its rows, ``finish_segment``; at last ``finish``.
+
+    Args:
+        producers: the entries of the producer snapshot at the first segment's base offset.
+        is_compacted: the topic is compacted; None: judged by the batches.
+        is_coordinator: a coordinator's topic (``__consumer_offsets``, ``__transaction_state``), whose transactional
+            batches always have sequence 0.
+        transactional_id: gives that of a producer id, None where it is not known.
+    """
+
+    def __init__(
+        self,
+        *,
+        producers: Iterable[ProducerEntry] = (),
+        is_compacted: bool | None = None,
+        is_coordinator: bool = False,
+        transactional_id: Callable[[int], str | None] = lambda producer_id: None,
+    ) -> None:
+        self._producers = ProducerChecks(producers, is_coordinator=is_coordinator, transactional_id=transactional_id)
+        self._missing = MissingOffsets(is_compacted)
+        self._history = History()
+        self._path: str | None = None
+        self._base_offset: int | None = None
+        self._previous: BatchRow | None = None
+        # The largest last offset within the range of its segment.
+        self._highest: int | None = None
+        self._is_behind_hole = self._is_first = self._was_out_of_range = False
+
+    @property
+    def aborted(self) -> list[AbortedTxn]:
+        """The aborted transactions that markers in the current segment end, as its .txnindex should have them."""
+        return self._producers.aborted
+
+    @property
+    def begun_before(self) -> Set[tuple[int, int]]:
+        """(producer id, offset) of ABORT markers in the segment whose transaction may begin before what was seen."""
+        return self._producers.begun_before
+
+    @property
+    def idle_aborts(self) -> Set[tuple[int, int]]:
+        """(producer id, offset) of ABORT markers in the segment for which no record is seen."""
+        return self._producers.idle_aborts
+
+    @property
+    def is_compacted(self) -> bool:
+        """As far as it shows so far: records are gone that once were there."""
+        return self._missing.is_compacted
+
+    @property
+    def misses_offsets(self) -> bool:
+        """Offsets are missing so far, and nothing says that they were compacted away."""
+        return self._missing.is_in_doubt
+
+    def note_cleaned(self) -> None:
+        """The log cleaner is at work on the partition, or has been."""
+        self._missing.note_rows(0, are_cleaned=True)
+
+    def start_segment(self, base_offset: int | None, path: str | None = None) -> Iterator[Finding]:
+        """The next segment; ``base_offset`` is that of its name, None where that is not known (a stream)."""
+        highest = self._highest
+        self._path, self._base_offset = path, base_offset
+        self._is_first, self._was_out_of_range = True, False
+        self._missing.start_segment(path)
+        self._producers.start_segment(base_offset, path)
+        if highest is None or base_offset is None:
+            return
+        if base_offset <= highest:
+            message = f"the segment begins at {base_offset}, the one before ends with offset {highest}"
+            yield self._at(Finding(Codes.SEGMENT_OVERLAP, message, 0))
+        elif base_offset > highest + 1 and not self._is_behind_hole:
+            self._missing.note_before(highest + 1, base_offset)
+
+    def skip_segment(self) -> None:
+        """The next segment is gone, or not looked at: what is in it is not known."""
+        self._is_behind_hole = True
+        self._producers.forget()
+
+    def see(self, rows: list[BatchRow] | NDArray[np.void]) -> Iterator[Finding]:
+        """The next rows of the segment, in file order: tuples, or columns of ``table.row_dtype``."""
+        if not len(rows):
+            return
+        self._history.add(rows)
+        found = self._see_rows(rows) if isinstance(rows, list) else self._see_columns(rows)
+        yield from map(self._at, found)
+
+    def finish_segment(self, *, ends_in_hole: bool) -> Iterator[Finding]:
+        """All rows of the segment were seen; ``ends_in_hole``: damage lies behind the last one."""
+        if ends_in_hole:
+            self._is_behind_hole = True
+            self._producers.see_hole()
+        yield from self._missing.finish_segment()
+        if self._missing.is_decided:
+            yield from self._producers.sequence_gaps(is_compacted=self._missing.is_compacted)
+        yield from map(self._at, self._producers.finish_segment())
+
+    def finish(self) -> Iterator[Finding]:
+        """The partition is over: what is missing, and what is left open."""
+        yield from self._missing.finish()
+        yield from self._producers.sequence_gaps(is_compacted=self._missing.is_compacted)
+        yield from map(self._at, self._producers.finish())
+
+    def _at(self, finding: Finding) -> Finding:
+        return finding if self._path is None or finding.path is not None else replace(finding, path=self._path)
+
+    def _see_rows(self, rows: list[BatchRow]) -> Iterator[Finding]:
+        self._missing.note_rows(len(rows), are_cleaned=any(map(_is_cleaned, rows)))
+        for row in rows:
+            if not row.is_valid:
+                self._producers.see_hole()
+                self._is_behind_hole = True
+                continue
+            yield from self._see_order(row)
+            yield from self._producers.see(row)
+
+    def _see_columns(self, rows: NDArray[np.void]) -> Iterator[Finding]:
+        from kdump.verify.sieve import sift
+
+        sieved = sift(rows, self._base_offset)
+        self._missing.note_rows(len(rows), are_cleaned=sieved.are_cleaned)
+        self._producers.latest = max(self._producers.latest, sieved.latest)
+        for number, by_order, before in sieved.steps:
+            row = row_at(rows, number)
+            if by_order and number and rows["is_valid"][number - 1]:
+                self._step_over(row_at(rows, number - 1))
+            if not row.is_valid:
+                self._producers.see_hole()
+                self._is_behind_hole = True
+                continue
+            if by_order:
+                yield from self._see_order(row)
+            if before is not None:
+                if before >= 0:
+                    self._producers.step_over(row_at(rows, before))
+                yield from self._producers.see(row)
+        if rows["is_valid"][-1]:
+            self._step_over(row_at(rows, len(rows) - 1))
+        for number in sieved.last_of_producers:
+            self._producers.step_over(row_at(rows, number))
+
+    def _step_over(self, row: BatchRow) -> None:
+        """``row`` is the newest of a run that follows on one another; its start was seen."""
+        if not self._is_out_of_range(row):
+            self._previous = row
+            self._highest = row.last_offset if self._highest is None else max(self._highest, row.last_offset)
+
+    def _is_out_of_range(self, row: BatchRow) -> bool:
+        base = self._base_offset
+        return base is not None and not (base <= row.last_offset <= base + MAX_INT32 and first_offset(row) >= base)
+
+    def _see_order(self, row: BatchRow) -> Iterator[Finding]:
+        """Compare a sound row with the sound one before it."""
+        previous, base = self._previous, self._base_offset
+        if row.is_behind_hole:
+            self._producers.see_hole()
+        is_behind_hole = row.is_behind_hole or self._is_behind_hole
+        is_first, self._is_first = self._is_first, False
+        was_out_of_range, self._was_out_of_range = self._was_out_of_range, self._is_out_of_range(row)
+        self._is_behind_hole = self._was_out_of_range
+        if self._was_out_of_range:
+            # A wrong name concerns all batches, and is said once.
+            if not was_out_of_range:
+                message = f"offsets {_span(row)} do not fit the file name's {base}"
+                yield Finding(Codes.OFFSET_RANGE, message, row.position, row.size)
+            return
+        first = first_offset(row)
+        expected = base if previous is None else max(previous.last_offset, self._highest or 0) + 1
+        if is_first and base is not None and expected is not None:
+            # What is missing before the segment was said at its start.
+            expected = max(expected, base)
+        if previous is not None:
+            yield from self._compare(previous, row)
+        if expected is not None and first > expected and row.base_offset != UNKNOWN_OFFSET and not is_behind_hole:
+            self._missing.note_gap(row, expected)
+        self._step_over(row)
+
+    def _compare(self, previous: BatchRow, row: BatchRow) -> Iterator[Finding]:
+        if first_offset(row) <= previous.last_offset:
+            yield self._backwards(previous, row)
+        if previous.magic >= 2 > row.magic:
+            message = f"a message of magic {row.magic} behind a batch of magic {previous.magic}"
+            yield Finding(Codes.MAGIC_BACKWARDS, message, row.position, row.size)
+        elif previous.magic >= 2 and row.leader_epoch < previous.leader_epoch:
+            message = f"leader epoch {row.leader_epoch} behind {previous.leader_epoch}"
+            yield Finding(Codes.LEADER_EPOCH_BACKWARDS, message, row.position, row.size)
+
+    def _backwards(self, previous: BatchRow, row: BatchRow) -> Finding:
+        twin = self._history.find(row)
+        if twin is not None:
+            message = f"the batch of offsets {_span(row)} is there twice, with equal bytes: also at {twin}"
+            return Finding(Codes.DUPLICATE_BATCH, message, row.position, row.size)
+        code = Codes.OFFSETS_OVERLAP if first_offset(row) >= first_offset(previous) else Codes.OFFSETS_BACKWARDS
+        message = f"offsets {_span(row)} follow {_span(previous)}"
+        return Finding(code, message, row.position, row.size)
+
+
+def _span(row: BatchRow) -> str:
+    return f"{first_offset(row)}..{row.last_offset}"
+
+
+def _is_cleaned(row: BatchRow) -> bool:
+    """The log cleaner has been at a batch: it holds fewer records than offsets, or a delete horizon."""
+    if row.magic < 2 or row.record_count < 0 or not row.is_valid:
+        return False
+    return bool(row.attributes & DELETE_HORIZON) or row.record_count <= row.last_offset - row.base_offset

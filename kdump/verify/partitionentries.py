@@ -1,0 +1,91 @@
+"""The sound entries of the logs that paths stand for, partition by partition."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kdump.codes import Finding, KdumpError
+from kdump.fast.entries import Entries
+from kdump.log.context import FileContext
+from kdump.log.partition import segments_behind
+from kdump.log.source import STDIN, Source, open_source
+from kdump.tasks.splits import LogFile, find_logs
+from kdump.verify.validentries import EntryReader
+from kdump.wire.compression import DEFAULT_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The logs of one directory, in offset order; ``active``: the one that a broker writes to, where it is known."""
+
+    directory: str
+    logs: tuple[LogFile, ...]
+    active: LogFile | None
+
+    @property
+    def name(self) -> str:
+        """The directory as it was given."""
+        return os.path.dirname(self.logs[0].context.file) or "."
+
+    @property
+    def closed(self) -> tuple[LogFile, ...]:
+        """The others."""
+        return self.logs if self.active is None else self.logs[:-1]
+
+
+class PartitionEntries:
+    """Reads the partitions of some paths.
+
+    Args:
+        paths: files, directories, globs, or ``-``.
+        on_error: takes what cannot be found.
+        on_damage: takes damage, with its path, once however often a log is read; damaged entries are left out.
+        opened: opens a log; to be replaced where reading is to be watched.
+        limit: most bytes that one entry may decompress to.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        *,
+        on_error: Callable[[KdumpError], None],
+        on_damage: Callable[[str, Finding], None] = lambda path, finding: None,
+        opened: Callable[[str], Source] = open_source,
+        limit: int = DEFAULT_LIMIT,
+    ) -> None:
+        self._on_damage = on_damage
+        self._limit = limit
+        self._told: set[str] = set()
+        self.open = opened
+        self.partitions = list(_partitions(_logs(paths, on_error)))
+
+    def of(self, log: LogFile) -> Iterator[Entries]:
+        """The entries of a log. KdumpError when it cannot be read."""
+        with self.open(log.given) as source:
+            reader = EntryReader(source, self._limit)
+            yield from reader.entries()
+        if log.path not in self._told:
+            self._told.add(log.path)
+            for finding in reader.findings:
+                self._on_damage(log.context.file, finding)
+
+
+def _logs(paths: Sequence[str], on_error: Callable[[KdumpError], None]) -> list[LogFile]:
+    found = find_logs([path for path in paths if path != STDIN], on_error)
+    if STDIN in paths:
+        found.append(LogFile(STDIN, FileContext.of(STDIN), None, 0, given=STDIN))
+    return found
+
+
+def _partitions(logs: Iterable[LogFile]) -> Iterator[Partition]:
+    """The logs by their directories. A log that is alone is asked about as if it were closed: it has no active one."""
+    found: dict[str, list[LogFile]] = {}
+    for log in logs:
+        found.setdefault(os.path.dirname(log.path), []).append(log)
+    for directory, own in found.items():
+        # In whatever order they were named; what has no number comes last, as in a directory.
+        own.sort(key=lambda log: (log.base_offset is None, log.base_offset or 0))
+        is_whole = len(own) > 1 and not segments_behind(own[-1].path)
+        yield Partition(directory, tuple(own), own[-1] if is_whole else None)

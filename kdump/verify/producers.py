@@ -1,0 +1,264 @@
+"""Findings about idempotent producers and transactions, in the order of the batches.
+
+Source: KIP-98, KIP-360, KIP-890; docs/spec/recovery.md#2-the-walk-over-the-entries (rules 7 to 9);
+docs/spec/formats.md#3-record-batches-v2. A log may begin anywhere, so the first sequence of a producer may be any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Final
+
+from kdump.codes import Codes, Finding, Severity
+from kdump.format import control
+from kdump.format.batch import MAX_INT32, increment_sequence
+from kdump.format.index import AbortedTxn
+from kdump.format.snapshot import ProducerEntry
+from kdump.system.units import time_text
+from kdump.verify.table import BatchRow
+
+HANGING_AFTER_MS: Final = 15 * 60 * 1000
+"""transaction.max.timeout.ms by default: a coordinator aborts what is older."""
+_MOST_SEQUENCE_GAPS: Final = 1000
+_MOST_PRODUCERS: Final = 1 << 18
+"""Memory: more than any partition has at a time, brokers forget them after a day."""
+_NO_SEQUENCE: Final = -1
+"""Of a producer whose next batch starts a new epoch: the sequence to come is 0."""
+
+
+@dataclass(slots=True)
+class _Producer:
+    """What the batches so far say of a producer; None where nothing does."""
+
+    epoch: int
+    last_sequence: int | None
+    holes: int
+    coordinator_epoch: int = -1
+    txn_first_offset: int | None = None
+    txn_timestamp: int = -1
+    txn_start: int = -1
+    txn_path: str | None = None
+    txn_position: int = 0
+    has_transactions: bool | None = None
+    """Its newest data batch is transactional; None where none was seen."""
+    txn_has_records: bool = False
+    """Of the open transaction: something of it is left by the log cleaner, or was written before what was seen."""
+    is_amid: bool = False
+    """A transaction of it may have begun before what was seen, and not have ended since."""
+
+
+class ProducerChecks:
+    """The producers of one partition.
+
+    ``latest``: the largest timestamp (ms) so far; the age of open transactions is counted from there. See
+    ``OrderedChecks`` for the arguments.
+    """
+
+    def __init__(
+        self,
+        producers: Iterable[ProducerEntry] = (),
+        *,
+        is_coordinator: bool = False,
+        transactional_id: Callable[[int], str | None] = lambda producer_id: None,
+    ) -> None:
+        self._producers: dict[int, _Producer] = {}
+        # (first offset, producer id) of open transactions, and of some that have ended since.
+        self._open: list[tuple[int, int]] = []
+        self._is_coordinator = is_coordinator
+        self._transactional_id = transactional_id
+        self._path: str | None = None
+        self._holes = 0
+        self._sequence_gaps: list[Finding] = []
+        # Markers of the segment that end nothing: how many, and the first.
+        self._idle_markers = 0
+        self._idle_marker: BatchRow | None = None
+        self.aborted: list[AbortedTxn] = []
+        self.begun_before: set[tuple[int, int]] = set()
+        self.idle_aborts: set[tuple[int, int]] = set()
+        # Producers may have been at work before the first segment; None: that is yet to come.
+        self._begins_late: bool | None = None
+        self.latest = -1
+        for entry in producers:
+            producer = _Producer(entry.producer_epoch, entry.last_sequence, 0, entry.coordinator_epoch)
+            if entry.current_txn_first_offset >= 0:
+                producer.txn_first_offset = entry.current_txn_first_offset
+                heappush(self._open, (entry.current_txn_first_offset, entry.producer_id))
+                producer.txn_timestamp, producer.txn_has_records = entry.timestamp, True
+                producer.has_transactions = True
+            self._producers[entry.producer_id] = producer
+
+    def start_segment(self, base_offset: int | None, path: str | None) -> None:
+        """The next batches are in this file; aborted transactions and idle markers are counted anew."""
+        if self._begins_late is None:
+            self._begins_late = base_offset != 0 and not self._producers
+        self._path = path
+        self.aborted, self.begun_before, self.idle_aborts = [], set(), set()
+        self._idle_markers, self._idle_marker = 0, None
+
+    def see_hole(self) -> None:
+        """Batches may be lost here: what producers did in it is not known."""
+        self._holes += 1
+
+    def forget(self) -> None:
+        """A whole segment is not seen: nothing is known of any producer, as at the start of a log that begins late."""
+        self._producers, self._open = {}, []
+        self._begins_late = True
+
+    def see(self, row: BatchRow) -> Iterator[Finding]:
+        """The next sound batch."""
+        self.latest = max(self.latest, row.max_timestamp)
+        if row.producer_id < 0:
+            return
+        producer = self._producers.get(row.producer_id)
+        if producer is None:
+            if len(self._producers) >= _MOST_PRODUCERS:
+                self._forget_idle()
+            sequence = None if row.is_control else row.last_sequence
+            producer = self._producers[row.producer_id] = _Producer(row.producer_epoch, sequence, self._holes)
+            producer.is_amid = bool(self._begins_late) and (row.is_control or row.base_sequence != 0)
+        elif row.producer_epoch < producer.epoch:
+            message = f"producer {row.producer_id} has epoch {row.producer_epoch} behind {producer.epoch}"
+            yield Finding(Codes.PRODUCER_EPOCH_BACKWARDS, message, row.position, row.size)
+        elif not row.is_control:
+            yield from self._see_sequence(producer, row)
+        if row.is_control:
+            yield from self._see_marker(producer, row)
+        else:
+            yield from self._see_data(producer, row)
+        producer.holes = self._holes
+
+    def step_over(self, row: BatchRow) -> None:
+        """``row`` is the newest of a run of data batches of its producer, each the one after; the first was seen."""
+        producer = self._producers.get(row.producer_id)
+        if producer is not None:
+            producer.last_sequence = row.last_sequence
+
+    def sequence_gaps(self, *, is_compacted: bool) -> Iterator[Finding]:
+        """What was held back until this is known: the cleaner removes batches, whose sequences are missing then."""
+        if not is_compacted:
+            yield from self._sequence_gaps
+        self._sequence_gaps = []
+
+    def finish_segment(self) -> Iterator[Finding]:
+        """What is said once a segment."""
+        marker = self._idle_marker
+        if marker is not None:
+            others = f", nor do {self._idle_markers - 1:,} others in the segment" if self._idle_markers > 1 else ""
+            message = f"a marker of producer {marker.producer_id} ends no transaction seen here{others}"
+            yield Finding(Codes.MARKER_WITHOUT_TRANSACTION, message, marker.position, marker.size)
+
+    def finish(self) -> Iterator[Finding]:
+        """The transactions that are left open."""
+        for producer_id, producer in self._producers.items():
+            if producer.txn_first_offset is None:
+                continue
+            age = max(0, self.latest - producer.txn_timestamp)
+            lost = "; its end may lie in a hole" if producer.holes != self._holes else ""
+            name = self._transactional_id(producer_id)
+            whose = "" if name is None else f" of transactional id '{name}'"
+            since = f" ({time_text(producer.txn_start)} UTC)" if producer.txn_start >= 0 else ""
+            message = (
+                f"the transaction{whose} of producer {producer_id} (epoch {producer.epoch}) is open since offset "
+                f"{producer.txn_first_offset}{since}, {age / 1000:,.0f} s before the newest batch{lost}"
+            )
+            yield Finding(
+                Codes.TRANSACTION_OPEN,
+                message,
+                producer.txn_position,
+                path=producer.txn_path,
+                graded=None if age > HANGING_AFTER_MS else Severity.INFO,
+            )
+
+    def _see_sequence(self, producer: _Producer, row: BatchRow) -> Iterator[Finding]:
+        if self._is_coordinator or row.base_sequence < 0:
+            return
+        is_new_epoch = row.producer_epoch > producer.epoch
+        last = _NO_SEQUENCE if is_new_epoch else producer.last_sequence
+        if last is None:
+            return
+        expected = 0 if last == _NO_SEQUENCE else increment_sequence(last, 1)
+        missing = row.base_sequence - expected & MAX_INT32
+        if not missing:
+            return
+        if missing > MAX_INT32 // 2:
+            message = f"producer {row.producer_id}: sequence {row.base_sequence} behind {last}"
+            yield Finding(Codes.SEQUENCE_DUPLICATE, message, row.position, row.size)
+        elif producer.holes == self._holes and len(self._sequence_gaps) < _MOST_SEQUENCE_GAPS:
+            epoch = f" of the new epoch {row.producer_epoch}" if is_new_epoch else ""
+            message = f"producer {row.producer_id}: {missing:,} sequence numbers{epoch} are missing from {expected} on"
+            finding = Finding(Codes.SEQUENCE_GAP, message, row.position, row.size, path=self._path)
+            self._sequence_gaps.append(finding)
+
+    def _see_data(self, producer: _Producer, row: BatchRow) -> Iterator[Finding]:
+        if producer.has_transactions is not None and row.is_transactional != producer.has_transactions:
+            yield self._mixed(producer, row)
+        producer.has_transactions = row.is_transactional
+        if row.is_transactional and producer.txn_first_offset is None:
+            producer.txn_first_offset = row.base_offset
+            heappush(self._open, (row.base_offset, row.producer_id))
+            producer.txn_timestamp, producer.txn_has_records = row.max_timestamp, False
+            producer.txn_start = row.base_timestamp
+            producer.txn_path, producer.txn_position = self._path, row.position
+        producer.txn_has_records |= row.record_count != 0
+        producer.epoch = row.producer_epoch
+        producer.last_sequence = row.last_sequence if row.base_sequence >= 0 else None
+
+    @staticmethod
+    def _mixed(producer: _Producer, row: BatchRow) -> Finding:
+        """A producer writes in transactions always or never."""
+        if row.is_transactional:
+            message = f"a transactional batch of producer {row.producer_id}, which wrote without transactions before"
+        elif producer.txn_first_offset is None:
+            message = f"a batch of producer {row.producer_id} without a transaction, which wrote in transactions before"
+        else:
+            message = (
+                f"a batch of producer {row.producer_id} outside of its transaction, which is open since offset "
+                f"{producer.txn_first_offset}"
+            )
+            return Finding(Codes.TRANSACTION_STATE, message, row.position, row.size)
+        return Finding(Codes.TRANSACTION_STATE, message, row.position, row.size, graded=Severity.WARNING)
+
+    def _see_marker(self, producer: _Producer, row: BatchRow) -> Iterator[Finding]:
+        if row.marker_type not in (control.ABORT, control.COMMIT):
+            return
+        if row.coordinator_epoch < max(producer.coordinator_epoch, 0):
+            before = f" behind {producer.coordinator_epoch}" if producer.coordinator_epoch >= 0 else ""
+            message = f"a marker of producer {row.producer_id} has coordinator epoch {row.coordinator_epoch}{before}"
+            yield Finding(Codes.COORDINATOR_EPOCH_BACKWARDS, message, row.position, row.size)
+        producer.coordinator_epoch = row.coordinator_epoch
+        if row.producer_epoch > producer.epoch:
+            # The marker of a broker that bumps epochs (KIP-890): the producer starts at 0 again.
+            producer.epoch, producer.last_sequence = row.producer_epoch, _NO_SEQUENCE
+        first, producer.txn_first_offset = producer.txn_first_offset, None
+        if producer.is_amid and row.marker_type == control.ABORT:
+            self.begun_before.add((row.producer_id, row.base_offset))
+        producer.is_amid = False
+        if first is None:
+            self._idle_markers += 1
+            self._idle_marker = self._idle_marker or row
+        elif row.marker_type == control.ABORT:
+            stable = self._first_open_offset()
+            last_stable_offset = row.base_offset + 1 if stable is None else stable
+            self.aborted.append(AbortedTxn(0, row.producer_id, first, row.base_offset, last_stable_offset))
+        if row.marker_type == control.ABORT and (first is None or not producer.txn_has_records):
+            self.idle_aborts.add((row.producer_id, row.base_offset))
+
+    def _first_open_offset(self) -> int | None:
+        while self._open:
+            first, producer_id = self._open[0]
+            producer = self._producers.get(producer_id)
+            if producer is not None and producer.txn_first_offset == first:
+                return first
+            heappop(self._open)
+        return None
+
+    def _forget_idle(self) -> None:
+        """Keep the producers with an open transaction and the newer half: one that comes again is taken for new."""
+        half = len(self._producers) // 2
+        self._producers = {
+            producer_id: producer
+            for number, (producer_id, producer) in enumerate(self._producers.items())
+            if number >= half or producer.txn_first_offset is not None
+        }

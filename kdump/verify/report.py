@@ -1,0 +1,132 @@
+"""Findings as text for people, as JSON lines and as JUnit XML."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from typing import Final
+from xml.etree import ElementTree as Xml
+
+from kdump.codes import Finding, KdumpError, Severity
+from kdump.kafka.recover import Outcome, Recovery
+from kdump.log.context import FileContext
+from kdump.rows.scalar import finding_row
+from kdump.rows.spelling import json_line
+from kdump.rows.tables import FINDING
+from kdump.system.blocks import escaped
+from kdump.verify.summary import SegmentSummary
+
+_STYLES: Final = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "2"}
+_ILLEGAL_IN_XML: Final = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF), "\N{REPLACEMENT CHARACTER}")
+
+
+def finding_line(finding: Finding, *, color: bool) -> str:
+    """A finding in one line: file, severity, code, place, what is wrong, what is lost, where it goes on."""
+    code = finding.code.value
+    severity = finding.severity.value
+    if color:
+        severity = f"\x1b[{_STYLES[finding.severity]}m{severity}\x1b[0m"
+    return f"{escaped(finding.path or '')}: {severity} {code.code} {code.name} {escaped(str(finding))}\n"
+
+
+def summary_line(summary: SegmentSummary) -> str:
+    """A segment in one line, with the words ``if recovered`` where recovery would do something to it."""
+    parts = [] if summary.batches is None else [f"{summary.batches:,} batches"]
+    if summary.size is not None:
+        parts.append(f"{summary.size:,} bytes")
+    if summary.first_offset is not None:
+        parts.append(f"offsets {summary.first_offset}..{summary.last_offset}")
+    found = [f"{count} {severity.value}" for severity, count in summary.counts.items() if count]
+    text = f"{escaped(summary.path)}: {', '.join(parts)}: {', '.join(found) or 'clean'}"
+    return text + (f"; if recovered: {recovery_text(summary.recovery)}" if summary.recovery is not None else "") + "\n"
+
+
+def recovery_text(recovery: Recovery) -> str:
+    """What LogSegment.recover would do to a segment."""
+    if recovery.failure is not None:
+        return f"fails, {recovery.failure.message}"
+    if recovery.outcome is Outcome.TRUNCATED:
+        end = f"the log ends at {recovery.end:,} before offset {recovery.next_offset}"
+        return f"{recovery.bytes_cut:,} bytes are cut, {end}"
+    return "nothing is cut"
+
+
+def finding_json(finding: Finding) -> str:
+    """A row of the table FINDING."""
+    values = {"type": FINDING.type, **FileContext.of(finding.path or "").columns(), **finding_row(finding)}
+    return json_line(FINDING.names, [values[name] for name in FINDING.names])
+
+
+class JUnitReport:
+    """JUnit XML as CI systems read it: a suite a directory, a case a file; ``failing`` severities fail a case."""
+
+    def __init__(self, failing: frozenset[Severity]) -> None:
+        self._failing = failing
+        self._cases: defaultdict[str, dict[str, list[Finding]]] = defaultdict(dict)
+        self._errors: list[KdumpError] = []
+
+    def add_finding(self, finding: Finding) -> None:
+        """A finding belongs to the case of its file."""
+        self._case(finding.path or "").append(finding)
+
+    def add_segment(self, summary: SegmentSummary) -> None:
+        """A segment without findings is a case too."""
+        self._case(summary.path)
+
+    def add_error(self, error: KdumpError) -> None:
+        """A PATH that cannot be looked at."""
+        self._errors.append(error)
+
+    def xml(self) -> bytes:
+        """The whole document."""
+        root = Xml.Element("testsuites", name="kdump verify")
+        for folder, cases in self._cases.items():
+            failed = sum(any(finding.severity in self._failing for finding in found) for found in cases.values())
+            suite = Xml.SubElement(
+                root, "testsuite", name=_legal(folder), tests=str(len(cases)), failures=str(failed), errors="0"
+            )
+            for name, found in cases.items():
+                self._add_case(suite, folder, name, found)
+        if self._errors:
+            count = str(len(self._errors))
+            suite = Xml.SubElement(root, "testsuite", name="paths", tests=count, failures="0", errors=count)
+            for error in self._errors:
+                case = Xml.SubElement(suite, "testcase", classname="paths", name=_legal(error.path or ""))
+                element = Xml.SubElement(case, "error", type=error.code.value.name, message=_legal(error.message))
+                element.text = _legal(str(error))
+        for name in ("tests", "failures", "errors"):
+            root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
+        Xml.indent(root)
+        document: bytes = Xml.tostring(root, encoding="utf-8", xml_declaration=True)
+        return document + b"\n"
+
+    def _add_case(self, suite: Xml.Element, folder: str, name: str, found: list[Finding]) -> None:
+        case = Xml.SubElement(suite, "testcase", classname=_legal(folder), name=_legal(name))
+        failing = [finding for finding in found if finding.severity in self._failing]
+        if failing:
+            # One element with a line a finding: most readers look at the first one only, and show its text.
+            first = failing[0]
+            count = "" if len(failing) == 1 else f" (and {len(failing) - 1} more)"
+            failure = Xml.SubElement(
+                case, "failure", type=first.code.value.name, message=_legal(f"{first.code.value.code} {first}{count}")
+            )
+            failure.text = _lines(failing)
+        others = [finding for finding in found if finding.severity not in self._failing]
+        if others:
+            Xml.SubElement(case, "system-out").text = _lines(others)
+
+    def _case(self, path: str) -> list[Finding]:
+        folder, name = os.path.split(path)
+        return self._cases[folder or "."].setdefault(name, [])
+
+
+def _lines(found: list[Finding]) -> str:
+    return "".join(
+        _legal(f"{finding.severity.value} {finding.code.value.code} {finding.code.value.name} {finding}\n")
+        for finding in found
+    )
+
+
+def _legal(text: str) -> str:
+    """Without what XML cannot hold."""
+    return text.encode("utf-8", "replace").decode().translate(_ILLEGAL_IN_XML)

@@ -1,0 +1,382 @@
+"""What a broker's start would cost a partition: the model's answer, and what of the data is gone by it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache, partial
+from typing import Final, NamedTuple
+
+from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, parse_header
+from kdump.kafka.startup.batches import batches
+from kdump.kafka.startup.content import Content, ContentSource, sha256
+from kdump.kafka.startup.directory import Action, Directory
+from kdump.kafka.startup.errors import StartFailureError
+from kdump.kafka.startup.loading import Settings
+from kdump.kafka.startup.names import LOG, file_name, offset_of
+from kdump.kafka.startup.outcome import OpenTransaction, Outcome, RecoveredSegment, RemovalReason, Start
+from kdump.kafka.startup.start import open_transactions, start
+from kdump.verify.batchtable import BatchTable, read_table
+from kdump.verify.reach import AlreadyLost, Evidence, LastSegment, Segment, Witness
+from kdump.verify.sound import SoundData, sound_data, torn_end
+from kdump.verify.swapped import OFFSET_BYTES, first_offset_of, swapped
+
+_NO_OFFSET: Final = 2**63
+"""Above every offset."""
+
+
+class LossReason(Enum):
+    """Why offsets cannot be read after a start."""
+
+    CUT = "cut"
+    """Behind the first damage in a segment that is recovered."""
+    BEHIND_CUT = "behind-cut"
+    """In a segment behind one that is cut."""
+    EMPTIED = "emptied"
+    """In a segment whose index would go backwards."""
+    LOG_START = "log-start"
+    """The log ends before the offset at which it is said to start: all of it goes."""
+    REPLACED = "replaced"
+    """In the range of segments that a .swap file replaces."""
+    HIDDEN = "hidden"
+    """Still in the last segment, but no end offset leads there; new batches get the same offsets."""
+
+
+class LostRange(NamedTuple):
+    """Offsets (inclusive) that a start loses.
+
+    ``records`` are those that the headers of their batches count, that of a damaged one at the place of a cut among
+    them if it can be believed; ``good_records`` those of batches whose CRC holds.
+    """
+
+    first_offset: int
+    last_offset: int
+    records: int
+    reason: LossReason
+    good_records: int
+
+
+class FileState(NamedTuple):
+    """A file right after the start.
+
+    ``size`` and ``sha256`` are None when it is gone, ``sha256`` also if it was not asked for; ``size_before`` is of
+    the file that had this name before, None without one.
+    """
+
+    name: str
+    action: Action
+    size: int | None
+    sha256: str | None
+    size_before: int | None
+
+
+class TransactionStart(NamedTuple):
+    """``timestamp``: ms, of the first record, None where that is not there; ``transactional_id``: None, not known."""
+
+    timestamp: int | None
+    transactional_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StartCheck:
+    """One start of one partition directory.
+
+    Attributes:
+        path: of the directory.
+        settings: what the broker knows of it.
+        start: how it ends.
+        files: every file there is or was.
+        lost: what it loses, in offset order.
+        already_lost: what was lost before, as far as that was asked for; the start itself changes nothing about it.
+        swapped: pairs of logs that were exchanged, as far as that was asked for.
+        end_before: behind the last offset of the log before the start, as far as it was read.
+        forgotten: open transactions that the broker does not know any more.
+        bytes_read: of the files, by the broker.
+        begun: what is known of the transactions, left open or forgotten, by first offset; as far as it was asked for.
+    """
+
+    path: str
+    settings: Settings
+    start: Start
+    files: tuple[FileState, ...]
+    lost: tuple[LostRange, ...]
+    already_lost: tuple[AlreadyLost, ...]
+    swapped: tuple[tuple[str, str], ...]
+    end_before: int | None
+    forgotten: tuple[OpenTransaction, ...]
+    bytes_read: int
+    begun: Mapping[int, TransactionStart] = field(default_factory=dict)
+
+    @property
+    def is_harmless(self) -> bool:
+        """The partition starts, and everything that was there is there afterwards, whatever was lost before."""
+        return self.start.outcome is Outcome.STARTS and not (self.lost or self.forgotten)
+
+
+class Obstacle(NamedTuple):
+    """What stops a log directory or the whole broker, whatever is in the partitions: a folder, or a checkpoint."""
+
+    path: str
+    java_class: str
+    message: str
+    outcome: Outcome = Outcome.BROKER_STOPS
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectoryCheck:
+    """A log directory as a whole: its partitions, those that do not start, how many cannot be read."""
+
+    path: str
+    is_clean: bool
+    partitions: int
+    failed: tuple[StartCheck, ...]
+    unread: int
+    obstacles: tuple[Obstacle, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of the directory, and where it stops of its broker."""
+        outcomes = {check.start.outcome for check in self.failed} | {obstacle.outcome for obstacle in self.obstacles}
+        if Outcome.BROKER_STOPS in outcomes:
+            return Outcome.BROKER_STOPS
+        return Outcome.DIR_OFFLINE if outcomes else Outcome.STARTS
+
+
+def check_start(
+    directory: Directory,
+    settings: Settings,
+    *,
+    checksums: bool = False,
+    evidence: Evidence | None = None,
+    transactional_id: Callable[[int], str | None] | None = None,
+) -> StartCheck:
+    """What a broker would make of a partition directory.
+
+    Args:
+        directory: as it lies there; it is brought to what a start leaves of it.
+        settings: what the broker knows of it.
+        checksums: digest the files too: all of them are read.
+        evidence: what lies beside the logs before the start, to tell what was lost already; None: do not ask.
+        transactional_id: gives that of a producer id; None: do not ask when transactions began and whose they are.
+
+    Raises:
+        KdumpError: a file cannot be opened.
+    """
+    result = start(directory, settings)
+    bytes_read = directory.bytes_read
+    lost = tuple(_merged(_losses(directory, result)))
+    served = result.served
+    end_before = None
+    forgotten: tuple[OpenTransaction, ...] = ()
+    if served is not None:
+        end_before = max((served.end_offset, *(loss.last_offset + 1 for loss in lost)))
+        if served.is_forgotten:
+            before = Directory(directory.path, directory.before)
+            forgotten = open_transactions(before, settings, served.log_start_offset, served.end_offset)
+    files = tuple(
+        FileState(
+            name,
+            action,
+            None if content is None else content.size,
+            sha256(content) if checksums and content is not None else None,
+            directory.before[name].size if name in directory.before else None,
+        )
+        for name, action, content in directory.changes()
+    )
+    exchanged = () if evidence is None else tuple(_swapped(directory))
+    # What one name lacks may be under another one then.
+    already_lost = () if evidence is None or exchanged else tuple(_already_lost(directory, evidence, end_before))
+    begun = {}
+    if transactional_id is not None and served is not None:
+        for one in (*forgotten, *served.open_transactions):
+            timestamp = _timestamp_at(directory, one.first_offset)
+            begun[one.first_offset] = TransactionStart(timestamp, transactional_id(one.producer_id))
+    return StartCheck(
+        directory.path, settings, result, files, lost, already_lost, exchanged, end_before, forgotten, bytes_read, begun
+    )
+
+
+def _timestamp_at(directory: Directory, offset: int) -> int | None:
+    """The timestamp (ms) with which the batch of magic 2 begins that begins at ``offset``, in the logs as they were."""
+    logs = sorted((base_offset, name) for base_offset, name, _ in _logs(directory) if base_offset <= offset)
+    if not logs:
+        return None
+    _, name = logs[-1]
+    with ContentSource(name, directory.before[name]) as source, suppress(StartFailureError):
+        for batch in batches(source, 0):
+            if batch.base_offset >= offset:
+                head = source.read(batch.position, HEADER_SIZE)
+                is_it = batch.base_offset == offset and len(head) == HEADER_SIZE and head[MAGIC_OFFSET] == 2
+                return parse_header(head).base_timestamp if is_it else None
+    return None
+
+
+def _swapped(directory: Directory) -> Iterator[tuple[str, str]]:
+    """Names of logs that were exchanged."""
+    logs = sorted(_logs(directory), key=lambda log: log[0])
+    firsts = []
+    for _, name, content in logs:
+        with ContentSource(name, content) as source:
+            firsts.append(first_offset_of(source.read(0, OFFSET_BYTES)))
+    for one, other in swapped([base_offset for base_offset, _, _ in logs], firsts):
+        yield logs[one][1], logs[other][1]
+
+
+def _already_lost(directory: Directory, evidence: Evidence, end_before: int | None) -> list[AlreadyLost]:
+    """What the logs did not have before the start.
+
+    Args:
+        directory: as it is after the start.
+        evidence: as it was before.
+        end_before: of the log; None where it does not start.
+    """
+    logs = {
+        base_offset: (name, content) for base_offset, name, content in sorted(_logs(directory), key=lambda log: log[0])
+    }
+
+    def end_of(base_offset: int) -> int:
+        if end_before is not None and base_offset == max(logs):
+            return end_before
+        with ContentSource(*logs[base_offset]) as source:
+            last_offset = sound_data(source).last_offset
+        return base_offset if last_offset is None else last_offset + 1
+
+    last_base = max(logs, default=0)
+
+    @cache
+    def table(base_offset: int) -> BatchTable:
+        with ContentSource(*logs[base_offset]) as source:
+            return read_table(source)
+
+    def was_cleaned() -> bool:
+        bases = [*logs][-2:] if segments[-1].is_empty else [last_base]
+        return table(bases[0]).was_cleaned(bases[0])
+
+    def index_ends() -> Iterator[Witness]:
+        if not segments[-1].is_empty and evidence.names_later(last_base, end_of(last_base)):
+            yield from evidence.index_ends(table(last_base).log_view(last_base, logs[last_base][1].size, []))
+
+    segments = [Segment(base, not content.size, partial(end_of, base)) for base, (_, content) in logs.items()]
+    return evidence.already_lost(segments, LastSegment(was_cleaned, index_ends) if segments else None)
+
+
+def _losses(directory: Directory, result: Start) -> Iterator[LostRange]:
+    """What each log that was there before has lost; not in order."""
+    covered: list[tuple[int, int]] | None = None
+    cuts = {one.base_offset: one for one in result.recovered if one.bytes_cut}
+    for base_offset, name, before in _logs(directory):
+        after = directory.get(name)
+        if after == before:
+            continue
+        if after is not None and after.starts_as(before) and base_offset in cuts:
+            with ContentSource(name, before) as source:
+                yield from _cut(source, cuts[base_offset])
+        elif base_offset in result.removed:
+            with ContentSource(name, before) as source:
+                yield from _range(sound_data(source), _REMOVED[result.removed[base_offset]])
+        else:
+            covered = _covered(directory) if covered is None else covered
+            yield from _uncovered(before, covered)
+    yield from _hidden(directory, result)
+
+
+_REMOVED: Final = {RemovalReason.BEHIND_CUT: LossReason.BEHIND_CUT, RemovalReason.LOG_START: LossReason.LOG_START}
+
+
+def _logs(directory: Directory) -> Iterator[tuple[int, str, Content]]:
+    """(base offset, name, content) of the logs that were there, leftovers and misnamed ones left out."""
+    for name, content in directory.before.items():
+        if name.endswith(LOG):
+            try:
+                base_offset = offset_of(name)
+            except StartFailureError:
+                continue
+            if name == file_name(base_offset, LOG):
+                yield base_offset, name, content
+
+
+def _cut(source: ContentSource, cut: RecoveredSegment) -> Iterator[LostRange]:
+    """What lay behind the end of a log."""
+    size = (source.size or 0) - cut.bytes_cut
+    found = sound_data(source, size)
+    if cut.is_emptied:
+        yield from _range(found, LossReason.EMPTIED)
+        return
+    good_records = found.records
+    torn = torn_end(source, size, cut.end_offset)
+    if torn > cut.end_offset:
+        found += SoundData(1, torn - cut.end_offset, cut.end_offset, torn - 1)
+    for lost in _range(found, LossReason.CUT):
+        yield lost._replace(good_records=good_records)
+
+
+def _uncovered(before: Content, covered: list[tuple[int, int]]) -> Iterator[LostRange]:
+    """What a log that others took the place of had beyond their offsets."""
+    start = end = 0
+    with ContentSource("", before) as source:
+        try:
+            for batch in batches(source, 0):
+                number = bisect_right(covered, (batch.base_offset, _NO_OFFSET)) - 1
+                if number >= 0 and batch.base_offset < covered[number][1]:
+                    yield from _replaced(before.part(start, end))
+                    start = batch.position + batch.size
+                end = batch.position + batch.size
+        except StartFailureError:
+            end = before.size
+    yield from _replaced(before.part(start, end))
+
+
+def _replaced(lost: Content) -> Iterator[LostRange]:
+    with ContentSource("", lost) as source:
+        yield from _range(sound_data(source), LossReason.REPLACED)
+
+
+def _covered(directory: Directory) -> list[tuple[int, int]]:
+    """The offsets (first, and behind the last) of each log that is not as it was, rising and apart."""
+    found: list[tuple[int, int]] = []
+    for name in directory.names():
+        if name.endswith(LOG) and directory[name] != directory.before.get(name):
+            with directory.open(name) as source:
+                last_offset = sound_data(source).last_offset
+            if last_offset is not None:
+                found.append((offset_of(name), last_offset + 1))
+    apart: list[tuple[int, int]] = []
+    for first, behind in sorted(found):
+        if apart and first <= apart[-1][1]:
+            apart[-1] = apart[-1][0], max(apart[-1][1], behind)
+        else:
+            apart.append((first, behind))
+    return apart
+
+
+def _hidden(directory: Directory, result: Start) -> Iterator[LostRange]:
+    served = result.served
+    if served is not None:
+        base_offset, size = served.segments[-1]
+        if served.visible_size < size:
+            with directory.open(file_name(base_offset, LOG)) as source:
+                yield from _range(sound_data(source, served.visible_size), LossReason.HIDDEN)
+
+
+def _range(found: SoundData, reason: LossReason) -> Iterator[LostRange]:
+    if found.first_offset is not None and found.last_offset is not None:
+        yield LostRange(found.first_offset, found.last_offset, found.records, reason, found.records)
+
+
+def _merged(losses: Iterable[LostRange]) -> list[LostRange]:
+    """In offset order; ranges of one kind that lie side by side are one."""
+    merged: list[LostRange] = []
+    for loss in sorted(losses, key=lambda loss: (loss.first_offset, loss.last_offset)):
+        last = merged[-1] if merged else None
+        if last is not None and last.reason is loss.reason and last.last_offset + 1 == loss.first_offset:
+            merged[-1] = last._replace(
+                last_offset=loss.last_offset,
+                records=last.records + loss.records,
+                good_records=last.good_records + loss.good_records,
+            )
+        else:
+            merged.append(loss)
+    return merged

@@ -1,0 +1,231 @@
+"""What a broker's start makes of partition directories: text for people, JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from kdump.format.checkpoint import CLEAN_SHUTDOWN, PARTITION_METADATA
+from kdump.kafka.startup.directory import Action
+from kdump.kafka.startup.outcome import OpenTransaction, Outcome
+from kdump.log import files
+from kdump.log.context import FileContext, as_text
+from kdump.log.names import parse_partition_directory
+from kdump.system.blocks import escaped
+from kdump.system.units import time_text
+from kdump.verify.startcheck import FileState, LogDirectoryCheck, LossReason, Obstacle, StartCheck
+
+_FEW: Final = 5
+"""Names that are listed; of more only their number is told."""
+
+_REASONS: Final = {
+    LossReason.CUT: "behind the first damage of a segment",
+    LossReason.BEHIND_CUT: "in segments behind one that is cut",
+    LossReason.EMPTIED: "in a segment that is emptied, because its index would go backwards",
+    LossReason.LOG_START: "the log ends before its log start offset",
+    LossReason.REPLACED: "in the place of a .swap file",
+    LossReason.HIDDEN: "left in the last segment, where its .index does not lead; new batches get the same offsets",
+}
+
+
+def startup_json(check: StartCheck) -> str:
+    """A JSON object in one line; offsets are null when the partition does not start."""
+    served, failure = check.start.served, check.start.failure
+    return _line(
+        check.path,
+        check.start.outcome,
+        None if failure is None else failure.java_class,
+        {
+            "logStartOffset": served and served.log_start_offset,
+            "recoveryPoint": served and served.recovery_point,
+            "logEndOffset": served and served.end_offset,
+            "segments": [] if served is None else [list(segment) for segment in served.segments],
+            "files": [
+                {"name": file.name, "action": file.action.value, "size": file.size, "sha256": file.sha256}
+                for file in check.files
+            ],
+            "deletedLater": list(check.start.deleted_later),
+            "lost": lost_members(check),
+            **_already_lost_member(check),
+            **({"swapped": [list(pair) for pair in check.swapped]} if check.swapped else {}),
+        },
+    )
+
+
+def lost_members(check: StartCheck) -> list[dict[str, Any]]:
+    """What a start loses, as members of a JSON array."""
+    return [
+        {
+            "firstOffset": lost.first_offset,
+            "lastOffset": lost.last_offset,
+            "records": lost.records,
+            "reason": lost.reason.value,
+        }
+        for lost in check.lost
+    ]
+
+
+def _already_lost_member(check: StartCheck) -> dict[str, Any]:
+    """Nothing where nothing was lost before."""
+    members = [
+        {"firstOffset": lost.first_offset, "lastOffset": lost.last_offset, "knownFrom": list(lost.witnesses)}
+        for lost in check.already_lost
+    ]
+    return {"alreadyLost": members} if members else {}
+
+
+_NOTHING_SERVED: Final[dict[str, Any]] = {
+    "logStartOffset": None,
+    "recoveryPoint": None,
+    "logEndOffset": None,
+    "segments": [],
+    "files": [],
+    "deletedLater": [],
+    "lost": [],
+}
+"""Of a start that serves no log."""
+
+
+def obstacle_json(obstacle: Obstacle) -> str:
+    """The same of what stops the directory or the broker, whatever is in the partitions."""
+    return _line(obstacle.path, obstacle.outcome, obstacle.java_class, _NOTHING_SERVED)
+
+
+def keeps_changing_json(path: str) -> str:
+    """The same of a partition directory about which nothing can be told, because a broker is at work on it."""
+    return _line(path, None, None, _NOTHING_SERVED)
+
+
+def _line(path: str, outcome: Outcome | None, exception: str | None, members: dict[str, Any]) -> str:
+    topic, partition = parse_partition_directory(os.path.basename(files.absolute(path))) or (None, None)
+    context = FileContext(FileContext.of(path).file, topic, partition)
+    head = {"type": "startup", **context.columns(), "outcome": outcome and outcome.value, "exception": exception}
+    text = json.dumps({**head, **members}, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return as_text(text)
+
+
+def startup_text(check: StartCheck, *, is_brief: bool) -> str:
+    """Lines for people: whether it starts, what becomes of the files, what is lost.
+
+    Args:
+        check: the start.
+        is_brief: where nothing is lost, leave out files that are made (anew) and open transactions.
+    """
+    path = escaped(check.path)
+    lines = [*_lines(check), *_details(check, is_brief=is_brief and check.is_harmless)]
+    return "".join(f"{path}: {escaped(line)}\n" for line in lines)
+
+
+def has_topic_id(check: StartCheck) -> bool:
+    """There is a partition.metadata after the start."""
+    return any(file.name == PARTITION_METADATA and file.size is not None for file in check.files)
+
+
+def stray_text(path: str, partitions: Sequence[str]) -> str:
+    """What becomes of partition directories without partition.metadata, in one line; '' for none.
+
+    Args:
+        path: of the partition directory, or of the log directory that they are in.
+        partitions: the paths of those directories.
+    """
+    if not partitions:
+        return ""
+    missing = f"{escaped(path)}: there is no {PARTITION_METADATA}"
+    if len(partitions) > 1:
+        names = _listed([os.path.basename(files.absolute(one)) for one in partitions])
+        missing += f" in {len(partitions):,} partitions ({escaped(names)})"
+        return f"{missing}: Kafka 4 takes the directories for stray ones and does not serve them\n"
+    inside = "" if partitions[0] == path else f" in {escaped(os.path.basename(files.absolute(partitions[0])))}"
+    return f"{missing}{inside}: Kafka 4 takes the directory for a stray one and does not serve it\n"
+
+
+def _lines(check: StartCheck) -> Iterator[str]:
+    start, settings = check.start, check.settings
+    kind = "clean" if settings.is_clean else "unclean"
+    if start.failure is not None:
+        yield f"does not start ({kind} stop): {start.failure.message} ({start.failure.java_class or 'without an end'})"
+        yield _CONSEQUENCES[start.outcome]
+    if (served := start.served) is not None:
+        ends = f"the log ends before offset {served.end_offset}"
+        if check.end_before != served.end_offset:
+            ends += f", {check.end_before} until then"
+        harmless = ""
+        if check.is_harmless:
+            harmless = ", nothing more is lost" if check.already_lost else ", nothing is lost"
+        yield f"starts after {_ARTICLES[kind]} stop; {ends}{harmless}; {check.bytes_read:,} bytes are read"
+    for one, other in check.swapped:
+        yield f"swapped: the contents of {one} and {other} are exchanged; give each the other's name before the start"
+    for gone in check.already_lost:
+        yield f"already lost: {gone}"
+    for lost in check.lost:
+        records = "1 record" if lost.records == 1 else f"{lost.records:,} records"
+        yield f"lost: offsets {lost.first_offset}..{lost.last_offset}, {records}, {_REASONS[lost.reason]}"
+    for transaction in check.forgotten:
+        yield f"forgotten: {_transaction(check, transaction)}; readers with read_committed get its records"
+
+
+def _details(check: StartCheck, *, is_brief: bool) -> Iterator[str]:
+    if check.start.served is not None and not is_brief:
+        for transaction in check.start.served.open_transactions:
+            yield f"left open: {_transaction(check, transaction)}"
+    for file in check.files:
+        if file.action is Action.CUT:
+            yield f"cut: {file.name}, from {file.size_before:,} to {file.size:,} bytes"
+    later = set(check.start.deleted_later)
+    for title, names in (
+        ("rebuilt", [] if is_brief else _names(check.files, Action.REBUILT)),
+        ("created", [] if is_brief else _names(check.files, Action.CREATED)),
+        ("deleted", _names(check.files, Action.DELETED)),
+        ("renamed", [name for name in _names(check.files, Action.RENAMED) if name not in later]),
+        ("deleted after 60 s", sorted(later)),
+    ):
+        if names:
+            yield f"{title}: {_listed(names)}"
+
+
+_ARTICLES: Final = {"clean": "a clean", "unclean": "an unclean"}
+_CONSEQUENCES: Final = {
+    Outcome.DIR_OFFLINE: "its log directory goes offline; the broker runs on with the others, if there are any",
+    Outcome.BROKER_STOPS: "the whole broker stops",
+}
+
+
+def log_directory_text(check: LogDirectoryCheck) -> str:
+    """What becomes of a log directory, in one line or two."""
+    path = escaped(check.path)
+    text = f"{path}: {check.partitions:,} partitions, {'clean' if check.is_clean else 'unclean'}: "
+    if check.outcome is Outcome.STARTS:
+        return f"{text}{'all start' if not check.unread else f'{check.unread:,} cannot be read, the others start'}\n"
+    paths = [*(failed.path for failed in check.failed), *(obstacle.path for obstacle in check.obstacles)]
+    failed = [os.path.basename(files.absolute(one)) for one in paths]
+    text += f"{_CONSEQUENCES[check.outcome]}, because of {escaped(_listed(failed))}\n"
+    if check.is_clean:
+        text += f"{path}: {CLEAN_SHUTDOWN} is gone by then: the start after this one is an unclean one\n"
+    return text
+
+
+def obstacle_text(obstacle: Obstacle) -> str:
+    """What stops the directory or the broker."""
+    what = "the whole broker stops" if obstacle.outcome is Outcome.BROKER_STOPS else "the log directory goes offline"
+    return f"{escaped(obstacle.path)}: {what}: {escaped(obstacle.message)} ({obstacle.java_class})\n"
+
+
+def _transaction(check: StartCheck, transaction: OpenTransaction) -> str:
+    text = f"the transaction of producer {transaction.producer_id}, open since offset {transaction.first_offset}"
+    begun = check.begun.get(transaction.first_offset)
+    if begun is not None and begun.timestamp is not None:
+        text += f"; it began at {time_text(begun.timestamp)} UTC"
+    if begun is not None and begun.transactional_id is not None:
+        text += f"; transactional id '{begun.transactional_id}'"
+    return text
+
+
+def _names(states: Iterable[FileState], action: Action) -> list[str]:
+    return [file.name for file in states if file.action is action]
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _FEW:,} more" if len(names) > _FEW else ""
+    return ", ".join(names[:_FEW]) + more

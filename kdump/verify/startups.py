@@ -1,0 +1,302 @@
+"""``kdump verify --startup`` in this process: which partition directories there are, and what a start makes of each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from kdump.codes import Codes, KdumpError
+from kdump.format.checkpoint import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARK_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINT_CHECKPOINT,
+)
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
+from kdump.kafka.startup.content import Content
+from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.errors import ILLEGAL_STATE, KAFKA, KAFKA_STORAGE
+from kdump.kafka.startup.loading import Settings
+from kdump.kafka.startup.logdirectory import (
+    LogDirectory,
+    Partition,
+    parse_folder,
+    read_log_directory,
+    served_partition,
+    sort_folders,
+)
+from kdump.kafka.startup.outcome import Outcome
+from kdump.log import files
+from kdump.log.names import CLUSTER_METADATA, Kind, parse_file_name, parse_partition_directory
+from kdump.log.partition import no_segments
+from kdump.log.siblings import read_checkpoint
+from kdump.log.source import read_whole
+from kdump.verify.reach import Evidence, KnownOffsets
+from kdump.verify.settling import Watch, settled
+from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck, check_start
+from kdump.verify.transactionalids import transactional_id
+
+_OF_A_PARTITION: Final = frozenset({LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA})
+_OF_LOG_DIRECTORIES: Final = {META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT}
+
+
+class StartOptions(NamedTuple):
+    """What is given instead of read from the log directory; None: nothing.
+
+    ``max_index_size``: segment.index.bytes; ``now``: the clock, ms; ``checksums``: see check_start.
+    """
+
+    is_clean: bool | None = None
+    recovery_point: int | None = None
+    log_start_offset: int | None = None
+    max_index_size: int = DEFAULT_INDEX_SIZE
+    now: int | None = None
+    checksums: bool = False
+
+
+class Task(NamedTuple):
+    """One partition directory to be started."""
+
+    path: str
+    settings: Settings
+    checksums: bool
+
+    def run(self) -> StartCheck | KdumpError:
+        """The answer, or why there is none; of files that a broker changes meanwhile, what two answers agree in."""
+        watch = Watch(self.path)
+
+        def start() -> StartCheck | KdumpError:
+            nonlocal watch
+            try:
+                directory = Directory.on_disk(self.path)
+                watch = Watch(self.path, *(os.path.join(self.path, name) for name in directory.before))
+                return check_start(
+                    directory,
+                    self.settings,
+                    checksums=self.checksums,
+                    evidence=self._evidence(directory.before),
+                    transactional_id=partial(transactional_id, _above(self.path)),
+                )
+            except KdumpError as error:
+                return error.located(self.path)
+
+        result, undecided = settled(start, _harm, lambda _: watch.has_changed)
+        if undecided:
+            return KdumpError(Codes.CHANGED_WHILE_READ, "cannot be told: the files keep changing", path=self.path)
+        return result
+
+    def _evidence(self, contents: Mapping[str, Content]) -> Evidence:
+        """What lies beside the logs; where no offset is given, there is no line of it in the checkpoint."""
+        settings = self.settings
+        return Evidence(
+            self.path,
+            contents,
+            lambda name: read_whole(os.path.join(self.path, name)),
+            KnownOffsets(
+                settings.is_clean,
+                settings.recovery_point or None,
+                read_checkpoint(self.path, HIGH_WATERMARK_CHECKPOINT),
+                settings.log_start_offset or None,
+            ),
+        )
+
+
+def _harm(result: StartCheck | KdumpError) -> frozenset[object]:
+    """What is wrong with a start, to be known again in the next look.
+
+    What cannot be read while it changes is another thing each time: one file may have been cut in both looks.
+    """
+    if isinstance(result, KdumpError):
+        return frozenset({object()})
+    outcome = {result.start.outcome} - {Outcome.STARTS}
+    losses = ((loss.reason, loss.first_offset) for loss in result.lost)
+    return frozenset({*outcome, *losses, *result.already_lost, *result.forgotten, *result.swapped})
+
+
+class KeepsChanging(NamedTuple):
+    """A partition directory about which nothing can be told: a broker is at work on its files."""
+
+    path: str
+    message: str
+
+
+Item = StartCheck | Obstacle | LogDirectoryCheck | KeepsChanging
+Runner = Callable[[Sequence[Task]], Iterable[StartCheck | KdumpError]]
+
+
+class _Place(NamedTuple):
+    """What one PATH stands for. ``log_directory`` is that above where it is a partition directory, not ``is_whole``."""
+
+    path: str
+    log_directory: LogDirectory
+    is_whole: bool
+    tasks: list[Task]
+    obstacles: list[Obstacle]
+
+
+def in_process(tasks: Sequence[Task]) -> Iterator[StartCheck | KdumpError]:
+    """One after the other."""
+    return (task.run() for task in tasks)
+
+
+def start_all(
+    paths: Iterable[str],
+    options: StartOptions,
+    on_error: Callable[[KdumpError], None],
+    run: Runner = in_process,
+) -> Iterator[Item]:
+    """What a broker would make of partition directories and log directories, as one broker's.
+
+    Where the meta.properties of two log directories name two brokers, they are taken for two.
+
+    Args:
+        paths: of both kinds.
+        options: see StartOptions.
+        on_error: takes what is wrong with one of them; the others follow.
+        run: does the work.
+    """
+    places = []
+    for path in paths:
+        try:
+            places.append(_place(path, options))
+        except KdumpError as error:
+            on_error(error.located(path))
+    duplicates = _duplicates(places)
+    told: set[Obstacle] = set()
+    for place in places:
+        failed = []
+        unread = 0
+        for task, result in zip(place.tasks, run(place.tasks), strict=True):
+            if isinstance(result, KdumpError):
+                if place.is_whole and not files.exists(task.path):
+                    # Deleted since the log directory was listed.
+                    continue
+                unread += 1
+                if result.code is Codes.CHANGED_WHILE_READ:
+                    yield KeepsChanging(task.path, result.message)
+                else:
+                    on_error(result)
+                continue
+            if result.start.outcome is not Outcome.STARTS:
+                failed.append(result)
+            yield result
+        obstacles = [*place.obstacles, *(duplicates[task.path] for task in place.tasks if task.path in duplicates)]
+        for obstacle in obstacles:
+            # That of a log directory is met with each of its partitions that is a PATH.
+            if obstacle not in told:
+                told.add(obstacle)
+                yield obstacle
+        if place.is_whole:
+            is_clean = place.log_directory.is_clean if options.is_clean is None else options.is_clean
+            yield LogDirectoryCheck(place.path, is_clean, len(place.tasks), tuple(failed), unread, tuple(obstacles))
+
+
+def task_of(directory: str, options: StartOptions) -> Task:
+    """The start of one partition directory, with what the log directory above says of it."""
+    return _task(directory, read_log_directory(_above(directory)), options)
+
+
+def tasks_below(log_directory: str, options: StartOptions) -> list[Task]:
+    """The starts of all partitions of a log directory."""
+    return _place(log_directory, options).tasks
+
+
+def _above(directory: str) -> str:
+    return os.path.dirname(files.absolute(directory))
+
+
+def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
+    folder = parse_folder(os.path.basename(files.absolute(directory)))
+    partition = None if folder is None else folder[0]
+    recovery_point, log_start = options.recovery_point, options.log_start_offset
+    if recovery_point is None:
+        recovery_point = known.recovery_points.get(partition, 0) if partition is not None else 0
+    if log_start is None:
+        log_start = known.log_starts.get(partition, 0) if partition is not None else 0
+    is_clean = known.is_clean if options.is_clean is None else options.is_clean
+    settings = Settings(is_clean, recovery_point, log_start, options.max_index_size, options.now)
+    return Task(directory, settings, options.checksums)
+
+
+def _place(path: str, options: StartOptions) -> _Place:
+    if not files.is_directory(path):
+        if not files.exists(path):
+            raise KdumpError(Codes.MISSING, Codes.MISSING.value.title)
+        raise KdumpError(Codes.UNREADABLE, "is no directory: a broker starts on those of partitions")
+    entries = files.listing(path)
+    if os.path.basename(files.absolute(path)).startswith(f"{CLUSTER_METADATA}-"):
+        raise KdumpError(Codes.UNREADABLE, "the log of a KRaft cluster's metadata, which other code loads: no answer")
+    if _holds_segments(path, entries):
+        above = _above(path)
+        known = read_log_directory(above)
+        return _Place(path, known, False, [_task(path, known, options)], _refusals(above, known))
+    folders = sort_folders([entry.name for entry in entries if entry.is_directory])
+    is_broker_s = any(entry.name in _OF_LOG_DIRECTORIES for entry in entries if not entry.is_directory)
+    if not folders.partitions and not (is_broker_s and folders.unparsable):
+        raise no_segments(path, entries)
+    known = read_log_directory(path)
+    tasks = [_task(os.path.join(path, name), known, options) for name in folders.partitions]
+    message = "the name is not <topic>-<number>"
+    obstacles = [Obstacle(os.path.join(path, name), KAFKA, message) for name in folders.unparsable]
+    return _Place(path, known, True, tasks, obstacles + _refusals(path, known))
+
+
+def _refusals(path: str, known: LogDirectory) -> list[Obstacle]:
+    return [
+        Obstacle(os.path.join(path, name), KAFKA_STORAGE, message, Outcome.DIR_OFFLINE)
+        for name, message in known.refusals
+    ]
+
+
+def is_partition(path: str) -> bool:
+    """It is the directory of one partition; False where that cannot be told."""
+    try:
+        return files.is_directory(path) and _holds_segments(path, files.listing(path))
+    except KdumpError:
+        return False
+
+
+def _holds_segments(path: str, entries: Sequence[files.Entry]) -> bool:
+    """By the files in it; an empty directory by its name."""
+    for entry in entries:
+        name = parse_file_name(entry.name)
+        is_segment_file = name is not None and name.kind is not Kind.CHECKPOINT
+        if not entry.is_directory and (is_segment_file or entry.name in _OF_A_PARTITION):
+            return True
+    has_partitions = any(entry.is_directory and parse_partition_directory(entry.name) for entry in entries)
+    return not has_partitions and parse_partition_directory(os.path.basename(files.absolute(path))) is not None
+
+
+def _duplicates(places: Iterable[_Place]) -> dict[str, Obstacle]:
+    """Directories of one partition of one broker, by path."""
+    owners: dict[tuple[Partition, bool], list[tuple[str, LogDirectory]]] = {}
+    for place in places:
+        for task in place.tasks:
+            served = served_partition(os.path.basename(files.absolute(task.path)))
+            if served is not None:
+                owners.setdefault(served, []).append((task.path, place.log_directory))
+    found: dict[str, Obstacle] = {}
+    for several in owners.values():
+        if len(several) > 1:
+            found |= _conflicts(several)
+    return found
+
+
+def _conflicts(several: Iterable[tuple[str, LogDirectory]]) -> Iterator[tuple[str, Obstacle]]:
+    """Without its topic id a directory is a stray one, and stands in nobody's way."""
+    served = [owner for owner in several if files.exists(os.path.join(owner[0], PARTITION_METADATA))]
+    for path, known in served:
+        for other, of_other in served:
+            if files.absolute(path) != files.absolute(other) and _is_one_broker(known, of_other):
+                yield path, Obstacle(path, ILLEGAL_STATE, f"the same partition as {other}")
+                break
+
+
+def _is_one_broker(one: LogDirectory, other: LogDirectory) -> bool:
+    """Of directories without a meta.properties nothing else is known."""
+    return one.broker is None or other.broker is None or one.broker == other.broker

@@ -1,0 +1,240 @@
+"""The batch table of a segment: one row an entry, from headers alone (and the first record of control batches).
+
+It is built while the chunks of a walk pass, as tuples where there are few entries and as numpy columns where there are
+many; tables of parts in file order are joined by concatenation. A row has the same fields both ways.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kdump.codes import DamageError
+from kdump.format.batch import (
+    CODEC_MASK,
+    CONTROL,
+    MAGIC_OFFSET,
+    TRANSACTIONAL,
+    increment_sequence,
+    parse_header,
+)
+from kdump.log.resync import CheckedChunk
+from kdump.verify.markers import NO_MARKER, Marker, read_marker
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+UNKNOWN_OFFSET: Final = -(2**63)
+"""Base offset of a compressed entry of magic 0 or 1: only its last offset is in the header."""
+NO_PRODUCER: Final = -1
+
+_LEGACY: Final = struct.Struct(">qiIbBq")
+_LEGACY_FIELDS: Final = (
+    ("offset", ">i8"),
+    ("length", ">i4"),
+    ("crc", ">u4"),
+    ("magic", "i1"),
+    ("attributes", "u1"),
+    ("timestamp", ">i8"),
+)
+_COLUMN_TYPES: Final = (
+    ("position", "i8"),
+    ("size", "i8"),
+    ("base_offset", "i8"),
+    ("last_offset", "i8"),
+    ("leader_epoch", "i4"),
+    ("magic", "i1"),
+    ("crc", "u4"),
+    ("attributes", "u2"),
+    ("record_count", "i4"),
+    ("producer_id", "i8"),
+    ("producer_epoch", "i2"),
+    ("base_sequence", "i4"),
+    ("base_timestamp", "i8"),
+    ("max_timestamp", "i8"),
+    ("marker_type", "i4"),
+    ("coordinator_epoch", "i4"),
+    ("is_valid", "?"),
+    ("is_behind_hole", "?"),
+)
+
+
+class BatchRow(NamedTuple):
+    """One entry.
+
+    ``position`` and ``size`` are in bytes, the timestamps in ms (the entry's own for magic 1, -1 for magic 0). A
+    legacy entry has count 1 (a wrapper that was looked into: that of its records) and -1 in the fields of its format's
+    successor. ``marker_type`` and ``coordinator_epoch``
+    are those of the first record of a control batch, NO_MARKER where there is none. ``is_valid``: the CRC is right.
+    ``is_behind_hole``: damage, framing or CRC, lies directly before.
+    """
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    record_count: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    base_timestamp: int
+    max_timestamp: int
+    marker_type: int
+    coordinator_epoch: int
+    is_valid: bool
+    is_behind_hole: bool
+
+    @property
+    def is_control(self) -> bool:
+        """Markers of Kafka, not data."""
+        return self.magic >= 2 and bool(self.attributes & CONTROL)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Written inside a transaction (markers too)."""
+        return self.magic >= 2 and bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last offset of a batch that has sequences."""
+        return increment_sequence(self.base_sequence, self.last_offset - self.base_offset)
+
+
+def entry_of(chunk: CheckedChunk, row: BatchRow) -> memoryview:
+    """The bytes of an entry of ``chunk``."""
+    start = row.position - chunk.position
+    return chunk.data[start : start + row.size]
+
+
+def read_rows(chunk: CheckedChunk, is_behind_hole: bool) -> list[BatchRow]:
+    """The rows of a chunk; ``is_behind_hole``: of its first entry."""
+    damaged = set(chunk.damaged)
+    rows = []
+    for number, (start, end) in enumerate(chunk.entries()):
+        is_valid = number not in damaged
+        rows.append(_read_row(chunk, start, end, is_valid, is_behind_hole))
+        is_behind_hole = not is_valid
+    return rows
+
+
+def _read_row(chunk: CheckedChunk, start: int, end: int, is_valid: bool, is_behind_hole: bool) -> BatchRow:
+    data, position, size = chunk.data, chunk.position + start, end - start
+    if data[start + MAGIC_OFFSET] < 2:
+        offset, _, crc, magic, attributes, timestamp = _LEGACY.unpack_from(data, start)
+        base_offset = UNKNOWN_OFFSET if attributes & CODEC_MASK else offset
+        timestamp = timestamp if magic else -1
+        return BatchRow(
+            position, size, base_offset, offset, -1, magic, crc, attributes, 1, NO_PRODUCER, -1, -1,
+            timestamp, timestamp, *NO_MARKER, is_valid, is_behind_hole,
+        )  # fmt: skip
+    header = parse_header(data, start)
+    marker = NO_MARKER
+    if is_valid and header.is_control:
+        marker = _marker(data[start:end])
+    return BatchRow(
+        position, size, header.base_offset, header.last_offset, header.partition_leader_epoch, header.magic, header.crc,
+        header.attributes, header.record_count, header.producer_id, header.producer_epoch, header.base_sequence,
+        header.base_timestamp, header.max_timestamp, *marker, is_valid, is_behind_hole,
+    )  # fmt: skip
+
+
+def _marker(batch: memoryview) -> Marker:
+    """The marker of a control batch; NO_MARKER also where it cannot be read (a local check says why)."""
+    header = parse_header(batch)
+    if header.codec:
+        return NO_MARKER
+    try:
+        return read_marker(header, batch)
+    except DamageError:
+        return NO_MARKER
+
+
+def read_columns(chunk: CheckedChunk, is_behind_hole: bool) -> NDArray[np.void]:
+    """The same as one structured array, shape (entries,), of ``row_dtype``."""
+    import numpy as np
+
+    from kdump.fast.headers import native_column, read_headers
+    from kdump.fast.ragged import windows
+
+    data = np.frombuffer(chunk.data, np.uint8)
+    starts = np.array(chunk.starts, np.int64)
+    rows = np.empty(starts.size, row_dtype())
+    rows["position"] = starts + chunk.position
+    rows["size"] = np.diff(starts, append=chunk.end)
+    rows["is_valid"] = True
+    rows["is_valid"][chunk.damaged] = False
+    rows["is_behind_hole"] = np.concatenate(([is_behind_hole], ~rows["is_valid"][:-1]))
+    rows["marker_type"], rows["coordinator_epoch"] = NO_MARKER
+    is_legacy = data[starts + MAGIC_OFFSET] < 2
+    at: NDArray[np.intp] | slice = slice(None)
+    if is_legacy.any():
+        old = windows(data, _LEGACY.size)[starts[is_legacy]].view(np.dtype(list(_LEGACY_FIELDS)))
+        rows["leader_epoch"] = rows["producer_id"] = rows["producer_epoch"] = rows["base_sequence"] = -1
+        rows["record_count"] = 1
+        for name in ("crc", "magic", "attributes"):
+            rows[name][is_legacy] = old[name]
+        rows["last_offset"][is_legacy] = old["offset"]
+        rows["base_offset"][is_legacy] = np.where(old["attributes"] & CODEC_MASK, UNKNOWN_OFFSET, old["offset"])
+        timestamp = np.where(old["magic"] == 0, -1, old["timestamp"])
+        rows["base_timestamp"][is_legacy] = rows["max_timestamp"][is_legacy] = timestamp
+        at = np.flatnonzero(~is_legacy)
+        starts = starts[at]
+    headers = read_headers(data, starts)
+    for name, source in _HEADER_COLUMNS:
+        rows[name][at] = headers[source]
+    rows["last_offset"][at] = native_column(headers, "base_offset") + headers["last_offset_delta"]
+    for number in control_batches(rows):
+        begin = chunk.starts[number]
+        marker = _marker(chunk.data[begin : begin + int(rows["size"][number])])
+        rows["marker_type"][number], rows["coordinator_epoch"][number] = marker
+    return rows
+
+
+_HEADER_COLUMNS: Final = (
+    ("base_offset", "base_offset"),
+    ("leader_epoch", "partition_leader_epoch"),
+    ("magic", "magic"),
+    ("crc", "crc"),
+    ("attributes", "attributes"),
+    ("record_count", "record_count"),
+    ("producer_id", "producer_id"),
+    ("producer_epoch", "producer_epoch"),
+    ("base_sequence", "base_sequence"),
+    ("base_timestamp", "base_timestamp"),
+    ("max_timestamp", "max_timestamp"),
+)
+
+
+def control_batches(rows: NDArray[np.void]) -> list[int]:
+    """Numbers of the rows that are sound control batches, rising."""
+    import numpy as np
+
+    candidates = np.flatnonzero(rows["attributes"] & CONTROL)
+    if candidates.size:
+        candidates = candidates[rows["is_valid"][candidates] & (rows["magic"][candidates] >= 2)]
+    numbers: list[int] = candidates.tolist()
+    return numbers
+
+
+@cache
+def row_dtype() -> np.dtype[np.void]:
+    """The fields of BatchRow as a native numpy dtype."""
+    import numpy as np
+
+    return np.dtype(list(_COLUMN_TYPES))
+
+
+def first_offset(row: BatchRow) -> int:
+    """The first offset that is known of an entry."""
+    return row.last_offset if row.base_offset == UNKNOWN_OFFSET else row.base_offset
+
+
+def row_at(columns: NDArray[np.void], number: int) -> BatchRow:
+    """One row of the structured array as a tuple."""
+    return BatchRow._make(columns[number].item())
