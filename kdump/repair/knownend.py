@@ -32,7 +32,7 @@ def known_end(
 
     The next segment says it exactly: by its base offset, or by batches before that. Else it is the largest that is
     named by the headers of damaged batches at the end, by the indexes (where the rest of them agrees with the log), or
-    by snapshots and checkpoints (``checks.reach``). Of a log that was compacted the offsets up to the next segment are
+    by snapshots and checkpoints (``verify.reach``). Of a log that was compacted the offsets up to the next segment are
     not lost where nothing lies behind the last batch.
 
     Args:
@@ -152,7 +152,7 @@ def indexed_end(around: Surroundings, base_offset: int, ours: Table) -> int | No
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The columns of ``checks.indexes.BatchColumns``."""
+    """The columns of ``verify.indexes.BatchColumns``."""
 
     position: Column
     end: Column

@@ -14,7 +14,7 @@ from kdump.verify.table import read_columns
 
 
 def sound_rows(paths: Iterable[str]) -> Iterator[NDArray[np.void]]:
-    """The sound batches of other segments (``checks.table.row_dtype``), by chunks, up to one that cannot be read."""
+    """The sound batches of other segments (``verify.table.row_dtype``), by chunks, up to one that cannot be read."""
     for path in paths:
         try:
             yield from sound_rows_of(path)

@@ -19,7 +19,7 @@ Column = NDArray[np.int64]
 class Table:
     """Batches as columns, shape (batches,).
 
-    ``rows`` is of ``checks.table.row_dtype``.
+    ``rows`` is of ``verify.table.row_dtype``.
     """
 
     rows: NDArray[np.void]

@@ -82,7 +82,7 @@ def _arrow_type(name: str, kind: ColumnType) -> pa.DataType:
 
 
 class ArrowPrinter:
-    """A printer of ``scan.view`` that makes rows of a schema.
+    """A printer of ``reading.view`` that makes rows of a schema.
 
     Args:
         table: BATCH, RECORD or RECORD_DECODED.

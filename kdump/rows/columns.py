@@ -83,7 +83,7 @@ class BatchValues:
 
     Args:
         block: one batch or more.
-        txn_state: shape (batches,), indexes into scan.outcomes.STATES; None: null for all.
+        txn_state: shape (batches,), indexes into reading.outcomes.STATES; None: null for all.
         row_type: what the rows' ``type`` is.
         context: where they come from.
     """

@@ -1,6 +1,6 @@
 """Decoded keys and values as JSON, many at once: records of coordinators as columns, the others one by one.
 
-The text is that of ``kafka.message_json``. Source: docs/spec/decoders.md#2-json-text,
+The text is that of ``payloads.message_json``. Source: docs/spec/decoders.md#2-json-text,
 docs/spec/decoders.md#3-coordinator-decoders.
 """
 

@@ -79,7 +79,7 @@ def record_runs(
         fields: of ``tables.RECORD`` or ``tables.RECORD_METADATA``, in any order; no others are computed.
         context: where the block comes from.
         output: how rows are spelled.
-        txn_state: shape (batches,), indexes into ``scan.transactions.STATES``; None: null in every row.
+        txn_state: shape (batches,), indexes into ``reading.transactions.STATES``; None: null in every row.
         decoder: of keys and values. Batches in which something does not decode are left to the scalar path.
 
     Every batch is in a run; one with more rows than are assembled at a time is in several, one after the other.

@@ -42,7 +42,7 @@ class ArrowOptions:
     table: Table
     """BATCH, RECORD or RECORD_DECODED."""
     schema: pa.Schema
-    """Some columns of ``writers.arrow.arrow_schema(table)``."""
+    """Some columns of ``rows.arrow.arrow_schema(table)``."""
     wanted: Wanted = field(default_factory=Wanted)
     times: Range = field(default_factory=Range)
     """Milliseconds."""

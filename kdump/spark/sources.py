@@ -1,4 +1,4 @@
-"""The three data sources. Their classes travel to the workers; all they do is in ``kdump.engine``."""
+"""The three data sources. Their classes travel to the workers; all they do is elsewhere in ``kdump``."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _TASKS: Final = 256
 
 
 class SparkRunner:
-    """Stands for ``engine.startup.in_process``.
+    """Stands for ``verify.startups.in_process``.
 
     Args:
         spark: the session.

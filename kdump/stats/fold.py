@@ -218,7 +218,7 @@ class PartFold:
         self._run.ends_in_hole = in_hole
 
     def see_batches(self, rows: NDArray[np.void]) -> None:
-        """The next rows of the batch table (``checks.table``)."""
+        """The next rows of the batch table (``verify.table``)."""
         fold = self._fold
         if not rows.size:
             return

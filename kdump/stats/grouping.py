@@ -54,7 +54,7 @@ class By(Enum):
         return str(key)
 
     def keys_of_batches(self, rows: NDArray[np.void]) -> NDArray[np.int64]:
-        """The keys of rows of the batch table (``checks.table``), where files do not tell; shape (batches,)."""
+        """The keys of rows of the batch table (``verify.table``), where files do not tell; shape (batches,)."""
         match self:
             case By.PRODUCER:
                 return rows["producer_id"].astype(np.int64)

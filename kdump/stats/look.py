@@ -19,7 +19,7 @@ _RECORDS_CHUNK: Final = 4 << 20
 
 
 class StatsLook:
-    """See ``checks.segment.Look``.
+    """See ``verify.segment.Look``.
 
     Args:
         source: the log.

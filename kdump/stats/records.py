@@ -62,7 +62,7 @@ class EntryRecords:
 
 
 class RecordReader:
-    """Reads chunk by chunk; ``in_doubt`` is what the checks ask (see ``checks.entries.Doubts``).
+    """Reads chunk by chunk; ``in_doubt`` is what the checks ask (see ``verify.entries.Doubts``).
 
     Args:
         limit: most bytes that one batch may decompress to.

@@ -172,7 +172,7 @@ class _FoldingLook:
         self.ends_in_hole = False
 
     def items(self) -> Iterator[Finding | Rows]:
-        """See ``checks.segment.Look``."""
+        """See ``verify.segment.Look``."""
         place, options = self._part.place, self._options
         for position, extent in self._extents():
             # Without sketches it does not matter what is put together where.

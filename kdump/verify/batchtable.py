@@ -79,7 +79,7 @@ def read_table(source: Source) -> BatchTable:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The columns of ``checks.indexes.BatchColumns``."""
+    """The columns of ``verify.indexes.BatchColumns``."""
 
     table: NDArray[np.void]
 

@@ -1,7 +1,7 @@
 """Which v2 batches of a chunk have records that are right, by columns: it only accepts.
 
 The rules are those of :mod:`kdump.verify.contents`; batches that break one, or that ``fast`` does not decode, are read
-one by one there. So are large ones; of these ``checks.slices`` accepts slices of records by the same rules.
+one by one there. So are large ones; of these ``verify.slices`` accepts slices of records by the same rules.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RecordChecks:
     def in_doubt(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[int]:
         """Numbers of the entries of ``chunk`` with a right CRC that are to be read one by one, rising.
 
-        See ``checks.entries.Doubts``.
+        See ``verify.entries.Doubts``.
         """
         damaged = set(chunk.damaged)
         for part in self._reader.read(chunk.data, [*chunk.starts, chunk.end], chunk.position, damaged=chunk.damaged):

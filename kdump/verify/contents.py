@@ -1,7 +1,7 @@
 """Findings in the records of one v2 batch, read one by one.
 
 Source: docs/spec/formats.md#31-record; docs/spec/recovery.md#4-what-recovery-does-not-notice. This is what batches come
-to that ``checks.columns`` does not accept.
+to that ``verify.columns`` does not accept.
 """
 
 from __future__ import annotations

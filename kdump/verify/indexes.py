@@ -45,7 +45,7 @@ _USUAL_RECORD: Final = 16
 class BatchColumns(Protocol):
     """The sound batches of one log in file order; every column is int64 of shape (batches,).
 
-    ``base_offset`` of a legacy wrapper whose records were not read is UNKNOWN_OFFSET. ``checks.table`` makes them.
+    ``base_offset`` of a legacy wrapper whose records were not read is UNKNOWN_OFFSET. ``verify.table`` makes them.
     """
 
     @property

@@ -3,7 +3,7 @@
 Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 3 and 5),
 docs/spec/recovery.md#4-what-recovery-does-not-notice; docs/spec/formats.md#3-record-batches-v2 for what the log cleaner
 leaves. A batch is compared with the sound one before it; tables of many rows are first sifted by columns
-(``checks.sieve``), so that only rows with something to say cost a Python statement.
+(``verify.sieve``), so that only rows with something to say cost a Python statement.
 """
 
 from __future__ import annotations

@@ -214,7 +214,7 @@ class PartitionCheck:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A look that is over; see ``checks.segment.Look``."""
+    """A look that is over; see ``verify.segment.Look``."""
 
     found: tuple[Finding | Rows, ...]
     ends_in_hole: bool

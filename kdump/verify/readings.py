@@ -148,7 +148,7 @@ _SEEN: Final = PlainData((Finding, Codes, Severity, _End))
 
 
 class _StoredLook:
-    """A look that was made in stretches, by others; see ``checks.segment.Look``."""
+    """A look that was made in stretches, by others; see ``verify.segment.Look``."""
 
     def __init__(self, pieces: Iterable[LookPiece], source: Source) -> None:
         self._seen = [_SEEN.unpack(piece.seen) for piece in pieces]

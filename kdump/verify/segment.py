@@ -59,7 +59,7 @@ class SegmentLook:
         behind: the segment's index and the next segment, for where consumers go on.
         options: see CheckOptions.
         extent: what is looked at; None: all of it.
-        doubts: see ``checks.entries.EntryChecks``.
+        doubts: see ``verify.entries.EntryChecks``.
         chunk_size: bytes looked at together.
 
     ``ends_in_hole``, once the items are exhausted: damage lies behind the last row.

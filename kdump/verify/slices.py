@@ -42,7 +42,7 @@ def see_slices(records: BatchRecords, body: Buffer, limit: int) -> int:
 
 
 def _in_doubt(rules: RecordRules) -> set[Codes]:
-    """What ``checks.contents`` may find in the records of one batch."""
+    """What ``verify.contents`` may find in the records of one batch."""
     held = {
         Codes.OFFSET_DELTA: rules.deltas_rise,
         Codes.MAX_TIMESTAMP: rules.timestamps_are_set,

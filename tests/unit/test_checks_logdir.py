@@ -1,4 +1,4 @@
-"""checks.logdir: a log directory put together from captures is clean, and what is wrong with one is found."""
+"""verify.logdir: a log directory put together from captures is clean, and what is wrong with one is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""checks.reach: what was lost before, by the files beside the logs; and what healthy brokers leave is no loss."""
+"""verify.reach: what was lost before, by the files beside the logs; and what healthy brokers leave is no loss."""
 
 from __future__ import annotations
 

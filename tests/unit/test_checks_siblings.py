@@ -1,4 +1,4 @@
-"""checks.indexes and checks.siblings: sound files of all brokers are clean, every damaged one is found."""
+"""verify.indexes and verify.siblings: sound files of all brokers are clean, every damaged one is found."""
 
 from __future__ import annotations
 

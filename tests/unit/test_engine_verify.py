@@ -1,4 +1,4 @@
-"""engine.verify over files: captures are clean, what Kafka rejects is an error, one PATH is like another."""
+"""verify.run over files: captures are clean, what Kafka rejects is an error, one PATH is like another."""
 
 from __future__ import annotations
 

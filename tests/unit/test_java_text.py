@@ -1,4 +1,4 @@
-"""kafka.java: how Java hashes, splits and prints (docs/spec/dump-output.md sections 2, 3 and 10)."""
+"""payloads.java: how Java hashes, splits and prints (docs/spec/dump-output.md sections 2, 3 and 10)."""
 
 from __future__ import annotations
 

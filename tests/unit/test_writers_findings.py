@@ -1,4 +1,4 @@
-"""writers.findings: a line, a JSON row, and JUnit XML as those who read it expect it."""
+"""verify.report: a line, a JSON row, and JUnit XML as those who read it expect it."""
 
 from __future__ import annotations
 
