@@ -1,6 +1,6 @@
 """kdump: a forensic tool for Kafka log segments.
 
-``verify(path)`` yields the ``Finding`` of a segment, a partition or a log directory; ``payloads.decode(topic, key,
+``findings(path)`` yields each ``Finding`` of a segment, a partition or a log directory; ``payloads.decode(topic, key,
 value)`` reads a record of one of Kafka's internal topics; every error that kdump raises on purpose is a ``KdumpError``.
 """
 
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kdump import payloads
     from kdump.codes import Finding, KdumpError
-    from kdump.verify.run import verify
+    from kdump.verify.run import findings
 
 __version__ = "0.1.0"
-__all__ = ["Finding", "KdumpError", "__version__", "payloads", "verify"]
+__all__ = ["Finding", "KdumpError", "__version__", "findings", "payloads"]
 
-_HOMES = {"Finding": "kdump.codes", "KdumpError": "kdump.codes", "verify": "kdump.verify.run"}
+_HOMES = {"Finding": "kdump.codes", "KdumpError": "kdump.codes", "findings": "kdump.verify.run"}
 
 
 def __getattr__(name: str) -> object:

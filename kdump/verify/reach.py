@@ -8,6 +8,7 @@ normal: after a crash these files are older than the log.
 - Retention and DeleteRecords move the start of the log. They move the first leader epoch too, before they rename a
   file, so a first epoch before the first segment tells that a segment was lost. The line in
   log-start-offset-checkpoint is up to a minute old; after a clean stop it is right.
+  The file of the epochs is written by another thread, so a segment whose .log is still there as .deleted is no loss.
 - The files of a segment are renamed together when it is deleted, the .log first. An .index without its .log, or of an
   empty one, and without a .deleted file of that name, is left of a log that was lost.
 
@@ -120,6 +121,7 @@ class Evidence:
         self.checkpoints = read_checkpoints(directory) if checkpoints is None else checkpoints
         self._names: dict[int, dict[str, FileName]] = {}
         self._is_swapped = is_there = False
+        self._deleted: list[int] = []
         self._snapshot_of_all = -1
         for name in sorted(names):
             is_there |= name == LEADER_EPOCH_CHECKPOINT
@@ -133,6 +135,8 @@ class Evidence:
             elif parsed is not None and parsed.base_offset is not None:
                 self._names.setdefault(parsed.base_offset, {})[name] = parsed
                 self._is_swapped |= parsed.state == ".swap"
+                if parsed.kind is Kind.LOG and parsed.state == ".deleted":
+                    self._deleted.append(parsed.base_offset)
         logs = (base for base, named in self._names.items() for one in named.values() if one.kind is Kind.LOG)
         self._first_base = min(logs, default=0)
         data = self._bytes(LEADER_EPOCH_CHECKPOINT) if is_there else None
@@ -235,6 +239,8 @@ class Evidence:
         if self._is_swapped or self._snapshot_of_all >= first:
             # The segments that are missing have another name still; a snapshot of the cluster's metadata holds them.
             start, gone = None, {}
+        if start is not None and any(start.end_offset <= base < first for base in self._deleted):
+            start = None
         if start is not None and start.end_offset < first:
             names = {start.file, *_files(base_files for base, base_files in gone.items() if base < first)}
             lost.append(AlreadyLost(start.end_offset, first - 1, tuple(sorted(names))))

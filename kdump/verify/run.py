@@ -133,7 +133,7 @@ class Verification:
         yield SegmentSummary(path, len(data), None, None, None, counts, None)
 
 
-def verify(path: str, *, deep: bool = True) -> Iterator[Finding]:
+def findings(path: str, *, deep: bool = True) -> Iterator[Finding]:
     """What is wrong with a segment file, a partition directory or a log directory.
 
     Args:

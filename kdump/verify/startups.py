@@ -32,6 +32,7 @@ from kdump.kafka.startup.logdirectory import (
 )
 from kdump.kafka.startup.outcome import Outcome
 from kdump.log import files
+from kdump.log.lock import is_held
 from kdump.log.names import CLUSTER_METADATA, Kind, parse_file_name, parse_partition_directory
 from kdump.log.partition import no_segments
 from kdump.log.siblings import read_checkpoint
@@ -85,7 +86,10 @@ class Task(NamedTuple):
             except KdumpError as error:
                 return error.located(self.path)
 
-        result, undecided = settled(start, _harm, lambda _: watch.has_changed)
+        def is_changing(result: StartCheck | KdumpError) -> bool:
+            return watch.has_changed or is_held(_above(self.path))
+
+        result, undecided = settled(start, _harm, is_changing)
         if undecided:
             return KdumpError(Codes.CHANGED_WHILE_READ, "cannot be told: the files keep changing", path=self.path)
         return result

@@ -116,7 +116,7 @@ def _check_entries(case: Case, folder: Path) -> list[Fault]:
         faults.append(Fault("decoders", repr(options), f"{outcomes[0]!r}\n{outcomes[1]!r}"[:8000]))
     match random.randrange(4):
         case 0:
-            bounded("verify", lambda: list(kdump.verify(path)), faults)
+            bounded("verify", lambda: list(kdump.findings(path)), faults)
         case 1:
             _explain(path, random.random(), faults)
     return faults
@@ -168,7 +168,7 @@ def _check_sibling(case: Case, folder: Path) -> list[Fault]:
     outcome = bounded("dump", lambda: run_in_process([path], DumpOptions()), faults)
     if outcome is not None and outcome.failure is not None:
         faults.append(Fault("exception", f"dump {outcome.failure[:60]}", outcome.failure))
-    bounded("verify", lambda: list(kdump.verify(path)), faults)
+    bounded("verify", lambda: list(kdump.findings(path)), faults)
     _explain(path, case.random.random(), faults)
     return faults
 

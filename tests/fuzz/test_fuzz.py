@@ -86,6 +86,7 @@ def test_cases_shrink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return 0
 
     monkeypatch.setattr("tests.fuzz.running._run", broken)
+    monkeypatch.setattr("tests.fuzz.driver._MOST_SHRINKING", 600)
     files = {"orders-0/00000000000000000000.log": bytes(500) + b"needle" + bytes(500), "orders-0/x": b"y"}
     case = Case("directory", 1, files)
     (fault,) = faults_of(case, tmp_path / "run")

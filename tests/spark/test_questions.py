@@ -80,7 +80,7 @@ def test_writers(answers: dict[str, list[tuple[Any, ...]]], batches: list[Row]) 
 
 
 def test_damage(answers: dict[str, list[tuple[Any, ...]]]) -> None:
-    found = [item for item in kdump.verify(str(SEGMENTS)) if isinstance(item, Finding)]
+    found = [item for item in kdump.findings(str(SEGMENTS)) if isinstance(item, Finding)]
     expected = [
         (item.path, item.position, item.code.value.code, item.code.value.name, *_offsets(item), item.message)
         for item in found

@@ -1,4 +1,4 @@
-"""``kdump verify`` as a process, and ``kdump.verify`` as a library."""
+"""``kdump verify`` as a process, and ``kdump.findings`` as a library."""
 
 from __future__ import annotations
 
@@ -194,15 +194,15 @@ def test_terminal(folder: Path) -> None:
 
 
 def test_library(folder: Path) -> None:
-    findings = list(library.verify(str(folder / "bad-0")))
+    findings = list(library.findings(str(folder / "bad-0")))
     assert all(isinstance(finding, library.Finding) for finding in findings)
     assert [(one.code.value.code, one.severity.value, one.continue_at) for one in findings] == [("KD108", "error", 3)]
-    assert list(library.verify(str(folder / "good-0"))) == []
+    assert list(library.findings(str(folder / "good-0"))) == []
 
 
 def test_library_raises_its_own_errors(folder: Path) -> None:
     with pytest.raises(library.KdumpError) as caught:
-        list(library.verify(str(folder / "gone")))
+        list(library.findings(str(folder / "gone")))
     assert str(caught.value) == f"{folder / 'gone'}: no such file or directory"
 
 

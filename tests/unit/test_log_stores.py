@@ -22,7 +22,7 @@ from kdump.log.resync import ResyncWalk
 from kdump.log.source import open_source, read_whole
 from kdump.log.walk import Walk
 from kdump.tasks.splits import Split, find_logs
-from kdump.verify.run import verify
+from kdump.verify.run import findings as verify
 
 __all__ = ["store"]
 

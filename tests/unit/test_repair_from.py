@@ -23,7 +23,7 @@ from kdump.repair.pieces import Origin
 from kdump.repair.plan import Way
 from kdump.repair.run import Repair, Repaired, RepairOptions, finish_repairs, undo_repair
 from kdump.repair.salvageoptions import SalvageOptions
-from kdump.verify.run import verify
+from kdump.verify.run import findings as verify
 from tests.harness.captures import FIXTURES, Captures
 from tests.harness.killing import killed_at
 

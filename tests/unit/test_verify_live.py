@@ -214,6 +214,18 @@ def test_a_segment_that_came_after_the_listing(partitions: list[LivePartition]) 
     assert serious(found) == []
 
 
+def test_a_first_epoch_of_a_segment_that_a_broker_deletes(partitions: list[LivePartition]) -> None:
+    """The broker may have died before it wrote the file of the epochs."""
+    plain = partitions[0]
+    (plain.directory / "leader-epoch-checkpoint").write_text(f"0\n1\n0 {plain.bases[0]}\n")
+    log = plain.path(plain.bases[0], ".log").rename(plain.path(plain.bases[0], ".log.deleted"))
+    for suffix in (".index", ".timeindex"):
+        plain.path(plain.bases[0], suffix).rename(plain.path(plain.bases[0], f"{suffix}.deleted"))
+    assert serious(findings(plain.directory)) == []
+    log.unlink()
+    assert [one.code for one in findings(plain.directory) if one.severity is Severity.ERROR] == [Codes.ALREADY_LOST]
+
+
 @pytest.mark.parametrize("is_running", [True, False])
 def test_a_first_epoch_that_is_written_after_the_segment_is_gone(
     partitions: list[LivePartition], monkeypatch: pytest.MonkeyPatch, is_running: bool
