@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 from pathlib import Path
 from typing import Final
@@ -10,12 +11,16 @@ from typing import Final
 import numpy as np
 import pytest
 from batches import CONTROL, TRANSACTIONAL, message, plain_rows, v2_batch
+from click.testing import CliRunner
 
 from kdump.checks.startup import check_start
 from kdump.checks.table import BatchRow, row_dtype
+from kdump.cli.main import cli
 from kdump.codes import Codes
 from kdump.format import control
 from kdump.kafka.producers import ProducerStates
+from kdump.kafka.recover import SegmentRecovery
+from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.kafka.startup import epochs
 from kdump.kafka.startup.content import Content, ContentSource, Piece
 from kdump.kafka.startup.directory import Directory
@@ -24,14 +29,14 @@ from kdump.log.gaps import Gap as Bytes
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.walk import Walk
-from kdump.mend import later
+from kdump.mend import later, readthrough
 from kdump.mend.endings import _FreeOffsets
 from kdump.mend.later import END_TXN, LaterTransactions
 from kdump.mend.place import place_of
 from kdump.mend.plan import Settings as RepairSettings
 from kdump.mend.plan import Way
 from kdump.mend.planner import Planner
-from kdump.mend.readthrough import start_sha256
+from kdump.mend.readthrough import read_through, start_sha256
 from kdump.mend.salvageoptions import SalvageOptions
 from kdump.mend.transactions import TouchedTransactions
 from kdump.scan.lostmarkers import Follower, Gap, Marker
@@ -236,6 +241,45 @@ def test_digest_of_zeros_that_are_not_stored(tmp_path: Path) -> None:
     with open_source(str(path)) as source:
         for size in (1, MIB, 4 * MIB, 9 * MIB + 1, len(data)):
             assert start_sha256(source, size) == hashlib.sha256(data[:size]).hexdigest()
+
+
+def test_a_plan_in_words_digests_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No digest is shown, so tens of gigabytes of zeros cost nothing; JSON tells it."""
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    log = sparse(folder / LOG, [(0, v2_batch(plain_rows(1)))], 40 * MIB)
+    digested = []
+
+    def counted(source: Source, size: int, *rest: object) -> None:
+        digested.append(size)
+
+    monkeypatch.setattr(readthrough, "_digest_rest", counted)
+    for words in (["repair"], ["verify", "--engine", "local", "--startup", "--unclean"]):
+        CliRunner().invoke(cli, [*words, str(folder)], standalone_mode=False)
+        assert str(log.parent) in capfd.readouterr().out
+    assert not digested
+    monkeypatch.undo()
+    told = json.loads(
+        CliRunner().invoke(cli, ["repair", "--output", "jsonl", str(folder)], standalone_mode=False).stdout
+    )
+    assert [one["sha256Before"] for one in told["logs"]] == [hashlib.sha256(log.read_bytes()).hexdigest()]
+
+
+def test_digests_that_were_not_asked_for(tmp_path: Path) -> None:
+    log = tmp_path / LOG
+    log.write_bytes(v2_batch(plain_rows(1)) + b"\0" * 9)
+    with open_source(str(log)) as source:
+        read = read_through(
+            source,
+            SegmentRecovery(0, ProducerStates(), IndexBuilder(0, interval=4096, size=8192, keep=False)),
+            digests=False,
+        )
+    assert read.recovery.end == log.stat().st_size - 9
+    for one in (lambda: read.sha256, lambda: read.kept_sha256, read.kept):
+        with pytest.raises(ValueError, match="not asked for"):
+            one()
 
 
 @pytest.mark.parametrize("seed", range(10))
