@@ -98,19 +98,20 @@ class LaterTransactions:
     """The segments and snapshots of one partition that were read."""
 
     def __init__(self) -> None:
-        self._segments: dict[tuple[str, int | None], LaterSegment] = {}
+        self._segments: dict[tuple[str, str | None], LaterSegment] = {}
         self._snapshots: dict[str, Snapshot] = {}
 
-    def segment(self, path: str, next_base: int | None) -> LaterSegment:
+    def segment(self, path: str, following: str | None) -> LaterSegment:
         """One segment.
 
         Args:
             path: the log; what cannot be read of it is lost.
-            next_base: base offset of the next one, None where there is none.
+            following: the next one, None where there is none.
         """
-        known = self._segments.get((path, next_base))
+        known = self._segments.get((path, following))
         if known is None:
-            known = self._segments[path, next_base] = _read(path, next_base)
+            next_base = None if following is None else base_of(following)
+            known = self._segments[path, following] = _read(path, next_base)
         return known
 
     def snapshot(self, path: str) -> Snapshot:

@@ -154,9 +154,10 @@ class TouchedTransactions(Follower):
 
     def see_later(self, segment: LaterSegment) -> None:
         """The next segment after the log."""
-        producers = self.open.keys() & segment.producers.keys()
-        events = sorted((*segment.gaps, *chain.from_iterable(segment.producers[one] for one in producers)))
-        for event in events:
+        producers = [producer_id for producer_id in self.open if producer_id in segment.producers]
+        # Most segments have no gap, and say nothing of most producers.
+        events = [*segment.gaps, *chain.from_iterable(segment.producers[one] for one in producers)]
+        for event in sorted(events) if len(events) > 1 else events:
             if event.gap is not None:
                 self.gap(event.gap)
             elif event.marker is not None:

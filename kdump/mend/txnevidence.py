@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kdump.format.batch import MAX_INT32
 from kdump.format.index import AbortedTxn
 from kdump.kafka.producers import ProducerState
-from kdump.mend.later import ENDLESS, abort_markers, base_of
+from kdump.mend.later import ENDLESS, abort_markers
 from kdump.mend.surroundings import Surroundings
 from kdump.mend.table import Table, has_cleaned
 from kdump.mend.transactions import TouchedTransactions
@@ -92,7 +92,7 @@ def gather(followed: TouchedTransactions, table: Table, around: Surroundings) ->
     for path, following in zip_longest(around.following, around.following[1:]):
         if not followed.is_waiting:
             break
-        segment = around.later.segment(path, None if following is None else base_of(following))
+        segment = around.later.segment(path, following)
         followed.see_later(segment)
         if segment.index is not None and all(map(followed.is_lost, segment.unproved)):
             indexes.append(segment.index)

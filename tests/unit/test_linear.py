@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import pytest
 from batches import CONTROL, TRANSACTIONAL, message, plain_rows, v2_batch
+from cli_runs import kdump
 from click.testing import CliRunner
 
 from kdump.checks.startup import check_start
@@ -261,9 +262,7 @@ def test_a_plan_in_words_digests_nothing(
         assert str(log.parent) in capfd.readouterr().out
     assert not digested
     monkeypatch.undo()
-    told = json.loads(
-        CliRunner().invoke(cli, ["repair", "--output", "jsonl", str(folder)], standalone_mode=False).stdout
-    )
+    told = json.loads(kdump("repair", "--output", "jsonl", str(folder)).stdout)
     assert [one["sha256Before"] for one in told["logs"]] == [hashlib.sha256(log.read_bytes()).hexdigest()]
 
 
