@@ -262,7 +262,7 @@ def test_a_plan_in_words_digests_nothing(
         assert str(log.parent) in capfd.readouterr().out
     assert not digested
     monkeypatch.undo()
-    told = json.loads(kdump("repair", "--output", "jsonl", str(folder)).stdout)
+    told = json.loads(kdump("repair", "--output", "jsonl", str(folder), cwd=tmp_path).stdout)
     assert [one["sha256Before"] for one in told["logs"]] == [hashlib.sha256(log.read_bytes()).hexdigest()]
 
 
