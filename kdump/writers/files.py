@@ -179,9 +179,9 @@ def _set_owner_and_mode(descriptor: int, like: os.stat_result | None) -> None:
 
 
 def discard(files: Iterable[Staged]) -> None:
-    """Remove finished files that are not wanted after all."""
+    """Remove finished files that are not wanted after all, as far as that can be done: their names are hidden."""
     for temporary, _ in files:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             os.unlink(temporary)
 
 

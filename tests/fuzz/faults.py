@@ -379,15 +379,17 @@ class _Look:
         hidden = sorted(name for name in now if _HIDDEN.search(name))
         visible = _outputs(now)
         is_complete = visible == _outputs(after)
-        if hidden and not self._may_leave:
-            self._blame("leftovers", hidden)
+        is_alone = "-all" not in self._job.case.name
+        left = hidden if is_complete or not is_alone else sorted(now.keys() ^ before.keys())
+        if left and not self._may_leave:
+            self._blame("leftovers", left)
         ran = self._done.ran
         if ran is not None and ran.status != self._known.ran.status:
             self._check_error(ran)
         if ran is not None and ran.status == self._known.ran.status and not is_complete:
             self._blame("success", _differences(after, now))
         if not (is_complete or visible == _outputs(before)):
-            if not self._may_leave and "-all" not in self._job.case.name:
+            if is_alone and not self._may_leave:
                 self._blame("all or nothing", _differences(before, now))
             for name, content in visible.items():
                 if content not in (_outputs(before).get(name), _outputs(after).get(name)):
@@ -402,9 +404,9 @@ class _Look:
     def _again(self, visible: dict[str, object], wanted: dict[str, object]) -> None:
         """The next run comes to the end, whatever was left."""
         words = list(self._job.case.words)
-        for name in visible:
-            path = self._root / name
-            if path.is_dir() and name.startswith(f"{_OUT}/") and "repair" in words:
+        for name in visible if "repair" in words else ():
+            path = self._root / _OUT / Path(name).parts[1]
+            if path.is_dir():
                 # A directory of copies is complete, and never replaced.
                 shutil.rmtree(path)
         if "--overwrite" not in words:
@@ -464,7 +466,7 @@ class _Look:
         now = nodes_of(self._root)
         if _contents(_partition_files(now)) != _contents(_partition_files(after)):
             self._blame("finished", _differences(after, now))
-        elif _shape(now) != _shape(after) and _BACKUP not in self._job.case.words:
+        elif _shape(now) != _shape(after):
             self._blame("leftovers after finish", sorted(set(_shape(now)) ^ set(_shape(after))))
 
     def _undo(self) -> None:
@@ -484,8 +486,9 @@ class _Look:
         now = nodes_of(self._root)
         if _partition_files(now) != _partition_files(self._known.before):
             self._blame("undone", _differences(self._known.before, now))
-        elif "old" in {Path(name).name for name in now}:
-            self._blame("leftovers after undo", [name for name in now if "kdump" in name])
+        for _, path in _manifests(self._root):
+            if left := sorted(now.keys() & {str(Path(path).parent / name) for name in ("old", "new")}):
+                self._blame("leftovers after undo", left)
 
     def _second(self, words: Sequence[str]) -> None:
         point = self._job.way.second
