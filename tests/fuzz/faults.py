@@ -11,6 +11,7 @@ undone, to what was there, both also when that fails or is killed in its turn.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import re
@@ -21,6 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -158,10 +160,9 @@ def _over(words: Sequence[str]) -> Callable[[Path], None]:
     def build(root: Path) -> None:
         partition = killedrepairs.build(root)
         _run_whole(words, root)
-        for path in partition.glob(f"{0:020}.*"):
-            path.write_bytes(path.read_bytes())
-        log = partition / f"{0:020}.log"
-        log.write_bytes(log.read_bytes()[:-9])
+        for base_offset in (0, 105):
+            log = partition / f"{base_offset:020}.log"
+            log.write_bytes(log.read_bytes()[:-1500])
 
     return build
 
@@ -476,8 +477,7 @@ class _Look:
             left = [(state, path) for state, path in _manifests(self._root) if state != "undone"]
             if not left:
                 break
-            state, path = left[0]
-            words = _undo(self._job.case, path)
+            words = _undo(self._job.case, left[0][1])
             if is_second:
                 is_second = False
                 self._second(words)
@@ -579,20 +579,20 @@ class Campaign(NamedTuple):
         return "\n".join([*lines, f"{len(self.faults)} faults in {self.seconds:.0f} s"])
 
 
-def run_jobs(jobs: Iterable[Job], root: Path) -> Campaign:
-    """Check them all, in ``root``."""
+def run_jobs(jobs: Iterable[Job], checker: Checker) -> Campaign:
+    """Check them all; an interrupt ends it."""
     begun = time.monotonic()
-    checker = Checker(root)
+    checker.faults = []
     points: Counter[tuple[str, str]] = Counter()
-    for job in jobs:
-        checker.check(job)
-        points[job.case.command, "+".join(point.trouble.value for point in job.points)] += 1
+    with suppress(KeyboardInterrupt):
+        for job in jobs:
+            checker.check(job)
+            points[job.case.command, "+".join(point.trouble.value for point in job.points)] += 1
     return Campaign(points, checker.faults, time.monotonic() - begun)
 
 
-def all_jobs(cases: Iterable[Case], seed: int, root: Path) -> list[Job]:
+def all_jobs(cases: Iterable[Case], seed: int, checker: Checker) -> list[Job]:
     """Every point of the cases."""
-    checker = Checker(root)
     return [job for case in cases for job in jobs_of(checker.known(case), Random(f"{seed} {case.name}"))]
 
 
@@ -607,6 +607,10 @@ def load() -> None:
     import kdump.mend.inplace
     import kdump.writers.arrow
     import kdump.writers.parquet  # noqa: F401
+
+    # Children that collect garbage would copy all of it.
+    gc.collect()
+    gc.freeze()
 
 
 def main() -> int:
@@ -623,7 +627,7 @@ def main() -> int:
     load()
     cases = [case for case in CASES if not given.case or case.name in given.case]
     with tempfile.TemporaryDirectory(dir=fast_directory()) as name:
-        root = Path(name)
+        checker = Checker(Path(name))
         if given.number:
             troubles = map(Trouble, given.trouble or [Trouble.KILL.value])
             points = tuple(map(Point, given.number, troubles))
@@ -631,12 +635,12 @@ def main() -> int:
             way = Way(given.way, Point(int(second[0]), Trouble(second[1])) if second else None)
             jobs = [Job(cases[0], points, way)]
         else:
-            jobs = all_jobs(cases, given.seed, root / "all")
+            jobs = all_jobs(cases, given.seed, checker)
             if given.trouble:
                 jobs = [job for job in jobs if job.points[0].trouble.value in given.trouble]
             if given.sample:
                 jobs = Random(given.seed).sample(jobs, min(given.sample, len(jobs)))
-        campaign = run_jobs(jobs, root / "checked")
+        campaign = run_jobs(jobs, checker)
     print(f"seed {given.seed}\n{campaign}")
     seen: Counter[str] = Counter(fault.name for _, fault in campaign.faults)
     for job, fault in campaign.faults:

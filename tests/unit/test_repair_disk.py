@@ -78,7 +78,7 @@ def test_files_that_cannot_grow(tmp_path: Path, way: Way, limit: int) -> None:
         run(RepairOptions(way, output=str(tmp_path / "out")), partition)
 
     assert in_child(limited_copy) == UNREADABLE
-    assert list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "out").exists()
     assert tree(partition) == before
 
 
