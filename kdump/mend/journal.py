@@ -149,11 +149,16 @@ def close(folders: Folders, manifest: Manifest) -> None:
         remove_journal(folders.journal)
 
 
-def remove_journal(journal: Folder) -> None:
-    """Remove a journal of which nothing is needed any more; the manifest first, which must not outlive the files."""
+def remove_manifest(journal: Folder) -> None:
+    """Remove it durably: it must not outlive the files that it names."""
     if disk.exists(journal.entry(MANIFEST_NAME)):
         disk.remove(journal.entry(MANIFEST_NAME))
         disk.sync_directory(journal)
+
+
+def remove_journal(journal: Folder) -> None:
+    """Remove a journal of which nothing is needed any more."""
+    remove_manifest(journal)
     remove(journal.entry(_PART))
     for name in (NEW, OLD):
         clear(journal, name)

@@ -104,14 +104,13 @@ class Preparation:
         """Take the preparation back, as far as that can be done: the next one takes back what is left of it."""
         folders = self.folders
         with suppress(KdumpError):
-            # The journal first: as long as its manifest is there, the originals are needed.
-            journal.remove_journal(folders.journal)
+            journal.remove_manifest(folders.journal)
             if folders.backup is not folders.journal:
                 journal.remove_journal(folders.backup)
-            if folders.home is not None and not folders.home.names():
-                disk.remove_directory(folders.home.where)
-            if self._backup is not None and not os.listdir(self._backup):
-                disk.remove_directory(self._backup)
+            journal.remove_journal(folders.journal)
+            # Other repairs may have something in these.
+            above = (self._backup, None if folders.home is None else folders.home.where)
+            disk.remove_made(where for where in above if where is not None)
 
     def __enter__(self) -> Self:
         return self

@@ -617,6 +617,7 @@ def main() -> int:
     """Exit status 1 when a promise was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.faults", description=__doc__)
     parser.add_argument("--case", action="append", choices=[case.name for case in CASES])
+    parser.add_argument("--command", choices=list(dict.fromkeys(case.command for case in CASES)))
     parser.add_argument("--number", type=int, action="append")
     parser.add_argument("--trouble", action="append", choices=[trouble.value for trouble in Trouble])
     parser.add_argument("--way", choices=["finish", "undo", "again"], default="finish")
@@ -626,6 +627,7 @@ def main() -> int:
     given = parser.parse_args()
     load()
     cases = [case for case in CASES if not given.case or case.name in given.case]
+    cases = [case for case in cases if given.command in (None, case.command)]
     with tempfile.TemporaryDirectory(dir=fast_directory()) as name:
         checker = Checker(Path(name))
         if given.number:

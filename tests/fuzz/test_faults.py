@@ -73,17 +73,16 @@ def test_found_before(found: tuple[str, str, int, Trouble], checker: Checker) ->
 
 
 @pytest.mark.parametrize(
-    ("where", "name", "found", "promise"),
+    ("broken", "found", "promise"),
     [
-        (files, "discard", ("gzip", "fsync", 0, Trouble.ERROR), "leftovers"),
-        (Preparation, "discard", ("cut", "write", 0, Trouble.FULL), "leftovers"),
-        (Staging, "_take_back", ("copy-over", "rename", 2, Trouble.ERROR), "all or nothing"),
-        (undo, "_restore_all", ("cut", "rename", -2, Trouble.KILL), "undone"),
+        ((files, "discard"), ("gzip", "fsync", 0, Trouble.ERROR), "leftovers"),
+        ((Preparation, "discard"), ("cut", "write", 0, Trouble.FULL), "leftovers"),
+        ((Staging, "_take_back"), ("copy-over", "rename", 2, Trouble.ERROR), "all or nothing"),
+        ((undo, "_restore_all"), ("cut", "rename", -2, Trouble.KILL), "undone"),
     ],
 )
 def test_broken_promises_are_seen(
-    where: object,
-    name: str,
+    broken: tuple[object, str],
     found: tuple[str, str, int, Trouble],
     promise: str,
     checker: Checker,
@@ -91,7 +90,7 @@ def test_broken_promises_are_seen(
 ) -> None:
     """A harness that sees nothing finds nothing: promises are broken on purpose."""
     job = _point(*found, checker)
-    monkeypatch.setattr(where, name, lambda *words: None)
+    monkeypatch.setattr(*broken, lambda *words: None)
     assert promise in {fault.promise for _, fault in run_jobs([job], checker).faults}
 
 
