@@ -97,13 +97,14 @@ class Staging:
 
     def _take_back(self, path: str, name: str) -> None:
         target, old = os.path.join(self._target, name), self._old(name)
-        if not disk.exists(path):
-            disk.replace(target, path)
         if disk.exists(old):
+            # At one moment: what was there is never gone.
             disk.replace(old, target)
             if disk.exists(old):
                 # Two names of one file: the system leaves both.
                 disk.remove(old)
+        elif not disk.exists(path):
+            disk.replace(target, path)
 
     def refuse_existing(self, names: list[str]) -> None:
         """Raises KdumpError OUTPUT_EXISTS for a name that is taken in the directory."""

@@ -60,6 +60,8 @@ FOUND = [
     # The directory of the copies stayed.
     ("copy-cut", "mkdir", 2, Trouble.FULL),
     ("copy", "write", 3, Trouble.ERROR),
+    # Of several directories the first stayed when the second could not be made.
+    ("jsonl", "mkdir", 2, Trouble.ERROR),
     # Damage that was to be left out was named as the reason.
     ("csv", "fsync", 0, Trouble.ERROR),
     ("parquet", "write", -1, Trouble.FULL),
@@ -69,6 +71,17 @@ FOUND = [
 @pytest.mark.parametrize("found", FOUND, ids=lambda found: f"{found[0]}-{found[1]}-{found[2]}")
 def test_found_before(found: tuple[str, str, int, Trouble], checker: Checker) -> None:
     campaign = run_jobs([_point(*found, checker)], checker)
+    assert not campaign.faults, campaign.faults
+
+
+@pytest.mark.parametrize("name", ["csv-over", "gzip-over", "copy-over"])
+def test_killed_while_it_is_taken_back(name: str, checker: Checker) -> None:
+    """The last call fails when all is in place: what was there had no name for a moment while it came back."""
+    job = _point(name, "fsync", -1, Trouble.ERROR, checker)
+    jobs = [
+        job._replace(points=(*job.points, Point(job.points[0].number + more, Trouble.KILL))) for more in (1, 2, 3, 4)
+    ]
+    campaign = run_jobs(jobs, checker)
     assert not campaign.faults, campaign.faults
 
 

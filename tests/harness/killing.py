@@ -69,7 +69,7 @@ class FaultyDisk:
 
         def call_open(path: Any, flags: int, *words: Any, **named: Any) -> int:
             if flags & (os.O_CREAT | os.O_TRUNC):
-                self._count("open")
+                self._count("open", path)
             return opens(path, flags, *words, **named)
 
         for name in _CHANGING:
@@ -86,19 +86,23 @@ class FaultyDisk:
             if name in _OF_PIECES:
                 data = memoryview(words[1]).cast("B")
                 half = data[: len(data) // 2]
-            return self._count(name, lambda: function(words[0], half, *words[2:]) if half else 0) or function(
+            return self._count(name, words[0], lambda: function(words[0], half, *words[2:]) if half else 0) or function(
                 *words, **named
             )
 
         return call
 
-    def _count(self, name: str, do_half: Callable[[], int] = lambda: 0) -> int:
-        """One more call. A number of bytes, if not 0: they are written, and the call is done with that."""
+    def _count(self, name: str, what: Any, do_half: Callable[[], int] = lambda: 0) -> int:
+        """One more call, with ``what``. A number of bytes, if not 0: they are written, and the call is done with that.
+
+        Raises:
+            OSError: as the call does, with the path if it got one.
+        """
         self.calls.append(name)
         trouble = self._points.get(len(self.calls))
         if trouble is None:
             if self._lasting is Trouble.GONE or (self._lasting is Trouble.FULL and name in _GROWING):
-                raise _failure(self._lasting)
+                raise _failure(self._lasting, what)
             return 0
         written = do_half()
         if trouble is Trouble.KILL:
@@ -107,11 +111,12 @@ class FaultyDisk:
             self._lasting = trouble
         if trouble is Trouble.FULL and written:
             return written
-        raise _failure(trouble)
+        raise _failure(trouble, what)
 
 
-def _failure(trouble: Trouble) -> OSError:
-    return OSError(errno.ENOSPC if trouble is Trouble.FULL else errno.EIO, trouble.reason)
+def _failure(trouble: Trouble, what: Any) -> OSError:
+    number = errno.ENOSPC if trouble is Trouble.FULL else errno.EIO
+    return OSError(number, trouble.reason) if isinstance(what, int) else OSError(number, trouble.reason, what)
 
 
 class _Stream(io.RawIOBase):
