@@ -154,7 +154,7 @@ def _run(source: str, jobs: Sequence[Job], console: Console, given: Mapping[str,
             if given["verbose"]:
                 console.note(f"{result.source}: read, {len(result.losses)} kinds of losses")
             if result.error is not None:
-                return _refuse(result, console, is_text=is_text)
+                return _refuse(result, console, is_text=is_text, is_left_out=given["skip_damaged"])
             for text in loss_lines(result) if is_text else loss_rows(result):
                 console.out.write(text.encode("utf-8", "surrogateescape"))
         if given["strict"] and any(result.losses for result in results):
@@ -189,12 +189,13 @@ def _say_done(result: SegmentResult, console: Console, *, is_text: bool) -> None
         console.out.write(text.encode("utf-8", "surrogateescape"))
 
 
-def _refuse(result: SegmentResult, console: Console, *, is_text: bool) -> int:
-    """Nothing is written: say why, and what helps."""
+def _refuse(result: SegmentResult, console: Console, *, is_text: bool, is_left_out: bool) -> int:
+    """Nothing is written: say why, and what helps. ``is_left_out``: damage is no reason."""
     assert result.error is not None
-    for finding in result.findings:
+    damage = [] if is_left_out else result.findings
+    for finding in damage:
         _show_finding(finding, result, "damaged", console, is_text=is_text)
-    if not result.findings:
+    if not damage:
         console.show_error(result.error)
     else:
         console.note(f"{result.source}: nothing was written; {_WHAT_HELPS}")
@@ -223,7 +224,7 @@ def _to_stdout(source: str, conversion: Conversion, given: Mapping[str, Any]) ->
         for finding in result.findings:
             _show_finding(finding, result, "left out" if given["skip_damaged"] else "damaged", console, is_text=True)
             damaged = True
-        if result.error is not None and result.findings:
+        if result.error is not None and result.findings and not given["skip_damaged"]:
             console.note(f"{result.source}: the output ends there; {_WHAT_HELPS}")
         elif result.error is not None:
             console.show_error(result.error)

@@ -233,9 +233,10 @@ def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
                     for segment in repaired.plan.segments if reporter.verbose else ():
                         reporter.note(f"{segment.path}: {segment.stamp.size:,} bytes, {repaired.plan.way.value}")
                     is_text = given["output_format"] == "text"
-                    text = repair_json(repaired)
                     if is_text:
                         text = _once(repair_text(repaired, color=console.color), repaired.plan.place, told)
+                    else:
+                        text = repair_json(repaired)
                     console.out.write(text.encode())
             except KdumpError as error:
                 fail(error.located(path))
@@ -275,9 +276,11 @@ def _options(paths: tuple[str, ...], output: str | None, given: dict[str, Any]) 
         raise click.UsageError("no PATH given (kdump repair --help)")
     if salvages:
         way = Way.SALVAGE
+    is_done, is_text = in_place or output is not None, given["output_format"] == "text"
     return RepairOptions(
         way,
-        Settings(given["index_interval_bytes"], given["first_segment"]),
+        # A plan in words names no digests.
+        Settings(given["index_interval_bytes"], given["first_segment"], digests=is_done or not is_text),
         output,
         in_place,
         given["backup_dir"],

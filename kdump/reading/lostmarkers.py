@@ -21,8 +21,9 @@ takeSnapshot) of Kafka 4.3.1.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from kdump.format.index import AbortedTxn
@@ -275,7 +276,8 @@ class Evidence:
 
     def is_complete(self, first: int, last: int) -> bool:
         """Every ABORT marker from ``first`` to ``last`` that ended a transaction has an entry."""
-        return any(begin <= first and last < end for begin, end in self._complete)
+        number = bisect_right(self._complete, first, key=itemgetter(0)) - 1
+        return number >= 0 and last < self._complete[number][1]
 
     def bounds(self, producer_id: int, low: int, start: int) -> Bounds:
         """How long a transaction was open that began at ``low`` or later and not after ``start``."""
@@ -320,18 +322,17 @@ class Ending(NamedTuple):
     has_ended: bool = False
 
 
-def endings(stretch: Stretch, evidence: Evidence) -> list[Ending]:
+def endings(stretch: Stretch, evidence: Evidence) -> Iterator[Ending]:
     """The transactions of a stretch; more than one where the evidence shows that another began after a gap."""
-    found: list[Ending] = []
     low, start, epoch = stretch.low, stretch.first_offset, stretch.epoch
     while True:
         ending, ended = _Question(stretch, evidence, low, start, epoch).answer()
-        found.append(ending)
+        yield ending
         if ended is None:
-            return found
+            return
         following = [one for one in stretch.batches if one[0] >= ended]
         if not following:
-            return found
+            return
         low, (start, epoch) = ended, following[0]
 
 

@@ -306,7 +306,7 @@ class Transactions:
             stretches = [*followed.touched, *(stretch for stretch in followed.open.values() if stretch.gaps)]
             evidence = self._evidence() if stretches else Evidence()
             for stretch in stretches:
-                found = endings(stretch, evidence)
+                found = list(endings(stretch, evidence))
                 stop = _NO_END if stretch.end is None else stretch.end.offset
                 ends = [*(ending.first_offset for ending in found[1:]), stop]
                 self._judged.setdefault(stretch.producer_id, []).extend(

@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeAlias
 
@@ -148,7 +148,7 @@ def _no_file(path: str) -> KdumpError:
 class NewFile:
     """A file that was not there before, written from its start to its end.
 
-    Used as a context, which closes it where ``finish`` did not come about.
+    Used as a context, which closes it; after an error it is removed, if that can be done.
 
     Args:
         where: it must not exist.
@@ -159,6 +159,7 @@ class NewFile:
     def __init__(self, where: Where, like: os.stat_result | None = None, *, keep_owner: bool = False) -> None:
         self.path = path_of(where)
         self.size = 0
+        self._where = where
         name, at = _named(where)
         with _errors_at(where):
             self._descriptor: int | None = os.open(name, _NEW, 0o666 if like is None else _PRIVATE, dir_fd=at)
@@ -166,7 +167,7 @@ class NewFile:
                 if like is not None:
                     _set_owner_and_mode(self._descriptor, like, keep_owner=keep_owner)
             except BaseException:
-                self.close()
+                self._discard()
                 raise
 
     def write(self, data: bytes | memoryview) -> None:
@@ -206,7 +207,15 @@ class NewFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._discard()
+
+    def _discard(self) -> None:
         self.close()
+        with suppress(KdumpError):
+            remove(self._where)
 
     def _open_descriptor(self) -> int:
         if self._descriptor is None:
@@ -234,11 +243,16 @@ def make_directory(where: Where, like: os.stat_result | None = None) -> None:
     with _errors_at(where):
         os.mkdir(name, 0o777 if like is None else 0o700, dir_fd=at)
         if like is not None:
-            descriptor = os.open(name, _DIRECTORY, dir_fd=at)
             try:
-                _set_owner_and_mode(descriptor, like, keep_owner=True)
-            finally:
-                os.close(descriptor)
+                descriptor = os.open(name, _DIRECTORY, dir_fd=at)
+                try:
+                    _set_owner_and_mode(descriptor, like, keep_owner=True)
+                finally:
+                    os.close(descriptor)
+            except BaseException:
+                with suppress(OSError):
+                    os.rmdir(name, dir_fd=at)
+                raise
 
 
 def remove_directory(where: Where) -> None:
@@ -246,6 +260,13 @@ def remove_directory(where: Where) -> None:
     name, at = _named(where)
     with _errors_at(where):
         os.rmdir(name, dir_fd=at)
+
+
+def remove_made(directories: Iterable[Where]) -> None:
+    """Remove those of the directories that are empty, the last one first, as far as that can be done."""
+    for where in reversed(list(directories)):
+        with suppress(KdumpError):
+            remove_directory(where)
 
 
 def remove(where: Where) -> None:

@@ -91,12 +91,27 @@ def unfinished(directory: str) -> Iterator[Unfinished]:
                     yield Unfinished(path, manifest.created, user, len(manifest.steps), is_undone)
 
 
-def clear_unprepared(directory: str) -> None:
-    """Remove what preparations left behind that never came to a manifest: copies, nothing else."""
+def backup_path(backup: str, directory: str, journal: str) -> str:
+    """Where the originals of a repair are in another backup directory; ``journal``: the name of its journal."""
+    return os.path.join(os.path.abspath(backup), f"{os.path.basename(directory)}-{journal}")
+
+
+def clear_unprepared(directory: str, backup: str | None = None) -> None:
+    """Remove what preparations left behind that never came to a manifest: copies, nothing else.
+
+    ``backup``: the directory that is named for the originals.
+    """
     for journal in _journals(directory):
         with journal:
-            if _JOURNAL.fullmatch(os.path.basename(journal.path)) and not disk.exists(journal.entry(MANIFEST_NAME)):
-                remove_journal(journal)
+            name = os.path.basename(journal.path)
+            if not _JOURNAL.fullmatch(name) or disk.exists(journal.entry(MANIFEST_NAME)):
+                continue
+            path = None if backup is None else backup_path(backup, directory, name)
+            if path is not None and os.path.isdir(path):
+                with Folder(path) as copies:
+                    if not disk.exists(copies.entry(MANIFEST_NAME)):
+                        remove_journal(copies)
+            remove_journal(journal)
 
 
 def _journals(directory: str) -> Iterator[Folder]:
@@ -134,12 +149,19 @@ def close(folders: Folders, manifest: Manifest) -> None:
         remove_journal(folders.journal)
 
 
+def remove_manifest(journal: Folder) -> None:
+    """Remove it durably: it must not outlive the files that it names."""
+    if disk.exists(journal.entry(MANIFEST_NAME)):
+        disk.remove(journal.entry(MANIFEST_NAME))
+        disk.sync_directory(journal)
+
+
 def remove_journal(journal: Folder) -> None:
     """Remove a journal of which nothing is needed any more."""
+    remove_manifest(journal)
+    remove(journal.entry(_PART))
     for name in (NEW, OLD):
         clear(journal, name)
-    for name in (_PART, MANIFEST_NAME):
-        remove(journal.entry(name))
     if not journal.names():
         disk.remove_directory(journal.where)
 

@@ -1,13 +1,14 @@
 """What the segments after a damaged one say of its transactions: each is read once, however many before it ask.
 
-A partition may have many damaged segments, each with transactions whose end lies far after it. Of a segment only
-that is kept which a transaction that is open before it can note: gaps, and of each producer a few batches up to its
-first marker.
+A partition may have many damaged segments, each with transactions whose end lies far after it. Of the segments only
+that is kept which a transaction that is open before them can note: gaps, and of each producer a few batches and
+markers. From the first batch after a gap on, all transactions of a producer that are open there note the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -17,13 +18,12 @@ from numpy.typing import NDArray
 from kdump.codes import KdumpError
 from kdump.format import control
 from kdump.format.batch import CONTROL, TRANSACTIONAL
-from kdump.format.index import AbortedTxn
 from kdump.log import gaps as bytegaps
 from kdump.log.names import parse_file_name
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_snapshot, read_txn_index
 from kdump.log.source import open_source
-from kdump.reading.lostmarkers import Gap, Marker, SegmentIndex, Snapshot, are_sound
+from kdump.reading.lostmarkers import Gap, Marker, SegmentIndex, Snapshot, Stretch, are_sound
 from kdump.verify.table import BatchRow, first_offset, read_columns, row_at
 
 END_TXN: Final = (control.ABORT, control.COMMIT)
@@ -31,87 +31,82 @@ ENDLESS: Final = 2**63 - 1
 """Above every offset."""
 
 
-class Event(NamedTuple):
-    """Something in a segment; ``order`` rises with its place.
+class LaterIndex(NamedTuple):
+    """A .txnindex whose entries are as Kafka writes them.
 
-    ``producer_id``, ``epoch`` and ``offset``: of a batch. ``marker``, ``gap``: it is one.
+    ``unproved``: offsets of ABORT markers in it that are neither in the segment nor lost in it.
     """
 
-    order: int
-    producer_id: int
-    epoch: int
-    offset: int
-    marker: Marker | None = None
-    gap: Gap | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LaterSegment:
-    """What a segment says of the transactions that are open before it."""
-
-    gaps: Sequence[Event]
-    """The offsets lost."""
-    producers: Mapping[int, Sequence[Event]]
-    """Of each producer, up to its first marker: the batches that a Stretch may note, and that marker."""
-    index: SegmentIndex | None
-    """The .txnindex, where its entries are as Kafka writes them."""
+    known: SegmentIndex
     unproved: Sequence[int]
-    """Offsets of the ABORT markers in it that are neither in the segment nor lost in it."""
+
+
+class Followed(NamedTuple):
+    """What comes after a log: the ends of its transactions, in their order, and what is lost and known there."""
+
+    ends: Sequence[tuple[Stretch, Marker]]
+    gaps: Sequence[Gap]
+    indexes: Sequence[LaterIndex]
 
 
 @dataclass(slots=True)
-class _Reading:
-    """A segment that is read."""
+class _Producer:
+    """A producer in the segments; each list has the places, which rise, and what is there.
 
-    gaps: list[Event] = field(default_factory=list)
-    producers: dict[int, list[Event]] = field(default_factory=dict)
-    aborts: set[tuple[int, int]] = field(default_factory=set)
-    order: int = 0
+    ``batches``: (offset, epoch), up to the first marker in each segment. ``noted``: those of them that a Stretch notes
+    which is open since a gap before.
+    """
 
-    def see_gap(self, gap: Gap) -> None:
-        self.order += 1
-        self.gaps.append(Event(self.order, -1, -1, gap.first, gap=gap))
+    batch_places: list[int] = field(default_factory=list)
+    batches: list[tuple[int, int]] = field(default_factory=list)
+    noted_places: list[int] = field(default_factory=list)
+    noted: list[tuple[int, int]] = field(default_factory=list)
+    marker_places: list[int] = field(default_factory=list)
+    markers: list[Marker] = field(default_factory=list)
 
-    def see_rows(self, rows: NDArray[np.void]) -> None:
-        self.aborts.update(abort_markers(rows))
-        for row in transactional(rows):
-            self.order += 1
-            known = self.producers.get(row.producer_id, ())
-            newest = known[-1] if known else None
-            if newest is not None and newest.marker is not None:
-                continue
-            event = Event(self.order, row.producer_id, row.producer_epoch, row.base_offset)
-            if row.is_control:
-                if row.marker_type not in END_TXN:
-                    continue
-                marker = Marker(row.base_offset, row.producer_epoch, row.marker_type == control.ABORT)
-                event = event._replace(marker=marker)
-            elif newest is not None and row.producer_epoch <= newest.epoch and not self._is_gap_after(newest.order):
-                continue
-            self.producers.setdefault(row.producer_id, []).append(event)
+    def see_batch(self, place: int, batch: tuple[int, int], *, segment: int, gap: int) -> None:
+        """``segment`` and ``gap``: the places where the segment begins, and of the last gap."""
+        if self.marker_places and self.marker_places[-1] >= segment:
+            return
+        is_first = not self.batches or self.batch_places[-1] < max(segment, gap)
+        if is_first or batch[1] > self.batches[-1][1]:
+            self.batch_places.append(place)
+            self.batches.append(batch)
+            if not self.noted or self.noted_places[-1] < gap or batch[1] > self.noted[-1][1]:
+                self.noted_places.append(place)
+                self.noted.append(batch)
 
-    def _is_gap_after(self, order: int) -> bool:
-        return bool(self.gaps) and self.gaps[-1].order > order
+    def see_marker(self, place: int, marker: Marker, *, segment: int) -> None:
+        """``segment``: the place where the segment begins."""
+        if not self.marker_places or self.marker_places[-1] < segment:
+            self.marker_places.append(place)
+            self.markers.append(marker)
+
+    def end(self, place: int) -> tuple[int, Marker] | None:
+        """The first marker from a place on, and its place."""
+        number = bisect_left(self.marker_places, place)
+        return (self.marker_places[number], self.markers[number]) if number < len(self.markers) else None
+
+    def show(self, stretch: Stretch, start: int, gap: int, stop: int) -> None:
+        """Have a transaction see the batches from ``start`` up to ``stop``; ``gap``: the first one there."""
+        number = bisect_left(self.batch_places, start)
+        while number < len(self.batches) and self.batch_places[number] < min(gap, stop):
+            stretch.see_batch(*self.batches[number])
+            number += 1
+        stretch.batches += self.noted[bisect_left(self.noted_places, gap) : bisect_left(self.noted_places, stop)]
 
 
 class LaterTransactions:
-    """The segments and snapshots of one partition that were read."""
+    """The segments and snapshots of one partition, as far as they were read.
 
-    def __init__(self) -> None:
-        self._segments: dict[tuple[str, int | None], LaterSegment] = {}
+    Args:
+        paths: of the logs, in offset order.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
         self._snapshots: dict[str, Snapshot] = {}
-
-    def segment(self, path: str, next_base: int | None) -> LaterSegment:
-        """One segment.
-
-        Args:
-            path: the log; what cannot be read of it is lost.
-            next_base: base offset of the next one, None where there is none.
-        """
-        known = self._segments.get((path, next_base))
-        if known is None:
-            known = self._segments[path, next_base] = _read(path, next_base)
-        return known
+        self._begin(len(paths))
 
     def snapshot(self, path: str) -> Snapshot:
         """One producer snapshot; one that cannot be read says nothing."""
@@ -121,32 +116,120 @@ class LaterTransactions:
             known = self._snapshots[path] = Snapshot(base_of(path), open_from)
         return known
 
+    def follow(self, stretches: Sequence[Stretch], count: int) -> Followed:
+        """Show transactions the last ``count`` segments, up to the one in which the last of them ends.
 
-def _read(path: str, next_base: int | None) -> LaterSegment:
-    reading, base_offset = _Reading(), base_of(path)
-    for item in _rows_and_gaps(path, base_offset, next_base):
-        if isinstance(item, Gap):
-            reading.see_gap(item)
-        else:
-            reading.see_rows(item)
+        What cannot be read of a segment is lost.
+
+        Args:
+            stretches: those that are open before, one of a producer; they get what comes after.
+            count: of segments.
+        """
+        first = len(self._paths) - count
+        if not self._first <= first <= self._first + len(self._segments):
+            self._begin(first)
+        start = self._segments[first - self._first] if first < self._first + len(self._segments) else self._place
+        waiting = {one.producer_id for one in stretches if self._end(one, start) is None}
+        while waiting and self._first + len(self._segments) < len(self._paths):
+            waiting -= self._read()
+        ends = [(one, self._end(one, start)) for one in stretches]
+        known = sorted((end[0], number) for number, (_, end) in enumerate(ends) if end is not None)
+        # The segments after the one in which the last one ends are no matter.
+        stop = self._place if len(known) < len(ends) else known[-1][0] + 1 if known else start
+        behind = bisect_left(self._segments, stop)
+        stop = self._segments[behind] if behind < len(self._segments) else self._place
+        begin = bisect_left(self._gap_places, start)
+        gap = self._gap_places[begin] if begin < len(self._gaps) else self._place
+        for stretch, end in ends:
+            place = self._place if end is None else end[0]
+            if stretch.producer_id in self._producers:
+                self._producers[stretch.producer_id].show(stretch, start, gap, place)
+            stretch.gaps += self._gaps[begin : bisect_left(self._gap_places, place)]
+        return Followed(
+            [(stretches[number], end[1]) for _, number in known if (end := ends[number][1]) is not None],
+            self._gaps[begin : bisect_left(self._gap_places, stop)],
+            [index for index in self._indexes[first - self._first : behind] if index is not None],
+        )
+
+    def _begin(self, first: int) -> None:
+        """Nothing was read before the segment number ``first``."""
+        self._first = first
+        self._place = 0
+        self._segments: list[int] = []
+        self._indexes: list[LaterIndex | None] = []
+        self._gap_places: list[int] = []
+        self._gaps: list[Gap] = []
+        self._producers: dict[int, _Producer] = {}
+
+    def _end(self, stretch: Stretch, start: int) -> tuple[int, Marker] | None:
+        producer = self._producers.get(stretch.producer_id)
+        return None if producer is None else producer.end(start)
+
+    def _read(self) -> set[int]:
+        """Read the next segment: the producers with a marker in it."""
+        number = self._first + len(self._segments)
+        path, following = self._paths[number], self._paths[number + 1 : number + 2]
+        segment, base_offset, next_base = self._place, base_of(path), base_of(following[0]) if following else None
+        self._segments.append(segment)
+        aborts: set[tuple[int, int]] = set()
+        ended: set[int] = set()
+        for item in _rows_and_gaps(path, base_offset, next_base):
+            if isinstance(item, Gap):
+                self._gap_places.append(self._place)
+                self._gaps.append(item)
+                self._place += 1
+            else:
+                aborts.update(abort_markers(item))
+                ended.update(self._see_rows(item, segment))
+        # Each segment has a place of its own.
+        self._place += 1
+        gaps = self._gaps[bisect_left(self._gap_places, segment) :]
+        self._indexes.append(_later_index(path, base_offset, next_base, aborts, gaps))
+        return ended
+
+    def _see_rows(self, rows: NDArray[np.void], segment: int) -> Iterator[int]:
+        """Gives the producers of the markers; ``segment``: the place where the segment begins."""
+        gap = self._gap_places[-1] if self._gap_places else -1
+        for row in transactional(rows):
+            producer = self._producers.get(row.producer_id)
+            if producer is None:
+                producer = self._producers[row.producer_id] = _Producer()
+            if not row.is_control:
+                batch = row.base_offset, row.producer_epoch
+                producer.see_batch(self._place, batch, segment=segment, gap=gap)
+            elif row.marker_type in END_TXN:
+                marker = Marker(row.base_offset, row.producer_epoch, row.marker_type == control.ABORT)
+                producer.see_marker(self._place, marker, segment=segment)
+                yield row.producer_id
+            self._place += 1
+
+
+def _later_index(
+    path: str, base_offset: int, next_base: int | None, aborts: set[tuple[int, int]], gaps: Iterable[Gap]
+) -> LaterIndex | None:
+    """The .txnindex of a segment, None where it says nothing.
+
+    Args:
+        path: of the segment.
+        base_offset: of the segment.
+        next_base: of the next one, None where there is none.
+        aborts: (producer id, offset) of the ABORT markers in it.
+        gaps: the offsets lost in it, rising.
+    """
     entries = read_txn_index(path)
     if not entries or not are_sound(entries, base_offset, lambda producer_id, offset: True):
-        return LaterSegment(reading.gaps, reading.producers, None, ())
-    end = entries[-1].last_offset + 1 if next_base is None else next_base
-    index = SegmentIndex(entries, base_offset, end)
-    return LaterSegment(reading.gaps, reading.producers, index, list(_unproved(entries, reading)))
-
-
-def _unproved(entries: Iterable[AbortedTxn], reading: _Reading) -> Iterator[int]:
-    """See LaterSegment."""
-    gaps = iter(reading.gaps)
-    event = next(gaps, None)
+        return None
+    unproved = []
+    rest = iter(gaps)
+    gap = next(rest, None)
     for entry in entries:
-        while event is not None and event.gap is not None and event.gap.last < entry.last_offset:
-            event = next(gaps, None)
-        is_lost = event is not None and event.offset <= entry.last_offset
-        if not is_lost and (entry.producer_id, entry.last_offset) not in reading.aborts:
-            yield entry.last_offset
+        while gap is not None and gap.last < entry.last_offset:
+            gap = next(rest, None)
+        is_lost = gap is not None and gap.first <= entry.last_offset
+        if not is_lost and (entry.producer_id, entry.last_offset) not in aborts:
+            unproved.append(entry.last_offset)
+    end = entries[-1].last_offset + 1 if next_base is None else next_base
+    return LaterIndex(SegmentIndex(entries, base_offset, end), unproved)
 
 
 def _rows_and_gaps(path: str, base_offset: int, next_base: int | None) -> Iterator[NDArray[np.void] | Gap]:

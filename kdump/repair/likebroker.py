@@ -52,7 +52,13 @@ class Recovered:
 
 
 def recover_log(
-    source: Source, base_offset: int, producers: ProducersAt, *, index_interval: int, copy: NewFile | None = None
+    source: Source,
+    base_offset: int,
+    producers: ProducersAt,
+    *,
+    index_interval: int,
+    copy: NewFile | None = None,
+    digests: bool = True,
 ) -> Recovered:
     """Take a log the way a broker's recovery goes.
 
@@ -62,11 +68,12 @@ def recover_log(
         producers: at that offset; their states are changed and are those behind the log afterwards.
         index_interval: index.interval.bytes.
         copy: see read_through.
+        digests: see read_through.
 
     Raises:
         KdumpError: the log cannot be read, or the copy not written.
     """
     indexes = IndexBuilder(base_offset, interval=index_interval, size=DEFAULT_INDEX_SIZE, keep=True)
     states = producers.states
-    read = read_through(source, SegmentRecovery(base_offset, states, indexes), copy)
+    read = read_through(source, SegmentRecovery(base_offset, states, indexes), copy, digests=digests)
     return Recovered(read, states, not producers.is_known and states.has_unbegun_marker)

@@ -36,10 +36,12 @@ class Settings:
     """What the segments are taken for.
 
     ``index_interval``: the broker's index.interval.bytes. ``first_segment``: nothing is before the first one.
+    ``digests``: SHA-256 of the logs is worked out; who only looks at a plan does without.
     """
 
     index_interval: int = DEFAULT_INDEX_INTERVAL
     first_segment: bool = False
+    digests: bool = True
 
 
 @dataclass(frozen=True, slots=True)

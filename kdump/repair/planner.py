@@ -15,6 +15,7 @@ from kdump.log.partition import segments_behind
 from kdump.log.source import Source, open_source
 from kdump.log.stamp import Stamp
 from kdump.repair.copies import CopyWriter
+from kdump.repair.disk import NewFile
 from kdump.repair.indexes import differing, has_indexes, has_txn_index
 from kdump.repair.likebroker import Recovered, recover_log
 from kdump.repair.mendedsource import MendedSource
@@ -220,8 +221,7 @@ class Planner:
         producers = history.at(path, log.base_offset)
         before = producers.copy()
         with self._opened(path, stamp) as source:
-            interval = self._settings.index_interval
-            recovered = recover_log(source, log.base_offset, producers, index_interval=interval).without_indexes()
+            recovered = self._recover_log(source, log.base_offset, producers).without_indexes()
         mended = self._mended(path, stamp, log.base_offset, log, before)
         left = self._leaves(recovered, mended)
         history.hand_on(left, is_known=producers.is_known, is_changed=not log.is_as_it_was)
@@ -285,18 +285,22 @@ class Planner:
         if salvaged is None or salvaged.is_copy_of(path, stamp.size, base_offset):
             return None
         with MendedSource(path, salvaged, self._open) as source:
-            interval = self._settings.index_interval
-            return recover_log(source, salvaged.base_offset, producers.copy(), index_interval=interval)
+            return self._recover_log(source, salvaged.base_offset, producers.copy())
 
     def _recover(self, source: Source, base_offset: int, producers: ProducersAt, *, is_wanted: bool) -> Recovered:
-        interval = self._settings.index_interval
         if self._copies is None or not is_wanted:
-            return recover_log(source, base_offset, producers, index_interval=interval)
+            return self._recover_log(source, base_offset, producers)
         with self._copies.open(os.path.basename(source.path), source.path) as copy:
-            recovered = recover_log(source, base_offset, producers, index_interval=interval, copy=copy)
+            recovered = self._recover_log(source, base_offset, producers, copy)
             status = os.stat(source.path)
             self._copies.finish(source.path, copy, recovered, status, status.st_mtime_ns)
         return recovered
+
+    def _recover_log(
+        self, source: Source, base_offset: int, producers: ProducersAt, copy: NewFile | None = None
+    ) -> Recovered:
+        interval, digests = self._settings.index_interval, self._settings.digests
+        return recover_log(source, base_offset, producers, index_interval=interval, copy=copy, digests=digests)
 
     def _unlike(self, source: Source, recovered: Recovered, *, is_closed: bool) -> set[Kind]:
         """The index files that are to be written."""

@@ -6,6 +6,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
@@ -15,7 +16,7 @@ from kdump import __version__
 from kdump.codes import Codes, KdumpError
 from kdump.log.names import Kind
 from kdump.repair import disk, journal
-from kdump.repair.disk import Entry, Folder, NewFile
+from kdump.repair.disk import Entry, Folder, NewFile, Where
 from kdump.repair.folders import Folders
 from kdump.repair.manifest import (
     HOME,
@@ -54,42 +55,62 @@ class Preparation:
         moment = datetime.now(UTC)
         name = moment.strftime("%Y%m%dT%H%M%S.%fZ")
         self._created = moment.isoformat(timespec="seconds")
-        with Folder(directory) as partition:
+        self._backup = backup if backup is not None and not os.path.isdir(backup) else None
+        with ExitStack() as opened:
+            partition = opened.enter_context(Folder(directory))
             self._like = partition.status
-            home = partition.entry(HOME)
-            status = disk.status_of(home)
-            if status is None or stat.S_ISREG(status.st_mode):
-                disk.make_directory(home, self._like)
-            with Folder(home) as journals:
-                disk.make_directory(journals.entry(name), self._like)
-                with Folder(journals.entry(name)) as own:
-                    disk.make_directory(own.entry(NEW), self._like)
-                    backup = self._make_backup(own, name, backup)
+            made: list[Where] = []
+            try:
+                backup = self._make_directories(partition, name, backup, made, opened)
+            except BaseException:
+                disk.remove_made(made)
+                raise
         self.folders = Folders.open(directory, name, backup)
         self._files: dict[str, FileChange] = {}
         self._lines: list[LineChange] = []
         self.steps: list[Step] = []
 
-    def _make_backup(self, own: Folder, name: str, backup: str | None) -> str | None:
-        """Make the directory for the originals; give the path of the backup where that is not the journal."""
+    def _make_directories(
+        self, partition: Folder, name: str, backup: str | None, made: list[Where], opened: ExitStack
+    ) -> str | None:
+        """Make the journal ``name`` and the backup; give the path of the backup where that is not the journal.
+
+        What was made is added to ``made``; the directories that it lies in stay open.
+        """
+
+        def make(where: Where) -> None:
+            disk.make_directory(where, self._like)
+            made.append(where)
+
+        home = partition.entry(HOME)
+        status = disk.status_of(home)
+        if status is None or stat.S_ISREG(status.st_mode):
+            make(home)
+        journals = opened.enter_context(Folder(home))
+        make(journals.entry(name))
+        own = opened.enter_context(Folder(journals.entry(name)))
+        make(own.entry(NEW))
         if backup is None:
-            disk.make_directory(own.entry(OLD), self._like)
+            make(own.entry(OLD))
             return None
-        if not os.path.isdir(backup):
-            disk.make_directory(backup, self._like)
-        path = os.path.join(os.path.abspath(backup), f"{os.path.basename(self.directory)}-{name}")
-        disk.make_directory(path, self._like)
-        with Folder(path) as other:
-            disk.make_directory(other.entry(OLD), self._like)
+        if self._backup is not None:
+            make(backup)
+        path = journal.backup_path(backup, self.directory, name)
+        make(path)
+        make(opened.enter_context(Folder(path)).entry(OLD))
         return path
 
     def discard(self) -> None:
-        """Take the preparation back."""
-        for folder in {self.folders.journal, self.folders.backup}:
-            journal.remove_journal(folder)
-        home = self.folders.home
-        if home is not None and not home.names():
-            disk.remove_directory(home.where)
+        """Take the preparation back, as far as that can be done: the next one takes back what is left of it."""
+        folders = self.folders
+        with suppress(KdumpError):
+            journal.remove_manifest(folders.journal)
+            if folders.backup is not folders.journal:
+                journal.remove_journal(folders.backup)
+            journal.remove_journal(folders.journal)
+            # Other repairs may have something in these.
+            above = (self._backup, None if folders.home is None else folders.home.where)
+            disk.remove_made(where for where in above if where is not None)
 
     def __enter__(self) -> Self:
         return self

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.kafka.recover import Recovery, SegmentRecovery
 from kdump.log.source import Source
@@ -17,57 +17,80 @@ if TYPE_CHECKING:
     from hashlib import _Hash
 
 
+class _Digests(NamedTuple):
+    """``whole`` of all bytes, in hexadecimal; ``kept`` of those up to the end of recovery."""
+
+    whole: str
+    kept: _Hash
+
+
 @dataclass(frozen=True, slots=True)
 class ReadThrough:
-    """``sha256`` of the whole log, in hexadecimal."""
+    """What recovery makes of a log; its digests raise ValueError where they were not asked for."""
 
     recovery: Recovery
-    sha256: str
-    _kept: _Hash
+    _digests: _Digests | None
+
+    @property
+    def sha256(self) -> str:
+        """Of the whole log, in hexadecimal."""
+        return self._asked_for.whole
 
     @property
     def kept_sha256(self) -> str:
         """Of the bytes up to ``recovery.end``."""
-        return self._kept.hexdigest()
+        return self._asked_for.kept.hexdigest()
 
     def kept(self) -> _Hash:
         """The digest of these bytes, to go on with."""
-        return self._kept.copy()
+        return self._asked_for.kept.copy()
+
+    @property
+    def _asked_for(self) -> _Digests:
+        if self._digests is None:
+            raise ValueError("the digests were not asked for")
+        return self._digests
 
 
-def read_through(source: Source, recovery: SegmentRecovery, copy: NewFile | None = None) -> ReadThrough:
+def read_through(
+    source: Source, recovery: SegmentRecovery, copy: NewFile | None = None, *, digests: bool = True
+) -> ReadThrough:
     """Feed a log to ``recovery`` and digest it; every byte is read once.
 
     Args:
         source: the log, a regular file.
         recovery: a fresh one.
         copy: takes the bytes that recovery keeps, and may take some of those behind: cut it at ``recovery.end``.
+        digests: digest the log; False: what lies after the end of recovery is not read.
 
     Raises:
         KdumpError: the log cannot be read, or the copy not written.
     """
     if source.size is None:
         raise ValueError("only a file whose size is known can be repaired")
-    kept = hashlib.sha256()
+    kept = hashlib.sha256() if digests else None
     walk = Walk(source)
     if recovery.open(source.size):
         consumer = _Consumer(copy, alongside=source.size > DEFAULT_CHUNK_SIZE)
         try:
             for chunk in walk.chunks():
-                before, entries = kept.copy(), chunk.data[: chunk.end]
+                before, entries = None if kept is None else kept.copy(), chunk.data[: chunk.end]
                 consumer.start(kept, entries)
                 goes_on = recovery.take(chunk)
                 consumer.wait()
                 if not goes_on:
+                    if before is not None:
+                        before.update(entries[: recovery.end - chunk.position])
                     kept = before
-                    kept.update(entries[: recovery.end - chunk.position])
                     break
         finally:
             consumer.close()
     result = recovery.finish(walk.stop, walk.bad_length)
+    if kept is None:
+        return ReadThrough(result, None)
     whole = kept.copy()
     _digest_rest(source, source.size, result.end, whole)
-    return ReadThrough(result, whole.hexdigest(), kept)
+    return ReadThrough(result, _Digests(whole.hexdigest(), kept))
 
 
 def start_sha256(source: Source, size: int) -> str:
@@ -85,9 +108,10 @@ class _Consumer:
         self._executor = ThreadPoolExecutor(1 if copy is None else 2, "digest") if alongside else None
         self._started: list[Future[None]] = []
 
-    def start(self, digest: _Hash, entries: memoryview) -> None:
+    def start(self, digest: _Hash | None, entries: memoryview) -> None:
         """Take ``entries``, which must not change before ``wait``."""
-        self._run(digest.update, entries)
+        if digest is not None:
+            self._run(digest.update, entries)
         if self._copy is not None:
             self._run(self._copy.write, entries)
 

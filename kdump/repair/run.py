@@ -38,6 +38,7 @@ from kdump.verify.startups import StartOptions, Task, task_of, tasks_below
 from kdump.verify.swapped import exchanged_logs, swapped_finding
 
 _PENDING: Final = (".swap", ".cleaned")
+_GOES_ON: Final = "--finish finishes it, --undo takes it back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +274,7 @@ class Repair:
         _refuse_backup(place, self._options.backup)
         _refuse_unfinished(place.directory)
         self._locks.take(place)
-        clear_unprepared(place.directory)
+        clear_unprepared(place.directory, self._options.backup)
         if not self._options.salvaging.replicas:
             segments = [segment for segment in segments if os.path.lexists(segment)]
         if not segments and not self._options.salvaging.replicas:
@@ -333,7 +334,11 @@ class Repair:
             except BaseException:
                 preparation.discard()
                 raise
-            finish(preparation.folders, manifest)
+            try:
+                finish(preparation.folders, manifest)
+            except KdumpError as error:
+                message = f"{error.message}; the repair was begun: {_GOES_ON}"
+                raise KdumpError(error.code, message, path=error.path) from error
             return os.path.join(manifest.backup, MANIFEST_NAME)
 
 
@@ -486,7 +491,7 @@ def _is_below(path: str, directory: str) -> bool:
 def _refuse_unfinished(directory: str) -> None:
     """Raises KdumpError REPAIR_REFUSED where a repair was begun before: somebody has to decide about it."""
     for begun in unfinished(directory):
-        raise _refused(f"{begun}; --finish finishes it, --undo takes it back", begun.path)
+        raise _refused(f"{begun}; {_GOES_ON}", begun.path)
 
 
 def _refuse_pending(directory: str) -> None:

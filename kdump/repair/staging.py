@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -14,7 +15,7 @@ from kdump.repair import disk
 class Staging:
     """A hidden directory in ``directory`` (made if it is missing) that holds new files until they are complete.
 
-    Used as a context: what is not committed is removed. Raises KdumpError UNWRITABLE.
+    Used as a context: what is not committed is removed, as far as that can be done. Raises KdumpError UNWRITABLE.
 
     Args:
         directory: for the copies.
@@ -30,12 +31,16 @@ class Staging:
         while missing and not os.path.lexists(missing):
             to_make.append(missing)
             missing = os.path.dirname(missing)
-        for path in reversed(to_make):
-            disk.make_directory(path)
         self._hidden = os.path.join(directory, f".kdump-{os.getpid()}-{time.time_ns()}")
         self._directory = os.path.join(self._hidden, "files")
-        disk.make_directory(self._hidden)
-        disk.make_directory(self._directory)
+        self._made: list[str] = []
+        try:
+            for path in (*reversed(to_make), self._hidden, self._directory):
+                disk.make_directory(path)
+                self._made.append(path)
+        except BaseException:
+            disk.remove_made(self._made)
+            raise
 
     def file(self, name: str, like: os.stat_result | None = None) -> disk.NewFile:
         """A new file; the caller finishes it."""
@@ -63,11 +68,7 @@ class Staging:
     def _commit(self, places: list[tuple[str, str]], account: str, data: bytes) -> None:
         """Put what is staged in its places: all of it, or what was there is there again."""
         self.refuse_existing([account, *(name for _, name in places)])
-        try:
-            disk.write_file(self._other(account), data)
-        except BaseException:
-            self._remove_account(account)
-            raise
+        disk.write_file(self._other(account), data)
         places = [(self._other(account), account), *places]
         try:
             for path, name in places:
@@ -78,17 +79,13 @@ class Staging:
             disk.sync_directory(self._target)
         except BaseException:
             for path, name in reversed(places):
-                self._take_back(path, name)
-            self._remove_account(account)
+                with suppress(KdumpError):
+                    self._take_back(path, name)
+            _remove(self._other(account))
             raise
         for _, name in places:
-            if disk.exists(self._old(name)):
-                disk.remove(self._old(name))
+            _remove(self._old(name))
         self._names.clear()
-
-    def _remove_account(self, account: str) -> None:
-        if disk.exists(self._other(account)):
-            disk.remove(self._other(account))
 
     def _other(self, name: str) -> str:
         """Where a file is that is none of those to be repaired."""
@@ -100,13 +97,14 @@ class Staging:
 
     def _take_back(self, path: str, name: str) -> None:
         target, old = os.path.join(self._target, name), self._old(name)
-        if not disk.exists(path):
-            disk.replace(target, path)
         if disk.exists(old):
+            # At one moment: what was there is never gone.
             disk.replace(old, target)
             if disk.exists(old):
                 # Two names of one file: the system leaves both.
                 disk.remove(old)
+        elif not disk.exists(path):
+            disk.replace(target, path)
 
     def refuse_existing(self, names: list[str]) -> None:
         """Raises KdumpError OUTPUT_EXISTS for a name that is taken in the directory."""
@@ -125,8 +123,13 @@ class Staging:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         for name in self._names:
-            if os.path.lexists(self.path(name)):
-                disk.remove(self.path(name))
-        for directory in (self._directory, self._hidden):
-            if os.path.lexists(directory):
-                disk.remove_directory(directory)
+            _remove(self.path(name))
+        # Those that hold copies are not empty.
+        disk.remove_made(self._made)
+
+
+def _remove(path: str) -> None:
+    """A file that is not needed any more, if that can be done: its name is hidden."""
+    with suppress(KdumpError):
+        if disk.exists(path):
+            disk.remove(path)

@@ -147,6 +147,7 @@ def _plans(check: StartCheck, settings: Settings) -> Iterator[tuple[str, Partiti
     if any(file.name.endswith((SWAP, CLEANED)) for file in check.files):
         return
     place = place_of(directory)
+    settings = replace(settings, digests=False)
     indexes = Planner(Way.INDEXES, settings).partition(directory, segments, place, is_whole=True)
     if not indexes.is_damaged:
         if indexes.has_changes:

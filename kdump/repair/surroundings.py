@@ -59,8 +59,8 @@ class Surroundings:
     """An offset below which the broker has made everything durable, the .txnindex too; 0 where that is not known."""
     snapshots: Sequence[str] = ()
     """The producer snapshots at higher offsets than the base offset, rising."""
-    later: LaterTransactions = field(default_factory=LaterTransactions)
-    """What was read of the segments and snapshots after this one, for all segments of the partition."""
+    later: LaterTransactions | None = None
+    """What was read of the segments and snapshots after this one, for all of the partition; None: nothing yet."""
     index: Sequence[OffsetEntry] = ()
     time_index: Sequence[TimeEntry] = ()
     """Of the last segment only."""
@@ -114,7 +114,7 @@ class Neighbours:
         for number in range(len(bases) - 2, -1, -1):
             following = bases[number + 1]
             self._next_bases[number] = self._next_bases[number + 1] if following is None else following
-        self.later = LaterTransactions()
+        self.later = LaterTransactions(self._present)
 
     def __contains__(self, path: str) -> bool:
         return path in self._numbers

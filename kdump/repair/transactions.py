@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import groupby, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from kdump.format import control
 from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.kafka.producers import ProducerStates
-from kdump.reading.lostmarkers import Ending, Evidence, Follower, Gap, Marker, Stretch, endings
+from kdump.reading.lostmarkers import Ending, Evidence, Follower, Gap, Marker, SegmentIndex, Stretch, endings
 from kdump.reading.outcomes import ABORTED
-from kdump.repair.later import END_TXN, LaterSegment, transactional
+from kdump.repair.later import END_TXN, LaterTransactions, transactional
 from kdump.repair.pieces import TouchedTransaction, TxnOutcome
 from kdump.verify.table import BatchRow, row_at
 
@@ -103,7 +103,7 @@ class _Written:
 class TouchedTransactions(Follower):
     """Follows the transactions of a log over its gaps.
 
-    Call ``see`` for its rows and gaps, ``end_log``, ``see_later`` for other segments, and ``judged`` at last.
+    Call ``see`` for its rows and gaps, ``see_later`` for the segments after it, and ``judged`` at last.
 
     Args:
         producers: before the first row.
@@ -147,27 +147,24 @@ class TouchedTransactions(Follower):
         while pending:
             self.gap(pending.pop())
 
-    def end_log(self) -> None:
-        """The log is over: what follows lies in other segments. Only what touches a gap is followed there."""
+    def see_later(self, later: LaterTransactions, count: int) -> Sequence[SegmentIndex]:
+        """The log is over: follow what touches a gap over the ``count`` segments after it.
+
+        Gives the .txnindex files of these that agree with what is in them.
+        """
         self._own_gaps = frozenset(self.gaps)
         self.open = {producer_id: stretch for producer_id, stretch in self.open.items() if stretch.gaps}
-
-    def see_later(self, segment: LaterSegment) -> None:
-        """The next segment after the log."""
-        producers = self.open.keys() & segment.producers.keys()
-        events = sorted((*segment.gaps, *chain.from_iterable(segment.producers[one] for one in producers)))
-        for event in events:
-            if event.gap is not None:
-                self.gap(event.gap)
-            elif event.marker is not None:
-                self.marker(event.producer_id, event.marker)
-            else:
-                self.batch(event.producer_id, event.epoch, event.offset)
+        ends, gaps, indexes = later.follow(list(self.open.values()), count)
+        self.gaps += gaps
+        for stretch, marker in ends:
+            self.marker(stretch.producer_id, marker)
+        return [one.known for one in indexes if all(map(self.is_lost, one.unproved))]
 
     def judged(self, evidence: Evidence) -> Iterator[Touched]:
         """All that touched a gap of the log and have not ended in one elsewhere, those that are still open last."""
+        own_end = max((gap.last for gap in self._own_gaps), default=-1)
         for stretch in (*self.touched, *(stretch for stretch in self.open.values() if stretch.gaps)):
-            for ending in endings(stretch, evidence):
+            for ending in takewhile(lambda one: one.first_offset < own_end, endings(stretch, evidence)):
                 touched = [gap for gap in stretch.gaps if gap.last > ending.first_offset and gap in self._own_gaps]
                 gaps = [gap for gap in ending.gaps if gap in self._own_gaps]
                 if touched and (gaps or not ending.gaps):

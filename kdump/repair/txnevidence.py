@@ -6,7 +6,6 @@ Nothing is believed that contradicts the log. What the files mean is in ``kdump.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from kdump.format.batch import MAX_INT32
 from kdump.format.index import AbortedTxn
 from kdump.kafka.producers import ProducerState
 from kdump.reading.lostmarkers import Evidence, Gap, SegmentIndex, are_sound
-from kdump.repair.later import ENDLESS, abort_markers, base_of
+from kdump.repair.later import ENDLESS, LaterTransactions, abort_markers
 from kdump.repair.surroundings import Surroundings
 from kdump.repair.table import Table, has_cleaned
 from kdump.repair.transactions import TouchedTransactions
@@ -88,15 +87,9 @@ def gather(followed: TouchedTransactions, table: Table, around: Surroundings) ->
     open_before = set(around.producers.ongoing.values())
     if index and (is_compacted or followed.agrees(index, base_offset, around.next_base, base_offset, open_before)):
         indexes.append(SegmentIndex(index, base_offset, min(end, max(around.flushed, index[-1].last_offset + 1))))
-    followed.end_log()
-    for path, following in zip_longest(around.following, around.following[1:]):
-        if not followed.is_waiting:
-            break
-        segment = around.later.segment(path, None if following is None else base_of(following))
-        followed.see_later(segment)
-        if segment.index is not None and all(map(followed.is_lost, segment.unproved)):
-            indexes.append(segment.index)
-    return Evidence(indexes, map(around.later.snapshot, around.snapshots), is_compacted=is_compacted)
+    later = around.later or LaterTransactions(around.following)
+    indexes += followed.see_later(later, len(around.following))
+    return Evidence(indexes, map(later.snapshot, around.snapshots), is_compacted=is_compacted)
 
 
 def _sound_index(

@@ -121,15 +121,14 @@ class _Change(NamedTuple):
     temporary: str | None
 
     def take_back(self) -> None:
-        """As it was before, as far as that can be done; the new file gets its hidden name back."""
-        with contextlib.suppress(OSError):
-            if self.temporary is not None and not os.path.lexists(self.temporary):
-                os.replace(self.path, self.temporary)
+        """As it was before, as far as that can be done, and at one moment: what was there is never gone."""
         with contextlib.suppress(OSError):
             if self.old is not None:
                 os.replace(self.old, self.path)
                 # Two names of one file: the system leaves both.
                 os.unlink(self.old)
+            elif self.temporary is not None and not os.path.lexists(self.temporary):
+                os.replace(self.path, self.temporary)
 
 
 def _second_name(path: str) -> str | None:
@@ -179,9 +178,9 @@ def _set_owner_and_mode(descriptor: int, like: os.stat_result | None) -> None:
 
 
 def discard(files: Iterable[Staged]) -> None:
-    """Remove finished files that are not wanted after all."""
+    """Remove finished files that are not wanted after all, as far as that can be done: their names are hidden."""
     for temporary, _ in files:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             os.unlink(temporary)
 
 
@@ -205,14 +204,18 @@ def discard_others(directories: Iterable[str], run: str, kept: Iterable[Staged])
 
 
 def make_directories(path: str) -> list[str]:
-    """Make a directory and those above it that are missing; the new ones, the innermost first."""
+    """Make a directory and those above it that are missing, or none; the new ones, the innermost first."""
     made: list[str] = []
     while path and not os.path.isdir(path):
         made.append(path)
         path = os.path.dirname(path)
-    for directory in reversed(made):
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(directory)
+    try:
+        for directory in reversed(made):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(directory)
+    except BaseException:
+        remove_empty(made)
+        raise
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 from pathlib import Path
 from typing import Final
@@ -10,10 +11,15 @@ from typing import Final
 import numpy as np
 import pytest
 from batches import CONTROL, TRANSACTIONAL, message, plain_rows, v2_batch
+from cli_runs import kdump
+from click.testing import CliRunner
 
+from kdump.cli.main import cli
 from kdump.codes import Codes
 from kdump.format import control
 from kdump.kafka.producers import ProducerStates
+from kdump.kafka.recover import SegmentRecovery
+from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.kafka.startup import epochs
 from kdump.kafka.startup.content import Content, ContentSource, Piece
 from kdump.kafka.startup.directory import Directory
@@ -23,14 +29,14 @@ from kdump.log.resync import ResyncWalk
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.walk import Walk
 from kdump.reading.lostmarkers import Follower, Gap, Marker
-from kdump.repair import later
+from kdump.repair import later, readthrough
 from kdump.repair.endings import _FreeOffsets
 from kdump.repair.later import END_TXN, LaterTransactions
 from kdump.repair.place import place_of
 from kdump.repair.plan import Settings as RepairSettings
 from kdump.repair.plan import Way
 from kdump.repair.planner import Planner
-from kdump.repair.readthrough import start_sha256
+from kdump.repair.readthrough import read_through, start_sha256
 from kdump.repair.salvageoptions import SalvageOptions
 from kdump.repair.transactions import TouchedTransactions
 from kdump.verify.startcheck import check_start
@@ -115,35 +121,39 @@ def stepped(followed: Follower, items: list[Gap | BatchRow]) -> None:
             followed.batch(one.producer_id, one.producer_epoch, one.base_offset)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(100))
 def test_what_is_kept_of_later_segments(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It tells of transactions what all batches do."""
+    """It tells of transactions what all batches do, whoever asked before."""
     chance = random.Random(seed)
     segments: list[list[Gap | BatchRow]] = []
-    for number in range(8):
+    for number in range(10):
         offsets = range(100 * number, 100 * number + chance.randrange(8))
         rows = [BatchRow(*transactional_row(chance, one)) for one in offsets]  # type: ignore[arg-type]
         segments.append([Gap(row.base_offset, row.base_offset, 1) if chance.random() < 0.2 else row for row in rows])
+    reads: list[str] = []
 
     def rows_and_gaps(path: str, base_offset: int, next_base: int | None) -> list[object]:
+        reads.append(path)
         return [one if isinstance(one, Gap) else np.array([tuple(one)], row_dtype()) for one in segments[int(path)]]
 
     monkeypatch.setattr(later, "_rows_and_gaps", rows_and_gaps)
-    known = LaterTransactions()
-    for first in range(1, len(segments)):
+    known = LaterTransactions([str(number) for number in range(len(segments))])
+    for first in sorted(chance.choices(range(1, len(segments) + 1), k=5)):
         found, expected = (TouchedTransactions(ProducerStates()) for _ in range(2))
-        for producer_id in range(3):
-            epoch = chance.randrange(3)
+        for producer_id in range(chance.randrange(4)):
+            epoch, has_gap = chance.randrange(3), chance.random() < 0.5
             for followed in (found, expected):
                 followed.batch(producer_id, epoch, 100 * first - 9)
-        for followed in (found, expected):
-            if seed % 2:
-                followed.gap(Gap(100 * first - 5, 100 * first - 5, 1))
-        for number in range(first, len(segments)):
-            found.see_later(known.segment(str(number), None))
-            stepped(expected, segments[number])
-            assert found.open == expected.open
-            assert found.touched == expected.touched
+                if has_gap:
+                    gap = Gap(100 * first - 8 + producer_id, 100 * first - 8 + producer_id, 1)
+                    followed.gap(gap)
+        expected.open = {number: stretch for number, stretch in expected.open.items() if stretch.gaps}
+        found.see_later(known, len(segments) - first)
+        for segment in segments[first:]:
+            if expected.open:
+                stepped(expected, segment)
+        assert (found.open, found.touched, found.gaps) == (expected.open, expected.touched, expected.gaps)
+    assert len(reads) == len(set(reads))
 
 
 def sparse(path: Path, stretches: list[tuple[int, bytes]], size: int) -> Path:
@@ -236,6 +246,43 @@ def test_digest_of_zeros_that_are_not_stored(tmp_path: Path) -> None:
     with open_source(str(path)) as source:
         for size in (1, MIB, 4 * MIB, 9 * MIB + 1, len(data)):
             assert start_sha256(source, size) == hashlib.sha256(data[:size]).hexdigest()
+
+
+def test_a_plan_in_words_digests_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No digest is shown, so tens of gigabytes of zeros cost nothing; JSON tells it."""
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    log = sparse(folder / LOG, [(0, v2_batch(plain_rows(1)))], 40 * MIB)
+    digested = []
+
+    def counted(source: Source, size: int, *rest: object) -> None:
+        digested.append(size)
+
+    monkeypatch.setattr(readthrough, "_digest_rest", counted)
+    for words in (["repair"], ["verify", "--engine", "local", "--startup", "--unclean"]):
+        CliRunner().invoke(cli, [*words, str(folder)], standalone_mode=False)
+        assert str(log.parent) in capfd.readouterr().out
+    assert not digested
+    monkeypatch.undo()
+    told = json.loads(kdump("repair", "--output", "jsonl", str(folder), cwd=tmp_path).stdout)
+    assert [one["sha256Before"] for one in told["logs"]] == [hashlib.sha256(log.read_bytes()).hexdigest()]
+
+
+def test_digests_that_were_not_asked_for(tmp_path: Path) -> None:
+    log = tmp_path / LOG
+    log.write_bytes(v2_batch(plain_rows(1)) + b"\0" * 9)
+    with open_source(str(log)) as source:
+        read = read_through(
+            source,
+            SegmentRecovery(0, ProducerStates(), IndexBuilder(0, interval=4096, size=8192, keep=False)),
+            digests=False,
+        )
+    assert read.recovery.end == log.stat().st_size - 9
+    for one in (lambda: read.sha256, lambda: read.kept_sha256, read.kept):
+        with pytest.raises(ValueError, match="not asked for"):
+            one()
 
 
 @pytest.mark.parametrize("seed", range(10))
