@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from kdump.codes import DamageError
+from kdump.codes import Codes, DamageError, KdumpError
 from kdump.format.checkpoint import LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from kdump.format.snapshot import parse_snapshot
 from kdump.kafka.producers import ProducerStates
@@ -149,6 +149,10 @@ def _change(segment: SegmentPlan, plan: PartitionPlan, contents: dict[str, Conte
             contents.pop(gone, None)
         return
     if plan.way is Way.LIKE_BROKER or is_plain_cut(plan):
+        if name not in contents:
+            raise KdumpError(
+                Codes.CHANGED_WHILE_READ, "is gone while it was read; nothing is written", path=segment.path
+            )
         contents[name] = contents[name].resized(segment.recovered.recovery.end)
         _put_indexes(name, segment, segment.recovered, contents)
         return

@@ -152,6 +152,18 @@ def test_the_planned_directory_is_the_repaired_one(root: Path, tmp_path: Path, w
     assert compared > 5
 
 
+def test_a_log_that_goes_after_the_plan(tmp_path: Path) -> None:
+    """A broker may delete a segment at any time; found by the fuzzer."""
+    directory = partition_of(tmp_path / "t-0", o0=batches_of(0, 10)[:-1])
+    plan = plan_of(directory, Way.LIKE_BROKER, SalvageOptions())
+    settings = Settings()
+    assert planned_contents(plan, settings)
+    (directory / f"{0:020}.log").unlink()
+    with pytest.raises(KdumpError) as caught:
+        planned_contents(plan, settings)
+    assert caught.value.code is Codes.CHANGED_WHILE_READ
+
+
 def test_the_plan_shows_both_starts(root: Path, tmp_path: Path) -> None:
     case = next(case for case in cases(root) if case["id"] == "s0112")
     directory = tmp_path / "logs" / Path(case["dir"]).name
