@@ -33,13 +33,13 @@ class Staging:
             missing = os.path.dirname(missing)
         self._hidden = os.path.join(directory, f".kdump-{os.getpid()}-{time.time_ns()}")
         self._directory = os.path.join(self._hidden, "files")
-        self._made: list[str] = []
+        made: list[str] = []
         try:
             for path in (*reversed(to_make), self._hidden, self._directory):
                 disk.make_directory(path)
-                self._made.append(path)
+                made.append(path)
         except BaseException:
-            disk.remove_made(self._made)
+            disk.remove_made(made)
             raise
 
     def file(self, name: str, like: os.stat_result | None = None) -> disk.NewFile:
@@ -124,8 +124,8 @@ class Staging:
     ) -> None:
         for name in self._names:
             _remove(self.path(name))
-        # Those that hold copies are not empty.
-        disk.remove_made(self._made)
+        # The directory that the caller named stays, also without copies.
+        disk.remove_made((self._hidden, self._directory))
 
 
 def _remove(path: str) -> None:

@@ -381,7 +381,7 @@ class _Look:
         visible = _outputs(now)
         is_complete = visible == _outputs(after)
         is_alone = "-all" not in self._job.case.name
-        left = hidden if is_complete or not is_alone else sorted(now.keys() ^ before.keys())
+        left = hidden if is_complete or not is_alone else sorted((now.keys() ^ before.keys()) - self._named())
         if left and not self._may_leave:
             self._blame("leftovers", left)
         ran = self._done.ran
@@ -401,6 +401,12 @@ class _Look:
             self._blame("failed but there", _differences(before, now))
         if not is_complete:
             self._again(visible, _outputs(after))
+
+    def _named(self) -> set[str]:
+        """The directory for copies and those above it: it is made first, and stays without copies."""
+        words = self._job.case.words
+        place = Path(words[words.index("-o") + 1])
+        return {str(path) for path in (place, *place.parents)} if "repair" in words else set()
 
     def _again(self, visible: dict[str, object], wanted: dict[str, object]) -> None:
         """The next run comes to the end, whatever was left."""
