@@ -97,7 +97,7 @@ class PiecewiseSource(Source, Generic[PieceT]):
             return
         position = piece.position + start
         if self._source_of(piece.path).read_into(view, position) < len(view):
-            raise KdumpError(Codes.UNREADABLE, "has become shorter", path=piece.path, position=position)
+            raise KdumpError(Codes.CHANGED_WHILE_READ, "has become shorter", path=piece.path, position=position)
         self._was_read(view, piece, start)
 
     def _source_of(self, path: str) -> Source:

@@ -106,6 +106,17 @@ def test_contents_of_files(tmp_path: Path) -> None:
         source.read(0, 20)
 
 
+def test_a_log_that_became_shorter_is_no_failure_of_the_start(tmp_path: Path) -> None:
+    """It was compacted or deleted while it was read; the broker that did so would not fail."""
+    path = tmp_path / "log"
+    path.write_bytes(v2_batch(plain_rows(5)) * 3)
+    found = Directory("t-0", {f"{0:020}.log": Content.of_file(str(path), path.stat().st_size)})
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(KdumpError) as caught:
+        start(found, UNCLEAN)
+    assert caught.value.code is Codes.CHANGED_WHILE_READ
+
+
 def test_what_became_of_files() -> None:
     files = {name: Content.of_bytes(b"12345") for name in ("kept", "cut", "new", "gone", "old.swap", "old", "moved")}
     found = Directory("t-0", files)

@@ -6,7 +6,7 @@ LogManager.loadLog).
 
 from __future__ import annotations
 
-from kdump.codes import KdumpError
+from kdump.codes import Codes, KdumpError
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup.clock import Clock
 from kdump.kafka.startup.directory import Directory
@@ -41,7 +41,7 @@ def start(directory: Directory, settings: Settings) -> Start:
     except StartFailureError as error:
         failure = error
     except KdumpError as error:
-        if error.position is None:
+        if error.position is None or error.code is Codes.CHANGED_WHILE_READ:
             raise
         # FileLogInputStream makes an unchecked exception of a block that cannot be read.
         failure = StartFailureError(KAFKA, str(error))
@@ -102,7 +102,7 @@ def producers_at_end(directory: Directory, settings: Settings) -> ProducerStates
     except StartFailureError:
         return None
     except KdumpError as error:
-        if error.position is None:
+        if error.position is None or error.code is Codes.CHANGED_WHILE_READ:
             raise
         return None
     return producers.states
