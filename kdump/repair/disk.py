@@ -17,13 +17,13 @@ from typing import Final, NamedTuple, Self, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.source import FileSource
+from kdump.writers.files import NO_LINKS
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LINK_ERRORS: Final = frozenset({errno.ELOOP, errno.ENOTDIR})
-_NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK})
 _PRIVATE: Final = 0o600
 """Mode of a file until it has its own."""
 
@@ -297,7 +297,7 @@ def link(source: Where, target: Where) -> bool:
         try:
             os.link(name, new_name, src_dir_fd=at, dst_dir_fd=new_at, follow_symlinks=False)
         except OSError as error:
-            if error.errno not in _NO_LINKS:
+            if error.errno not in NO_LINKS:
                 raise
             return False
     return True

@@ -6,9 +6,9 @@ Nothing of kdump is imported here, so that whatever writes files can use it. Err
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
@@ -16,6 +16,8 @@ from typing import Final, NamedTuple
 
 _UNFINISHED: Final = ".kdump-part"
 _MODE: Final = 0o666
+NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK})
+"""Errors that say that a file cannot get a second name there; any other is one of the disk."""
 _run: ContextVar[str] = ContextVar("_run", default="")
 
 
@@ -39,6 +41,8 @@ class NewFile:
     """
 
     def __init__(self, path: str, like: os.stat_result | None = None) -> None:
+        import tempfile
+
         directory, name = os.path.split(path)
         self.path = path
         self.size = 0
@@ -139,7 +143,9 @@ def _second_name(path: str) -> str | None:
     other = os.path.join(directory, f".{name}.{os.getpid()}-{time.monotonic_ns()}{_UNFINISHED}")
     try:
         os.link(path, other, follow_symlinks=False)
-    except OSError:
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
         # A file system without links: the place is empty for a moment.
         os.rename(path, other)
     return other

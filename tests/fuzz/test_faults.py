@@ -62,6 +62,8 @@ FOUND = [
     ("copy", "write", 3, Trouble.ERROR),
     # Of several directories the first stayed when the second could not be made.
     ("jsonl", "mkdir", 2, Trouble.ERROR),
+    # On a full disk a link is not possible either: what was in the place had no name for a moment.
+    ("gzip-over", "link", 1, Trouble.FULL),
     # Damage that was to be left out was named as the reason.
     ("csv", "fsync", 0, Trouble.ERROR),
     ("parquet", "write", -1, Trouble.FULL),

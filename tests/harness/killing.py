@@ -161,7 +161,12 @@ def in_child(work: Callable[[], None]) -> int | None:
             status = 0
         finally:
             os._exit(status)
-    _, status = os.waitpid(child, 0)
+    try:
+        _, status = os.waitpid(child, 0)
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
     if os.WIFSIGNALED(status):
         assert os.WTERMSIG(status) == signal.SIGKILL, f"the child ended with {status}"
         return None
