@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Self, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.source import FileSource
-from kdump.writers.files import NO_LINKS
+from kdump.system.files import NO_LINKS
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
