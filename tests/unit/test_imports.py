@@ -1,4 +1,4 @@
-"""The arrows of CONTRIBUTING.md: a package imports only packages to its left."""
+"""The arrows of docs/architecture.md: a package imports only packages to its left."""
 
 from __future__ import annotations
 
