@@ -25,7 +25,7 @@ from fast_reference import Row
 from kdump.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
-CONTEXT = click.Context(cli)
+CONTEXT = click.Context(cli, **cli.context_settings)
 COMMANDS = {name: cli.get_command(CONTEXT, name) for name in cli.list_commands(CONTEXT)}
 PAGES = sorted((ROOT / "man").iterdir())
 
@@ -180,7 +180,7 @@ def parse(line: str) -> None:
     assert program == "kdump"
     command = cli.get_command(CONTEXT, name)
     assert command is not None, line
-    command.make_context(name, words)
+    command.make_context(name, words, parent=CONTEXT)
 
 
 @pytest.mark.parametrize("source", SOURCES)
