@@ -12,7 +12,7 @@ from kdump.system.files import NewFile, publish
 from kdump.verify.summary import SegmentSummary
 
 if TYPE_CHECKING:
-    from kdump.stats.figures import Report
+    from kdump.stats.figures import FiguresReport
     from kdump.stats.grouping import By
     from kdump.stats.offsettimes import CurveStep
 
@@ -63,7 +63,7 @@ class HtmlPage:
         else:
             self._left_out += 1
 
-    def write(self, report: Report, by: By, curves: Mapping[str, Sequence[CurveStep]]) -> None:
+    def write(self, report: FiguresReport, by: By, curves: Mapping[str, Sequence[CurveStep]]) -> None:
         """Put the file in its place. KdumpError UNWRITABLE when that fails."""
         from kdump.stats.charts import ReportData
         from kdump.stats.htmlreport import html_report

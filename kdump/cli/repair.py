@@ -19,13 +19,13 @@ from kdump.log.source import note_named, open_source
 from kdump.repair.account import account, losses
 from kdump.repair.manifest import Manifest
 from kdump.repair.pieces import TxnPolicy
-from kdump.repair.place import Place
-from kdump.repair.plan import Settings, Way
+from kdump.repair.place import PartitionLocation
+from kdump.repair.plan import RepairSettings, Way
 from kdump.repair.report import plan_text
 from kdump.repair.run import Finished, Repair, Repaired, RepairOptions, finish_repairs, undo_repair
 from kdump.repair.salvageoptions import SalvageOptions
 from kdump.repair.startreport import starts_members, starts_text
-from kdump.repair.undo import Marker, Undone
+from kdump.repair.undo import MarkerFate, Undone
 from kdump.system.blocks import escaped
 
 
@@ -107,9 +107,9 @@ def undone_text(manifest: Manifest, undone: Undone) -> str:
 
 
 _MARKERS: Final = {
-    Marker.BACK: "",
-    Marker.STALE: f"{CLEAN_SHUTDOWN} is not put back: a broker ran since\n",
-    Marker.NEW: f"{CLEAN_SHUTDOWN} stays as it is: a broker ran since, and was stopped cleanly\n",
+    MarkerFate.BACK: "",
+    MarkerFate.STALE: f"{CLEAN_SHUTDOWN} is not put back: a broker ran since\n",
+    MarkerFate.NEW: f"{CLEAN_SHUTDOWN} stays as it is: a broker ran since, and was stopped cleanly\n",
 }
 
 
@@ -280,7 +280,7 @@ def _options(paths: tuple[str, ...], output: str | None, given: dict[str, Any]) 
     return RepairOptions(
         way,
         # A plan in words names no digests.
-        Settings(given["index_interval_bytes"], given["first_segment"], digests=is_done or not is_text),
+        RepairSettings(given["index_interval_bytes"], given["first_segment"], digests=is_done or not is_text),
         output,
         in_place,
         given["backup_dir"],
@@ -298,7 +298,7 @@ def _options(paths: tuple[str, ...], output: str | None, given: dict[str, Any]) 
     )
 
 
-def _once(text: str, place: Place, told: set[str]) -> str:
+def _once(text: str, place: PartitionLocation, told: set[str]) -> str:
     """``text`` without the lines about the log directory that were told with another partition of it.
 
     ``told``: such lines; they are added to.

@@ -11,7 +11,7 @@ from kdump.cli import engine_options, exit_status
 from kdump.cli.console import Console
 from kdump.codes import KdumpError
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
-from kdump.kafka.startup.outcome import Outcome
+from kdump.kafka.startup.outcome import StartOutcome
 from kdump.repair.startreport import ways_text
 from kdump.system.blocks import escaped
 from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck
@@ -94,7 +94,7 @@ def _is_harmful(item: Item) -> bool:
         return not item.is_harmless or bool(item.already_lost or item.swapped)
     if isinstance(item, KeepsChanging):
         return False
-    return isinstance(item, Obstacle) or item.outcome is not Outcome.STARTS
+    return isinstance(item, Obstacle) or item.outcome is not StartOutcome.STARTS
 
 
 def _json(item: Item) -> str:

@@ -18,7 +18,7 @@ from kdump.log.source import open_source
 from kdump.system.units import counted
 
 if TYPE_CHECKING:
-    from kdump.stats.figures import Report
+    from kdump.stats.figures import FiguresReport
     from kdump.stats.grouping import By
     from kdump.stats.run import StatsOptions, StatsRun
     from kdump.verify.run import Judge
@@ -133,7 +133,7 @@ def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
         console.note(f"{finding.path}: {finding.message}")
 
 
-def _text(report: Report, by: By, output: str, console: Console) -> str:
+def _text(report: FiguresReport, by: By, output: str, console: Console) -> str:
     if output == "jsonl":
         from kdump.stats.report import stats_json
 

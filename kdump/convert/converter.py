@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kdump.codes import Codes, DamageError
 from kdump.convert.batches import encode_batch, write_batches, write_large_batch
 from kdump.convert.conversion import Conversion
-from kdump.convert.losses import Loss, Losses
+from kdump.convert.losses import Losses, LossKind
 from kdump.convert.selected import Selected, select, select_large, selected_groups, selected_pieces
 from kdump.convert.slices import SliceTransactions
 from kdump.fast.encoded import EncodedEntries
@@ -155,7 +155,7 @@ class Converter:
 
         def counted() -> Iterator[RecordGroups]:
             for part in records:
-                self._lose(Loss.HEADERS, part.table.header_count > 0)
+                self._lose(LossKind.HEADERS, part.table.header_count > 0)
                 if magic == 0:
                     self._lose_timestamps(part)
                 yield part
@@ -185,7 +185,7 @@ class Converter:
         codec = self._codecs(groups)
         drops_producers = self._next_offset is not None
         if drops_producers:
-            self._lose(Loss.PRODUCERS, _has_producer(groups) & ~is_dropped)
+            self._lose(LossKind.PRODUCERS, _has_producer(groups) & ~is_dropped)
         is_recoded = self._is_recoded(groups, codec)
         way = np.where(is_unmarked | is_recoded, _Way.RECODE, _Way.COPY)
         way[~selected.is_whole | drops_producers] = _Way.WRITE
@@ -221,8 +221,8 @@ class Converter:
             first = int(np.flatnonzero(~is_dropped & (codec == compression.ZSTD))[0])
             raise _no_zstd(f"the batch at offset {_base_offset(entries, first)}", to_magic)
         is_dropped = is_dropped | (selected.kept == 0)
-        self._lose(Loss.ZSTD, (groups.codec == compression.ZSTD) & ~is_dropped)
-        self._lose(Loss.PRODUCERS, _has_producer(groups) & ~is_dropped)
+        self._lose(LossKind.ZSTD, (groups.codec == compression.ZSTD) & ~is_dropped)
+        self._lose(LossKind.PRODUCERS, _has_producer(groups) & ~is_dropped)
         numbers = np.flatnonzero(~is_dropped)
         if not numbers.size:
             return
@@ -230,7 +230,7 @@ class Converter:
             yield from self._large_older(self._large_records(entries), to_magic, int(codec[0]))
             return
         part = self._numbered(selected_groups(groups, selected, numbers))
-        self._lose(Loss.HEADERS, part.table.header_count > 0)
+        self._lose(LossKind.HEADERS, part.table.header_count > 0)
         if to_magic == 0:
             self._lose_timestamps(part)
         yield from convert_down(part, to_magic, codec[numbers], self._conversion.level)
@@ -244,13 +244,13 @@ class Converter:
         is_dropped = (kept == 0) & ~(selected.is_whole & (self._next_offset is None))
         if conversion.keeps_markers:
             return is_dropped, np.zeros(is_dropped.size, np.bool_)
-        self._lose(Loss.CONTROL_RECORDS, np.repeat(is_control, kept))
+        self._lose(LossKind.CONTROL_RECORDS, np.repeat(is_control, kept))
         is_dropped |= is_control
         is_unmarked = (attributes & TRANSACTIONAL != 0) & ~is_control & ~is_dropped
         if not is_unmarked.any():
             return is_dropped, is_unmarked
         if self._transactions is None:
-            self._lose(Loss.UNDECIDED, np.repeat(is_unmarked, kept))
+            self._lose(LossKind.UNDECIDED, np.repeat(is_unmarked, kept))
         else:
             state = self._transactions().column(headers)
             is_aborted = is_unmarked & (state == STATES.index(ABORTED))
@@ -259,9 +259,9 @@ class Converter:
                 is_dropped |= is_aborted
                 is_unmarked &= ~is_aborted
             else:
-                self._lose(Loss.ABORTED, np.repeat(is_aborted, kept))
-            self._lose(Loss.OPEN, np.repeat(is_unmarked & (state == STATES.index(OPEN)), kept))
-        self._lose(Loss.TRANSACTIONS, is_unmarked)
+                self._lose(LossKind.ABORTED, np.repeat(is_aborted, kept))
+            self._lose(LossKind.OPEN, np.repeat(is_unmarked & (state == STATES.index(OPEN)), kept))
+        self._lose(LossKind.TRANSACTIONS, is_unmarked)
         return is_dropped, is_unmarked
 
     def _codecs(self, groups: RecordGroups) -> NDArray[np.int64]:
@@ -310,13 +310,13 @@ class Converter:
             )
         return groups.with_offsets(first + np.arange(groups.table.rows, dtype=np.int64))
 
-    def _lose(self, loss: Loss, lost: NDArray[np.bool_]) -> None:
+    def _lose(self, loss: LossKind, lost: NDArray[np.bool_]) -> None:
         count = int(np.count_nonzero(lost))
         if count:
             self.losses[loss] += count
 
     def _lose_timestamps(self, groups: RecordGroups) -> None:
-        self._lose(Loss.TIMESTAMPS, groups.table.timestamp != NO_TIMESTAMP)
+        self._lose(LossKind.TIMESTAMPS, groups.table.timestamp != NO_TIMESTAMP)
 
 
 def _runs(*columns: NDArray[np.generic]) -> Iterator[tuple[int, int]]:

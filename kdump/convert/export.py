@@ -10,7 +10,7 @@ from typing import Literal
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.convert.conversion import Conversion
-from kdump.convert.losses import Loss
+from kdump.convert.losses import LossKind
 from kdump.convert.offsetorder import OffsetOrder
 from kdump.convert.outcomecounts import CountedPrinter, OutcomeCounts
 from kdump.convert.output import WrittenSegment
@@ -132,9 +132,9 @@ def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Prog
     result.notes += counts.notes()
     result.records = records.written
     if records.control:
-        result.losses[Loss.CONTROL_RECORDS] = records.control
+        result.losses[LossKind.CONTROL_RECORDS] = records.control
     if records.untimed:
-        result.losses[Loss.TIMESTAMPS] = records.untimed
+        result.losses[LossKind.TIMESTAMPS] = records.untimed
 
 
 def _transactions(job: ExportJob, source: Source) -> Callable[[], Transactions] | None:

@@ -61,7 +61,7 @@ class _Line(NamedTuple):
     """Bytes of key and value."""
 
 
-class _Batch(NamedTuple):
+class _JsonBatch(NamedTuple):
     """Lines that go together, and the header of their batch."""
 
     lines: list[_Line]
@@ -122,11 +122,11 @@ class JsonLog(Source):
 
     def _encoded(self) -> Iterator[Buffer]:
         """The log, some batches at a time."""
-        pending: list[_Batch] = []
+        pending: list[_JsonBatch] = []
         size = 0
         before = -1
         for lines in _batches(self._parsed()):
-            pending.append(_Batch.of(lines, before))
+            pending.append(_JsonBatch.of(lines, before))
             before = lines[-1].record.offset
             size += sum(line.size for line in lines)
             if size >= _BLOCK:
@@ -182,7 +182,7 @@ def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
         yield pending
 
 
-def _encode(batches: list[_Batch]) -> Iterator[Buffer]:
+def _encode(batches: list[_JsonBatch]) -> Iterator[Buffer]:
     for magic, group in groupby(batches, key=lambda batch: batch.header.magic):
         chosen = list(group)
         headers = [batch.header for batch in chosen]

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TypeAlias
 
 
-class Loss(Enum):
+class LossKind(Enum):
     """Kinds: the name in JSON lines, what is counted, and a sentence about it for people."""
 
     HEADERS = "headers", "records", "lose their headers"
@@ -26,4 +26,4 @@ class Loss(Enum):
         self.sentence = sentence
 
 
-Losses: TypeAlias = Counter[Loss]
+Losses: TypeAlias = Counter[LossKind]

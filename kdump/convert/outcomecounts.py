@@ -10,7 +10,7 @@ from kdump.format.batch import CONTROL, TRANSACTIONAL, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.reading.outcomes import ABORTED, OPEN, STATES
-from kdump.reading.printing import AnyRecord, BlockPrinter, Printer, RowsT, RowT, Run
+from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, Printer, RowsT, RowT
 from kdump.reading.transactions import Transactions
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class _CountedColumns(Generic[RowsT]):
         """See BlockPrinter."""
         return self._columns.leaves(block)
 
-    def records(self, block: BatchBlock) -> Iterator[Run[RowsT]]:
+    def records(self, block: BatchBlock) -> Iterator[BatchRun[RowsT]]:
         """See BlockPrinter."""
         import numpy as np
 

@@ -68,7 +68,7 @@ class OutputSegments:
         self._limit = LARGEST_SEGMENT if split_bytes is None else min(split_bytes, LARGEST_SEGMENT)
         self._known_producers = producers
         self._last_offset: int | None = None
-        self._segment: _Segment | None = None
+        self._segment: _OutputSegment | None = None
         self.segments: list[WrittenSegment] = []
         self.staged: list[Staged] = []
         self.problem: str | None = None
@@ -124,11 +124,11 @@ class OutputSegments:
                 self._segment.file.discard()
             discard(self.staged)
 
-    def _begin(self, offset: int) -> _Segment:
+    def _begin(self, offset: int) -> _OutputSegment:
         directory, name = os.path.split(self._path)
         if self.segments or not name:
-            return _Segment(os.path.join(directory, f"{offset:020d}{Kind.LOG.value}"), offset, self._like)
-        return _Segment(self._path, offset if self._base_offset is None else self._base_offset, self._like)
+            return _OutputSegment(os.path.join(directory, f"{offset:020d}{Kind.LOG.value}"), offset, self._like)
+        return _OutputSegment(self._path, offset if self._base_offset is None else self._base_offset, self._like)
 
     def _end(self) -> None:
         if self._segment is not None:
@@ -158,7 +158,7 @@ class OutputSegments:
                 return
 
 
-class _Segment:
+class _OutputSegment:
     """A log that is being written, and its indexes."""
 
     def __init__(self, path: str, base_offset: int, like: os.stat_result | None) -> None:

@@ -16,7 +16,7 @@ from kdump.convert.conversion import Conversion
 from kdump.convert.converter import Converter
 from kdump.convert.losses import Losses
 from kdump.convert.output import OutputSegments, WrittenSegment
-from kdump.convert.slices import Marker, SliceTransactions
+from kdump.convert.slices import EndMarker, SliceTransactions
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.source import STDIN, Source, open_source, read_whole
@@ -71,7 +71,7 @@ class SegmentResult:
     """Records written, None where there are some but they were not counted."""
     left_out: int = 0
     """Records of aborted transactions that were not wanted."""
-    markers: list[Marker] = field(default_factory=list)
+    markers: list[EndMarker] = field(default_factory=list)
     """End markers of transactions that were added to what was asked for."""
     notes: list[str] = field(default_factory=list)
 

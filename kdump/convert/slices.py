@@ -39,7 +39,7 @@ from kdump.reading.transactions import AbortedRanges, TransactionReader, marked_
 from kdump.verify.validentries import read_batch
 
 
-class Marker(NamedTuple):
+class EndMarker(NamedTuple):
     """The end marker of a transaction, outside of the ranges."""
 
     offset: int
@@ -72,7 +72,7 @@ class SliceTransactions:
         self._reader = reader
         self._is_alone = is_alone
         self._last_offset = -1
-        self.added: list[Marker] = []
+        self.added: list[EndMarker] = []
         self.left_open: list[tuple[int, int]] = []
 
     @cached_property
@@ -192,7 +192,7 @@ class SliceTransactions:
         return None if end is None or end <= self._last_offset else end
 
     def _add(self, header: BatchHeader, outcome: str) -> None:
-        self.added.append(Marker(header.base_offset, header.producer_id, header.producer_epoch, outcome))
+        self.added.append(EndMarker(header.base_offset, header.producer_id, header.producer_epoch, outcome))
 
     def _first_kept(self, batch: memoryview) -> int | None:
         """The base offset of what is kept of a batch; None: nothing, as of one that cannot be read."""

@@ -25,7 +25,7 @@ _RAW_SHOWN: Final = 32
 """Bytes of a file of another type that are shown."""
 
 
-class Report(NamedTuple):
+class Explanation(NamedTuple):
     """A whole explanation as text, and whether it shows damage."""
 
     text: str
@@ -40,7 +40,7 @@ def report(
     limit: int = DEFAULT_LIMIT,
     width: int = 100,
     color: bool = False,
-) -> Report:
+) -> Explanation:
     """Explain ``position`` of a file.
 
     Args:
@@ -56,7 +56,7 @@ def report(
     """
     lines = list(explain(source, position, base_offset=base_offset, limit=limit))
     text = colored(lines, width) if color else plain(lines, width)
-    return Report(text, any(is_damage(line) for line in lines))
+    return Explanation(text, any(is_damage(line) for line in lines))
 
 
 def explain(

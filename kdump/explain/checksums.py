@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kdump.explain import kafka_says
 from kdump.explain.lines import Line, Statement, Tone
-from kdump.wire.syndrome import Change, single_change
+from kdump.wire.syndrome import ByteFlip, single_change
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Verdict:
     field: int
     stored: int
     computed: int
-    change: Change | None
+    change: ByteFlip | None
 
     @property
     def is_right(self) -> bool:
@@ -45,7 +45,7 @@ class Verdict:
             yield Statement(Tone.DAMAGE, self._explanation(self.change, position))
         yield Statement(Tone.KAFKA, kafka)
 
-    def _explanation(self, change: Change, position: int) -> str:
+    def _explanation(self, change: ByteFlip, position: int) -> str:
         if change.place is None:
             return f"One flipped bit in the stored CRC explains it (mask {change.mask:#010x}): the rest is right."
         index = self.start + change.place

@@ -17,7 +17,7 @@ from kdump.wire.compression import DEFAULT_LIMIT, GZIP, LZ4, SNAPPY, ZSTD
 from kdump.wire.lz4frame import xxhash32
 
 
-class Piece(NamedTuple):
+class FieldBytes(NamedTuple):
     """``data[start:end]``, the bytes of one field or block.
 
     ``block`` numbers what comes in large numbers, -1 for everything else.
@@ -31,7 +31,7 @@ class Piece(NamedTuple):
     block: int = -1
 
 
-def container_pieces(codec: int, data: memoryview, magic: int) -> Iterator[Piece]:
+def container_pieces(codec: int, data: memoryview, magic: int) -> Iterator[FieldBytes]:
     """The pieces of the container in order and without gaps; bytes behind the last one belong to nobody.
 
     Args:
@@ -45,7 +45,7 @@ def container_pieces(codec: int, data: memoryview, magic: int) -> Iterator[Piece
     return _CONTAINERS[codec](data, magic)
 
 
-class _Reader:
+class _FieldReader:
     """A position in the data; every piece begins where the last one ended."""
 
     def __init__(self, data: memoryview) -> None:
@@ -56,12 +56,12 @@ class _Reader:
     def left(self) -> int:
         return len(self.data) - self.position
 
-    def piece(self, size: int, name: str, value: str = "", note: str = "", block: int = -1) -> Piece:
+    def piece(self, size: int, name: str, value: str = "", note: str = "", block: int = -1) -> FieldBytes:
         if size > self.left:
             raise StuckError(self.position, f"{name} needs {size} bytes where {self.left} are left")
         start = self.position
         self.position += size
-        return Piece(start, self.position, name, value, note, block)
+        return FieldBytes(start, self.position, name, value, note, block)
 
     def number(self, size: int, order: str = "little") -> int:
         """The next ``size`` bytes as an integer, without moving on."""
@@ -74,8 +74,8 @@ _GZIP_FLAGS: Final = {0x01: "text", 0x02: "header CRC", 0x04: "extra", 0x08: "na
 _INFLATE_STEP: Final = 1 << 20
 
 
-def _gzip(data: memoryview, _magic: int) -> Iterator[Piece]:
-    reader = _Reader(data)
+def _gzip(data: memoryview, _magic: int) -> Iterator[FieldBytes]:
+    reader = _FieldReader(data)
     member = 0
     while member == 0 or bytes(data[reader.position : reader.position + 2]) == _GZIP_MAGIC:
         if bytes(data[reader.position : reader.position + 2]) != _GZIP_MAGIC:
@@ -101,7 +101,7 @@ def _gzip(data: memoryview, _magic: int) -> Iterator[Piece]:
         member += 1
 
 
-def _gzip_options(reader: _Reader, prefix: str, flags: int) -> Iterator[Piece]:
+def _gzip_options(reader: _FieldReader, prefix: str, flags: int) -> Iterator[FieldBytes]:
     if flags & 0x04:
         yield reader.piece(2 + reader.number(2), f"{prefix} extra")
     for bit in (0x08, 0x10):
@@ -137,8 +137,8 @@ def _inflate(data: memoryview, start: int) -> tuple[int, int, int]:
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 
 
-def _snappy(data: memoryview, _magic: int) -> Iterator[Piece]:
-    reader = _Reader(data)
+def _snappy(data: memoryview, _magic: int) -> Iterator[FieldBytes]:
+    reader = _FieldReader(data)
     if bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
         yield reader.piece(reader.left, "snappy block", f"{reader.left} bytes", "raw, without xerial's framing")
         return
@@ -169,8 +169,8 @@ _LZ4_FLAGS: Final = {
 _LZ4_STORED: Final = 0x8000_0000
 
 
-def _lz4(data: memoryview, magic: int) -> Iterator[Piece]:
-    reader = _Reader(data)
+def _lz4(data: memoryview, magic: int) -> Iterator[FieldBytes]:
+    reader = _FieldReader(data)
     if reader.number(4) != _LZ4_MAGIC:
         raise StuckError(0, "an LZ4 frame begins with 04 22 4d 18")
     yield reader.piece(4, "lz4 magic", f"{_LZ4_MAGIC:#010x}")
@@ -216,8 +216,8 @@ _ZSTD_SKIPPABLE: Final = 0x184D2A50
 _ZSTD_BLOCKS: Final = ("raw", "RLE", "compressed", "reserved")
 
 
-def _zstd(data: memoryview, _magic: int) -> Iterator[Piece]:
-    reader = _Reader(data)
+def _zstd(data: memoryview, _magic: int) -> Iterator[FieldBytes]:
+    reader = _FieldReader(data)
     block = 0
     while reader.left:
         word = reader.number(4)
@@ -246,7 +246,7 @@ def _zstd(data: memoryview, _magic: int) -> Iterator[Piece]:
             yield reader.piece(4, "zstd xxh64", f"{reader.number(4):#010x}", "low 4 bytes, of the content")
 
 
-def _zstd_header(reader: _Reader, descriptor: int) -> Iterator[Piece]:
+def _zstd_header(reader: _FieldReader, descriptor: int) -> Iterator[FieldBytes]:
     is_single = bool(descriptor & 0x20)
     parts = ["single segment"] * is_single + ["content checksum"] * bool(descriptor & 0x04)
     yield reader.piece(1, "zstd descriptor", f"{descriptor:#04x}", ", ".join(parts))
@@ -263,7 +263,7 @@ def _zstd_header(reader: _Reader, descriptor: int) -> Iterator[Piece]:
         yield reader.piece(size, "zstd content size", str(content))
 
 
-_CONTAINERS: Final[dict[int, Callable[[memoryview, int], Iterator[Piece]]]] = {
+_CONTAINERS: Final[dict[int, Callable[[memoryview, int], Iterator[FieldBytes]]]] = {
     GZIP: _gzip,
     SNAPPY: _snappy,
     LZ4: _lz4,

@@ -42,7 +42,7 @@ class Style(Enum):
     NOTE = auto()
 
 
-class Piece(NamedTuple):
+class StyledText(NamedTuple):
     """Some text in one style."""
 
     text: str
@@ -58,7 +58,7 @@ _TONES: Final = {
 }
 
 
-def rows(lines: Iterable[Line], width: int) -> Iterator[list[Piece]]:
+def rows(lines: Iterable[Line], width: int) -> Iterator[list[StyledText]]:
     """The printed lines, each as its pieces from left to right, without trailing space.
 
     Args:
@@ -79,18 +79,18 @@ def rows(lines: Iterable[Line], width: int) -> Iterator[list[Piece]]:
         is_first = isinstance(line, Statement) and line.tone is Tone.TITLE
     if any(isinstance(line, Labelled) for line in known):
         yield []
-        yield [Piece("> the position asked for   | under the CRC   ! damage", Style.NOTE)]
+        yield [StyledText("> the position asked for   | under the CRC   ! damage", Style.NOTE)]
 
 
-def _statement(line: Statement, width: int) -> Iterator[list[Piece]]:
+def _statement(line: Statement, width: int) -> Iterator[list[StyledText]]:
     style, mark, indent = _TONES[line.tone]
     text = f"Kafka: {line.text}" if line.tone is Tone.KAFKA else line.text
     for part in textwrap.wrap(text, width - len(indent), break_on_hyphens=False):
-        yield [Piece(mark.ljust(len(indent)) + part, style)]
+        yield [StyledText(mark.ljust(len(indent)) + part, style)]
         mark = ""
 
 
-def _columns(line: Labelled | Bits, position_width: int, width: int) -> Iterator[list[Piece]]:
+def _columns(line: Labelled | Bits, position_width: int, width: int) -> Iterator[list[StyledText]]:
     value_width = width - (4 + position_width + 2 + _HEX_WIDTH + 2 + _NAME_WIDTH + 2)
     is_summary = isinstance(line, Labelled) and line.is_summary
     value = textwrap.wrap(line.value, value_width) if is_summary else _fold(line.value, value_width)
@@ -100,9 +100,9 @@ def _columns(line: Labelled | Bits, position_width: int, width: int) -> Iterator
         position, shown = left[number] if number < len(left) else ("", "")
         pieces = [
             _marks(line, is_first=number == 0),
-            Piece(position.rjust(position_width) + "  ", _position_style(line, is_first=number == 0)),
-            Piece(shown.ljust(_HEX_WIDTH) + "  ", _bytes_style(line)),
-            Piece(
+            StyledText(position.rjust(position_width) + "  ", _position_style(line, is_first=number == 0)),
+            StyledText(shown.ljust(_HEX_WIDTH) + "  ", _bytes_style(line)),
+            StyledText(
                 (_name(line) if number == 0 else "").ljust(_NAME_WIDTH) + "  ",
                 Style.DAMAGE if line.is_damaged else Style.NAME,
             ),
@@ -117,10 +117,10 @@ def _name(line: Labelled | Bits) -> str:
     return line.name if len(line.name) <= _NAME_WIDTH else f"{line.name[: _NAME_WIDTH - 1]}…"
 
 
-def _marks(line: Labelled | Bits, *, is_first: bool) -> Piece:
+def _marks(line: Labelled | Bits, *, is_first: bool) -> StyledText:
     is_target = is_first and isinstance(line, Labelled) and line.is_target
     text = ("> " if is_target else "  ") + ("!" if line.is_damaged else "|" if line.is_covered else " ") + " "
-    return Piece(text, Style.DAMAGE if line.is_damaged else Style.TARGET if is_target else Style.COVERED)
+    return StyledText(text, Style.DAMAGE if line.is_damaged else Style.TARGET if is_target else Style.COVERED)
 
 
 def _position_style(line: Labelled | Bits, *, is_first: bool) -> Style:
@@ -157,26 +157,26 @@ def _left(line: Labelled | Bits) -> list[tuple[str, str]]:
     return shown
 
 
-def _wrapped(value: list[str], note: str, width: int) -> list[list[Piece]]:
+def _wrapped(value: list[str], note: str, width: int) -> list[list[StyledText]]:
     """Value and note in lines of at most ``width`` columns; the note begins on the value's last line if it fits."""
-    lines = [[Piece(part, Style.VALUE)] for part in value]
+    lines = [[StyledText(part, Style.VALUE)] for part in value]
     if not note:
         return lines
     used = len(lines[-1][0].text) + 2 if lines else 0
     parts = textwrap.wrap(note, width, initial_indent=" " * min(used, width), break_on_hyphens=False)
     if lines and len(parts[0].strip()) and used < width and parts[0].startswith(" " * used):
-        lines[-1].append(Piece("  " + parts[0].strip(), Style.NOTE))
+        lines[-1].append(StyledText("  " + parts[0].strip(), Style.NOTE))
         parts = parts[1:]
-    return lines + [[Piece(part.strip(), Style.NOTE)] for part in parts]
+    return lines + [[StyledText(part.strip(), Style.NOTE)] for part in parts]
 
 
 def _fold(text: str, width: int) -> list[str]:
     return [text[start : start + width] for start in range(0, len(text), width)]
 
 
-def _stripped(pieces: list[Piece]) -> list[Piece]:
+def _stripped(pieces: list[StyledText]) -> list[StyledText]:
     while pieces and not pieces[-1].text.strip():
         pieces.pop()
     if pieces:
-        pieces[-1] = Piece(pieces[-1].text.rstrip(), pieces[-1].style)
+        pieces[-1] = StyledText(pieces[-1].text.rstrip(), pieces[-1].style)
     return pieces

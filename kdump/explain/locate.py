@@ -14,7 +14,7 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NumberedEntry:
     """A whole entry, as its length field has it; ``number`` counts the entries of the walk from 0."""
 
     number: int
@@ -32,7 +32,7 @@ class WalkEnd:
     stop: Stop
 
 
-def locate(source: Source, position: int, start: int = 0) -> Entry | WalkEnd:
+def locate(source: Source, position: int, start: int = 0) -> NumberedEntry | WalkEnd:
     """The entry that covers ``position``, or where the walk from ``start`` on ended before it.
 
     Raises:
@@ -44,12 +44,12 @@ def locate(source: Source, position: int, start: int = 0) -> Entry | WalkEnd:
         if position < chunk.position + chunk.end:
             index = bisect_right(chunk.starts, position - chunk.position) - 1
             start, end = next(chunk.entries(index))
-            return Entry(number + index, chunk.position + start, chunk.position + end)
+            return NumberedEntry(number + index, chunk.position + start, chunk.position + end)
         number += len(chunk.starts)
     return WalkEnd(number, walk.position, walk.end, walk.stop)
 
 
-def entries(source: Source, start: int = 0) -> Iterator[tuple[Entry, memoryview]]:
+def entries(source: Source, start: int = 0) -> Iterator[tuple[NumberedEntry, memoryview]]:
     """The entries from ``start`` on, each with its bytes, which are valid until the next one is asked for.
 
     Raises:
@@ -58,7 +58,7 @@ def entries(source: Source, start: int = 0) -> Iterator[tuple[Entry, memoryview]
     number = 0
     for chunk in Walk(source, start=start).chunks():
         for first, end in chunk.entries():
-            yield Entry(number, chunk.position + first, chunk.position + end), chunk.data[first:end]
+            yield NumberedEntry(number, chunk.position + first, chunk.position + end), chunk.data[first:end]
             number += 1
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from kdump.explain import kafka_says
 from kdump.explain.batch import batch_lines
 from kdump.explain.lines import Labeller, Line, Statement, Tone
-from kdump.explain.locate import Entry, WalkEnd, entries, first_nonzero, locate
+from kdump.explain.locate import NumberedEntry, WalkEnd, entries, first_nonzero, locate
 from kdump.explain.message import message_lines
 from kdump.explain.trueend import true_end
 from kdump.explain.values import count as counted
@@ -79,13 +79,13 @@ def log_lines(source: Source, position: int, size: int, limit: int) -> Iterator[
         start = wrong.end
         before += wrong.number + 1
     number = before + place.number
-    if isinstance(place, Entry):
+    if isinstance(place, NumberedEntry):
         yield from _entry(log, place.position, place.end, f"entry {number}")
     else:
         yield from _walk_end(log, replace(place, number=number))
 
 
-def _is_sound(log: _Log, place: Entry | WalkEnd) -> bool:
+def _is_sound(log: _Log, place: NumberedEntry | WalkEnd) -> bool:
     """Whether the place is an entry with a right CRC: the lengths in front of it must be right then."""
     if isinstance(place, WalkEnd):
         return False
@@ -95,7 +95,7 @@ def _is_sound(log: _Log, place: Entry | WalkEnd) -> bool:
     return _is_batch_by_crc(data)
 
 
-def _wrong_length(log: _Log, start: int, place: Entry | WalkEnd) -> Entry | None:
+def _wrong_length(log: _Log, start: int, place: NumberedEntry | WalkEnd) -> NumberedEntry | None:
     """The first batch from ``start`` on, up to the place, whose length is wrong, with the end that its CRC tells."""
     tries = 0
     for entry, data in entries(log.source, start):
@@ -108,12 +108,12 @@ def _wrong_length(log: _Log, start: int, place: Entry | WalkEnd) -> Entry | None
         if end is not None and end != entry.end:
             return replace(entry, end=end)
     end = true_end(log.source, place.position, log.size)
-    if end is None or (isinstance(place, Entry) and end == place.end):
+    if end is None or (isinstance(place, NumberedEntry) and end == place.end):
         return None
-    return Entry(place.number, place.position, end)
+    return NumberedEntry(place.number, place.position, end)
 
 
-def _wrong_length_lines(log: _Log, entry: Entry) -> Iterator[Line]:
+def _wrong_length_lines(log: _Log, entry: NumberedEntry) -> Iterator[Line]:
     start, end = entry.position, entry.end
     number = int.from_bytes(log.read(start + LENGTH_OFFSET, start + LOG_OVERHEAD), "big", signed=True)
     where = span(start + LENGTH_OFFSET, start + LOG_OVERHEAD)

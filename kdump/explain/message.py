@@ -16,7 +16,7 @@ from kdump.explain.batch import codec_name
 from kdump.explain.checksums import judge
 from kdump.explain.lines import Labelled, Labeller, Line, Space, Statement, StuckError, Tone
 from kdump.explain.payload import Container, payload_lines
-from kdump.explain.recordfields import Survey
+from kdump.explain.recordfields import RecordStarts
 from kdump.explain.selection import How, select
 from kdump.explain.values import count as counted
 from kdump.explain.values import date, quoted, sized, span
@@ -247,21 +247,23 @@ def _in_a_line(data: memoryview, wrapped: Wrapped) -> str:
     return f"offset {offset}, key {key_text}, value {sized(size)}"
 
 
-def _survey_messages(payload: memoryview) -> Survey:
+def _survey_messages(payload: memoryview) -> RecordStarts:
     """Where the inner messages begin; stuck without Kafka's word where a cut one is dropped quietly."""
     starts = array("q")
     position = 0
     while position < len(payload):
         left = len(payload) - position
         if left < LOG_OVERHEAD:
-            return Survey(starts, position, StuckError(position, f"{counted(left, 'byte')} left, no whole message"))
+            return RecordStarts(
+                starts, position, StuckError(position, f"{counted(left, 'byte')} left, no whole message")
+            )
         length = _number(payload, position + 8, 4)
         if length < MIN_ENTRY_LENGTH:
             reason = f"an inner message with messageSize {length}"
-            return Survey(starts, position, StuckError(position, reason, kafka_says.WRAPPER))
+            return RecordStarts(starts, position, StuckError(position, reason, kafka_says.WRAPPER))
         if length > left - LOG_OVERHEAD:
             reason = f"messageSize is {length} where {left - LOG_OVERHEAD} bytes are left"
-            return Survey(starts, position, StuckError(position, reason))
+            return RecordStarts(starts, position, StuckError(position, reason))
         starts.append(position)
         position += LOG_OVERHEAD + length
-    return Survey(starts, position, None)
+    return RecordStarts(starts, position, None)

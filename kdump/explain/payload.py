@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from kdump.codes import Codes, DamageError
 from kdump.explain import kafka_says
-from kdump.explain.containers import Piece, container_pieces
+from kdump.explain.containers import FieldBytes, container_pieces
 from kdump.explain.lines import Labeller, Line, Space, Statement, StuckError, Tone
 from kdump.explain.values import count as counted
 from kdump.explain.values import span
@@ -63,7 +63,7 @@ def payload_lines(labeller: Labeller, container: Container, limit: int, inner: I
     except DamageError as damage:
         payload, error = None, damage
     stuck = None
-    pieces: list[Piece] = []
+    pieces: list[FieldBytes] = []
     try:
         # What came before the error stays in the list.
         pieces.extend(piece for piece in container_pieces(codec, data, container.magic) if piece.start < piece.end)
@@ -88,10 +88,10 @@ def _decompress(container: Container, data: memoryview, limit: int) -> memoryvie
     return memoryview(compression.decompress(container.codec, data, magic=container.magic, limit=limit))
 
 
-def _pieces(labeller: Labeller, start: int, end: int, pieces: list[Piece], *, is_good: bool) -> Iterator[Line]:
+def _pieces(labeller: Labeller, start: int, end: int, pieces: list[FieldBytes], *, is_good: bool) -> Iterator[Line]:
     last_block = max((piece.block for piece in pieces), default=-1)
     following = start
-    skipped: list[Piece] = []
+    skipped: list[FieldBytes] = []
 
     def middle() -> Iterator[Line]:
         if skipped:

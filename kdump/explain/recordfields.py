@@ -17,7 +17,7 @@ from kdump.explain.lines import StuckError
 from kdump.wire.varint import read_varint, read_varlong
 
 
-class Field(NamedTuple):
+class RecordField(NamedTuple):
     """``data[start:end]`` is field ``name``; ``number`` is what it holds, None for bytes."""
 
     name: str
@@ -26,14 +26,14 @@ class Field(NamedTuple):
     number: int | None
 
 
-def record_fields(data: memoryview, start: int, limit: int) -> Iterator[Field]:
+def record_fields(data: memoryview, start: int, limit: int) -> Iterator[RecordField]:
     """The fields of the record at ``start``; its bytes end at ``limit`` at the latest.
 
     Raises:
         StuckError: after the fields in front of the one that makes no sense.
     """
     size, position = _number(data, "length", start, limit)
-    yield Field("length", start, position, size)
+    yield RecordField("length", start, position, size)
     end = position + size
     if size < 0 or end > limit:
         raise StuckError(
@@ -47,17 +47,17 @@ def record_fields(data: memoryview, start: int, limit: int) -> Iterator[Field]:
         raise StuckError(
             position, "the length is 0: no room for any field", kafka_says.RECORD_STRUCTURE, blamed="length"
         )
-    yield Field("attributes", position, position + 1, data[position])
+    yield RecordField("attributes", position, position + 1, data[position])
     delta, following = _number(data, "timestampDelta", position + 1, end, long=True)
-    yield Field("timestampDelta", position + 1, following, delta)
+    yield RecordField("timestampDelta", position + 1, following, delta)
     delta, position = _number(data, "offsetDelta", following, end)
-    yield Field("offsetDelta", following, position, delta)
+    yield RecordField("offsetDelta", following, position, delta)
     for name in ("key", "value"):
         for field in _sized(data, name, position, end):
             yield field
             position = field.end
     count, following = _number(data, "headerCount", position, end)
-    yield Field("headerCount", position, following, count)
+    yield RecordField("headerCount", position, following, count)
     position = following
     if not 0 <= count <= end - position:
         raise StuckError(
@@ -80,9 +80,9 @@ def record_fields(data: memoryview, start: int, limit: int) -> Iterator[Field]:
         )
 
 
-def _sized(data: memoryview, name: str, start: int, end: int) -> Iterator[Field]:
+def _sized(data: memoryview, name: str, start: int, end: int) -> Iterator[RecordField]:
     size, position = _number(data, f"{name}Size", start, end)
-    yield Field(f"{name}Size", start, position, size)
+    yield RecordField(f"{name}Size", start, position, size)
     if size < 0 and name.endswith("].key"):
         raise StuckError(
             position,
@@ -98,7 +98,7 @@ def _sized(data: memoryview, name: str, start: int, end: int) -> Iterator[Field]
             blamed=f"{name}Size",
         )
     if size > 0:
-        yield Field(name, position, position + size, None)
+        yield RecordField(name, position, position + size, None)
 
 
 def _number(data: memoryview, name: str, start: int, end: int, *, long: bool = False) -> tuple[int, int]:
@@ -110,7 +110,7 @@ def _number(data: memoryview, name: str, start: int, end: int, *, long: bool = F
 
 
 @dataclass(slots=True)
-class Survey:
+class RecordStarts:
     """Where the whole records of a region begin, where the last one ends, and what is wrong there, if anything.
 
     The count in the header is not looked at: what the bytes hold is to be compared with it.
@@ -131,7 +131,7 @@ class Survey:
             del self.starts[count:]
 
 
-def survey_records(data: memoryview, start: int, end: int, *, most: int | None = None) -> Survey:
+def survey_records(data: memoryview, start: int, end: int, *, most: int | None = None) -> RecordStarts:
     """Read the records in ``data[start:end]`` up to the first that is broken; no more than ``most``."""
     starts = array("q")
     position = start
@@ -141,7 +141,7 @@ def survey_records(data: memoryview, start: int, end: int, *, most: int | None =
             for field in record_fields(data, position, end):
                 following = field.end
         except StuckError as error:
-            return Survey(starts, position, error)
+            return RecordStarts(starts, position, error)
         starts.append(position)
         position = following
-    return Survey(starts, position, None)
+    return RecordStarts(starts, position, None)

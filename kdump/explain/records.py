@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from kdump.explain import controls, kafka_says
 from kdump.explain.lines import Labelled, Labeller, Line, Statement, StuckError, Tone
-from kdump.explain.recordfields import Field, Survey, record_fields, survey_records
+from kdump.explain.recordfields import RecordField, RecordStarts, record_fields, survey_records
 from kdump.explain.selection import How, select
 from kdump.explain.values import count as counted
 from kdump.explain.values import date, quoted, sized, span
@@ -49,7 +49,7 @@ class RecordRegion:
         elif found != header.record_count:
             yield from self._wrong_count(survey)
 
-    def _whole_records(self, survey: Survey) -> Iterator[Line]:
+    def _whole_records(self, survey: RecordStarts) -> Iterator[Line]:
         labeller = self.labeller
         total = len(survey.starts)
         target = self._of_interest(survey)
@@ -65,7 +65,7 @@ class RecordRegion:
                 name = f"record {first}" if first == last else f"records {first} to {last}"
                 yield labeller.field(start, end, name, counted(last - first + 1, "record"), is_summary=True)
 
-    def _of_interest(self, survey: Survey) -> int | None:
+    def _of_interest(self, survey: RecordStarts) -> int | None:
         """The record with the position asked for, else the one with the byte that the CRC finds guilty."""
         for holds in (self.labeller.holds_target, self.labeller.holds_suspect):
             if holds(self.start, survey.end):
@@ -90,7 +90,7 @@ class RecordRegion:
         if self.header.is_control:
             yield from controls.verdict(key, value)
 
-    def _field(self, field: Field, key: bytes | None) -> Iterator[Line]:
+    def _field(self, field: RecordField, key: bytes | None) -> Iterator[Line]:
         labeller = self.labeller
         if field.number is not None:
             yield labeller.field(field.start, field.end, field.name, str(field.number), self._note(field))
@@ -102,7 +102,7 @@ class RecordRegion:
             text = quoted(labeller.data[field.start : field.end])
             yield labeller.field(field.start, field.end, field.name, text)
 
-    def _note(self, field: Field) -> str:
+    def _note(self, field: RecordField) -> str:
         header, number = self.header, field.number or 0
         if field.name == "length":
             return f"the record ends with byte {self.labeller.at(field.end + number) - 1}"
@@ -139,7 +139,7 @@ class RecordRegion:
         size = fields["valueSize"].number or 0
         return f"offset {offset}, key {key_text}, value {sized(size)}"
 
-    def _broken_record(self, survey: Survey, stuck: StuckError) -> Iterator[Line]:
+    def _broken_record(self, survey: RecordStarts, stuck: StuckError) -> Iterator[Line]:
         labeller, start = self.labeller, survey.end
         yield Statement(Tone.GROUP, f"record {len(survey.starts)}: from byte {labeller.at(start)} on")
         position = stuck_at = start
@@ -162,7 +162,7 @@ class RecordRegion:
         yield Statement(Tone.DAMAGE, f"{where} record {len(survey.starts)} stops making sense: {stuck.reason}.")
         yield self._kafka(stuck.kafka)
 
-    def _left_over(self, survey: Survey) -> Iterator[Line]:
+    def _left_over(self, survey: RecordStarts) -> Iterator[Line]:
         left = self.end - survey.end
         yield self._rest(survey.end, "left over")
         at = self.labeller.at(survey.end)
@@ -174,12 +174,12 @@ class RecordRegion:
         yield Statement(Tone.DAMAGE, f"{what} {counted(self.header.record_count, 'record')} of the count.")
         yield self._kafka(kafka_says.COUNT_TOO_LOW)
 
-    def _unread(self, survey: Survey) -> Iterator[Line]:
+    def _unread(self, survey: RecordStarts) -> Iterator[Line]:
         if survey.end < self.end:
             yield self._rest(survey.end, "not read", is_damaged=False)
             yield Statement(Tone.TEXT, "The count is 0, so no reader looks at these bytes.")
 
-    def _wrong_count(self, survey: Survey) -> Iterator[Line]:
+    def _wrong_count(self, survey: RecordStarts) -> Iterator[Line]:
         declared, found = self.header.record_count, len(survey.starts)
         if self.is_cut:
             yield Statement(Tone.TEXT, f"The file ends behind record {found - 1} of {declared}.")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from io import StringIO
 from typing import TYPE_CHECKING, Final
 
-from kdump.explain.layout import Piece, Style, rows
+from kdump.explain.layout import Style, StyledText, rows
 from kdump.explain.lines import Line
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def rich_lines(lines: Iterable[Line], width: int) -> list[Text]:
     return [_text(row) for row in rows(lines, width)]
 
 
-def _text(row: list[Piece]) -> Text:
+def _text(row: list[StyledText]) -> Text:
     from rich.text import Text
 
     return Text.assemble(*((piece.text, _COLORS[piece.style]) for piece in row))

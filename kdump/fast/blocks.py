@@ -40,7 +40,7 @@ _REFUSED = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class EntryRange:
     """Entries ``first`` to ``last`` (exclusive) of a chunk that the scalar decoders are to read."""
 
     first: int
@@ -111,7 +111,7 @@ class BlockReader:
         position: int,
         wanted: Callable[[NDArray[np.void]], NDArray[np.bool_]] | None = None,
         damaged: Sequence[int] | None = None,
-    ) -> Iterator[BatchBlock | Stretch]:
+    ) -> Iterator[BatchBlock | EntryRange]:
         """The entries of a chunk in order, each in exactly one block or stretch.
 
         Args:
@@ -129,7 +129,7 @@ class BlockReader:
         cuts = np.flatnonzero(np.diff(eligible, prepend=not eligible[0], append=not eligible[-1]))
         for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
             if not eligible[first]:
-                yield Stretch(first, last)
+                yield EntryRange(first, last)
                 continue
             numbers = np.arange(first, last)
             headers = read_headers(data, starts[first:last])

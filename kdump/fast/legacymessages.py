@@ -143,7 +143,7 @@ def _read_part(
     if wrappers.size:
         ends_inside = np.cumsum(np.fromiter(map(len, contents), np.int64, len(contents))) + arena.size
         arena = np.frombuffer(b"".join((view, *contents)), np.uint8)
-        inside = _Wrapped.read(arena, np.append(len(view), ends_inside)[:-1], ends_inside, entries.take(wrappers))
+        inside = _InnerMessages.read(arena, np.append(len(view), ends_inside)[:-1], ends_inside, entries.take(wrappers))
         accepted[wrappers[~inside.accepted]] = False
         number = np.concatenate((number, wrappers[inside.wrapper]))
         order = np.argsort(number, kind="stable")
@@ -201,7 +201,7 @@ def _contents(
 
 
 @dataclass(frozen=True, slots=True)
-class _Wrapped:
+class _InnerMessages:
     """The messages inside the accepted ones of some wrappers, in order."""
 
     accepted: NDArray[np.bool_]
@@ -217,7 +217,7 @@ class _Wrapped:
     @classmethod
     def read(
         cls, arena: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], wrappers: _Messages
-    ) -> _Wrapped:
+    ) -> _InnerMessages:
         """The contents of wrapper w lie in ``arena[starts[w]:ends[w]]``."""
         start, end, wrapper, accepted = _walk(arena, starts, ends)
         messages = _Messages.read(arena, start, end)

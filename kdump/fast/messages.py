@@ -74,14 +74,14 @@ def read_messages(
 
     ``layout``: a flat one. Bytes behind a message are not looked at.
     """
-    reader = _Reader(layout.is_flexible, arena, start)
+    reader = _RowCursor(layout.is_flexible, arena, start)
     fields = [reader.read(member) for member in layout.members if member.tag is None]
     if layout.is_flexible:
         fields += reader.read_tagged([member for member in layout.members if member.tag is not None])
     return MessageColumns(reader.accepted & (reader.at <= end), tuple(fields))
 
 
-class _Reader:
+class _RowCursor:
     """A position a row; positions behind the end are read as anything and found at last, as they only grow."""
 
     def __init__(self, is_flexible: bool, arena: NDArray[np.uint8], at: NDArray[np.int64]) -> None:

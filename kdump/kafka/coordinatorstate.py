@@ -23,7 +23,7 @@ from kdump.format import control
 from kdump.format.batch import TRANSACTIONAL
 from kdump.format.message import Value
 from kdump.payloads.decoded import PayloadError
-from kdump.payloads.internal import DECODERS, CoordinatorDecoder, Message
+from kdump.payloads.internal import DECODERS, CoordinatorDecoder, DecodedMessage
 
 _TYPE_BYTES: Final = 2
 OFFSETS: Final = "offsets"
@@ -106,7 +106,7 @@ class CoordinatorState:
 
     def rows(self) -> Iterator[dict[str, Value]]:
         """The state as columns of the output, sorted by its key."""
-        found: dict[Any, tuple[_Stored, Message]] = {}
+        found: dict[Any, tuple[_Stored, DecodedMessage]] = {}
         for data, stored in self._newest.items():
             try:
                 key = self._decoder.key(data)

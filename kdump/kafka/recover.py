@@ -36,7 +36,7 @@ COLUMNAR_CHUNK: Final = 64
 """Batches of a chunk from which on its numpy calls cost less than Python a batch."""
 
 
-class Outcome(Enum):
+class RecoveryOutcome(Enum):
     """How a recovery ends."""
 
     UNCHANGED = "unchanged"
@@ -68,7 +68,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RecoveryFailure:
     """The exception that ends a recovery; ``message`` is one line for people."""
 
     kind: FailureKind
@@ -81,7 +81,7 @@ class Failure:
 class Recovery:
     """The result of one recovery. After a failure ``producers`` mean nothing; the rest is as far as it came."""
 
-    outcome: Outcome
+    outcome: RecoveryOutcome
     size: int
     """Bytes of the log before."""
     end: int
@@ -95,14 +95,14 @@ class Recovery:
     producers: ProducerStates
     cut: Cut | None = None
     """None unless bytes are cut."""
-    failure: Failure | None = None
+    failure: RecoveryFailure | None = None
     indexes: SegmentIndexes | None = None
     """None when not asked for."""
 
     @property
     def bytes_cut(self) -> int:
         """Bytes that the truncation removes; 0 after a failure."""
-        return self.size - self.end if self.outcome is Outcome.TRUNCATED else 0
+        return self.size - self.end if self.outcome is RecoveryOutcome.TRUNCATED else 0
 
 
 class _InvalidBatchError(Exception):
@@ -185,13 +185,15 @@ class SegmentRecovery:
         self._batches = 0
         self._size = 0
         self._cut: Cut | None = None
-        self._failure: Failure | None = None
+        self._failure: RecoveryFailure | None = None
 
     def open(self, size: int) -> bool:
         """A log of ``size`` bytes; False when it is refused."""
         self._size = size
         if size > MAX_INT32:
-            self._failure = Failure(FailureKind.FILE_TOO_LARGE, f"a log of {size} bytes, {MAX_INT32} are the most")
+            self._failure = RecoveryFailure(
+                FailureKind.FILE_TOO_LARGE, f"a log of {size} bytes, {MAX_INT32} are the most"
+            )
         return self._failure is None
 
     def take(self, chunk: Chunk) -> bool:
@@ -205,7 +207,7 @@ class SegmentRecovery:
         except InvalidRecordError as error:
             self._cut = Cut(CutReason.MARKER, str(error))
         except KafkaFailureError as error:
-            self._failure = Failure(error.kind, error.message)
+            self._failure = RecoveryFailure(error.kind, error.message)
         self._batches += len(chunk.starts)
         return self._cut is None and self._failure is None
 
@@ -219,10 +221,10 @@ class SegmentRecovery:
             try:
                 self.indexes.finish()
             except KafkaFailureError as error:
-                self._failure = Failure(error.kind, error.message, after_truncation=True)
-        outcome = Outcome.TRUNCATED if self.end < self._size else Outcome.UNCHANGED
+                self._failure = RecoveryFailure(error.kind, error.message, after_truncation=True)
+        outcome = RecoveryOutcome.TRUNCATED if self.end < self._size else RecoveryOutcome.UNCHANGED
         if self._failure is not None:
-            outcome = Outcome.FAILED
+            outcome = RecoveryOutcome.FAILED
         return Recovery(
             outcome,
             self._size,
@@ -231,7 +233,7 @@ class SegmentRecovery:
             self.indexes.max_timestamp,
             self.leader_epochs,
             self.producers,
-            self._cut if outcome is Outcome.TRUNCATED else None,
+            self._cut if outcome is RecoveryOutcome.TRUNCATED else None,
             self._failure,
             self.indexes.contents(),
         )

@@ -45,7 +45,7 @@ _NO_EPOCH: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
+class _GoodEntries:
     """The entries of a chunk whose CRCs are right; every array has the shape (entries,)."""
 
     base_offset: NDArray[np.int64]
@@ -101,7 +101,7 @@ def take_chunk(recovery: SegmentRecovery, chunk: Chunk) -> bool:
     return True
 
 
-def _read(chunk: Chunk) -> _Columns | None:
+def _read(chunk: Chunk) -> _GoodEntries | None:
     """The chunk's entries as columns, None when one is not valid."""
     view = chunk.data
     data = np.frombuffer(view, np.uint8)
@@ -133,7 +133,7 @@ def _read(chunk: Chunk) -> _Columns | None:
         column[~is_v2] = of_legacy
         return column
 
-    return _Columns(
+    return _GoodEntries(
         merged(v2.base_offset, offset),
         merged(v2.last_offset, offset),
         merged(v2.max_timestamp, timestamp),
@@ -144,7 +144,7 @@ def _read(chunk: Chunk) -> _Columns | None:
     )
 
 
-def _read_v2(view: memoryview, data: NDArray[np.uint8], starts: NDArray[np.int64], chunk: Chunk) -> _Columns | None:
+def _read_v2(view: memoryview, data: NDArray[np.uint8], starts: NDArray[np.int64], chunk: Chunk) -> _GoodEntries | None:
     if (np.diff(starts, append=chunk.end) < HEADER_SIZE).any():
         return None
     headers = read_headers(data, starts)
@@ -159,9 +159,9 @@ def _crcs_hold(view: memoryview, starts: list[int], ends: list[int], headers: ND
     return computed == crcs
 
 
-def _v2_columns(headers: NDArray[np.void]) -> _Columns:
+def _v2_columns(headers: NDArray[np.void]) -> _GoodEntries:
     base_offset = native_column(headers, "base_offset")
-    return _Columns(
+    return _GoodEntries(
         base_offset,
         base_offset + native_column(headers, "last_offset_delta"),
         native_column(headers, "max_timestamp"),
@@ -187,7 +187,7 @@ def producer_entries(chunk: Chunk) -> list[int] | None:
     return rows
 
 
-def _rows_of(columns: _Columns, count: int) -> NDArray[np.intp]:
+def _rows_of(columns: _GoodEntries, count: int) -> NDArray[np.intp]:
     """Of the first ``count`` entries."""
     return _producer_rows(columns.producer_id[:count], columns.attributes[:count])
 
@@ -215,13 +215,13 @@ def _add_to_producer(recovery: SegmentRecovery, chunk: Chunk, row: int) -> None:
     recovery.add_to_producer(parse_header(batch), batch)
 
 
-def _plan_indexes(recovery: SegmentRecovery, chunk: Chunk, columns: _Columns, count: int) -> BatchesPlan | None:
+def _plan_indexes(recovery: SegmentRecovery, chunk: Chunk, columns: _GoodEntries, count: int) -> BatchesPlan | None:
     return recovery.indexes.plan_batches(
         chunk.position, chunk.starts[:count], columns.last_offset[:count], columns.max_timestamp[:count]
     )
 
 
-def _accept(recovery: SegmentRecovery, chunk: Chunk, columns: _Columns, count: int) -> None:
+def _accept(recovery: SegmentRecovery, chunk: Chunk, columns: _GoodEntries, count: int) -> None:
     """The first ``count`` entries are good."""
     recovery.end = chunk.position + (chunk.starts[count] if count < len(chunk.starts) else chunk.end)
     recovery.next_offset = int(columns.last_offset[count - 1]) + 1

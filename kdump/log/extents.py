@@ -111,18 +111,18 @@ def leads(source: Source, index: Sequence[OffsetEntry], position: int) -> Iterat
         position -= 1
 
 
-class _Place(NamedTuple):
+class _ExtentPosition(NamedTuple):
     """A file position, and as in Extent the offset of the entry before it."""
 
     position: int
     previous_offset: int = NO_OFFSET
 
 
-def _cut(source: Source, position: int, leads: _Leads) -> _Place:
+def _cut(source: Source, position: int, leads: _Leads) -> _ExtentPosition:
     """The first proven place at ``position`` or behind; the end of the log where there is none."""
     size = source.size or 0
     if position <= 0 or position >= size:
-        return _Place(min(max(position, 0), size))
+        return _ExtentPosition(min(max(position, 0), size))
     lead: int | None = leads.up_to(position - PROOF)
     while lead is not None:
         # A walk from the log's start comes to 0 without a proof.
@@ -130,10 +130,10 @@ def _cut(source: Source, position: int, leads: _Leads) -> _Place:
         if is_reached:
             return end
         lead = leads.behind(end.position)
-    return _Place(size)
+    return _ExtentPosition(size)
 
 
-def _follow(source: Source, start: int, least: int) -> tuple[_Place, bool]:
+def _follow(source: Source, start: int, least: int) -> tuple[_ExtentPosition, bool]:
     """Where the first entry at ``least`` or behind starts (or the log ends), if it and all from ``start`` on are sound.
 
     Else where they cease to be, and False.
@@ -141,17 +141,17 @@ def _follow(source: Source, start: int, least: int) -> tuple[_Place, bool]:
     previous_offset = NO_OFFSET
     for item in ResyncWalk(source, start=start, chunk_size=_PROOF_CHUNK).items():
         if isinstance(item, Gap):
-            return _Place(item.position), False
+            return _ExtentPosition(item.position), False
         first_damaged = item.damaged[0] if item.damaged else len(item.starts)
         number = bisect_left(item.starts, least - item.position, hi=first_damaged)
         if number < first_damaged:
             if number:
                 previous_offset = _legacy_offset(item, number - 1)
-            return _Place(item.position + item.starts[number], previous_offset), True
+            return _ExtentPosition(item.position + item.starts[number], previous_offset), True
         if item.damaged:
-            return _Place(item.position + item.starts[first_damaged]), False
+            return _ExtentPosition(item.position + item.starts[first_damaged]), False
         previous_offset = _legacy_offset(item, len(item.starts) - 1)
-    return _Place(source.size or 0), True
+    return _ExtentPosition(source.size or 0), True
 
 
 def _legacy_offset(chunk: CheckedChunk, number: int) -> int:

@@ -15,7 +15,7 @@ from kdump.log.names import is_uri
 from kdump.log.source import check_link, note_named
 
 
-class Entry(NamedTuple):
+class ListingEntry(NamedTuple):
     """A file or directory in a listing; ``size`` in bytes, None where the listing does not tell it.
 
     A link to a directory is none where it must not be followed; see ``source.check_link``.
@@ -80,7 +80,7 @@ def size(path: str) -> int:
         raise KdumpError(code, error.strerror or str(error), path=path) from error
 
 
-def listing(directory: str) -> list[Entry]:
+def listing(directory: str) -> list[ListingEntry]:
     """What lies in a directory, in no order.
 
     A directory of a store is asked for once (a request for each thousand names), until the next ``enter``.
@@ -93,12 +93,12 @@ def listing(directory: str) -> list[Entry]:
 
         return stores.listing(directory)
     try:
-        return [Entry(entry.name, entry.path, _is_directory(entry)) for entry in os.scandir(directory)]
+        return [ListingEntry(entry.name, entry.path, _is_directory(entry)) for entry in os.scandir(directory)]
     except OSError as error:
         raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
 
 
-def regular_files(directory: str) -> list[Entry]:
+def regular_files(directory: str) -> list[ListingEntry]:
     """The files among what lies in a directory, with their sizes; links to files too. Raises as ``listing``."""
     if is_uri(directory):
         return [
@@ -108,7 +108,7 @@ def regular_files(directory: str) -> list[Entry]:
         ]
     try:
         return [
-            Entry(entry.name, entry.path, False, entry.stat().st_size)
+            ListingEntry(entry.name, entry.path, False, entry.stat().st_size)
             for entry in os.scandir(directory)
             if _is_file(entry)
         ]
@@ -116,13 +116,13 @@ def regular_files(directory: str) -> list[Entry]:
         raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
 
 
-def special_files(directory: str) -> list[Entry]:
+def special_files(directory: str) -> list[ListingEntry]:
     """What is neither a file nor a directory: pipes, sockets, devices, links to them. Raises as ``listing``."""
     if is_uri(directory):
         return []
     try:
         return [
-            Entry(entry.name, entry.path, False)
+            ListingEntry(entry.name, entry.path, False)
             for entry in os.scandir(directory)
             if os.path.exists(entry.path) and not (entry.is_file() or entry.is_dir())
         ]

@@ -22,7 +22,7 @@ _AT_ONCE: Final = 3
 """Ranges on their way: a store serves several requests as fast as one."""
 
 
-class Origin(Protocol):
+class FileOrigin(Protocol):
     """Where a file comes from."""
 
     def open(self) -> Any:
@@ -36,11 +36,11 @@ class Origin(Protocol):
 
 
 class ObjectSource(Source):
-    """An open file of a pyarrow file system. Raises what ``Origin.open`` raises."""
+    """An open file of a pyarrow file system. Raises what ``FileOrigin.open`` raises."""
 
     can_skip_errors = False
 
-    def __init__(self, path: str, origin: Origin) -> None:
+    def __init__(self, path: str, origin: FileOrigin) -> None:
         self._origin = origin
         self._here = _Range(origin)
         self._length: int = self._here.open().size()
@@ -131,14 +131,14 @@ class _Range:
     A handle has one position: no two threads may read through the same one.
     """
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: FileOrigin) -> None:
         self._origin = origin
         self._file: Any = None
         self._data = bytearray()
         self.start = self.end = 0
 
     def open(self) -> Any:
-        """The handle, opened now if it is not open yet. Raises what ``Origin.open`` raises."""
+        """The handle, opened now if it is not open yet. Raises what ``FileOrigin.open`` raises."""
         if self._file is None:
             self._file = self._origin.open()
         return self._file

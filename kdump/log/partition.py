@@ -59,11 +59,11 @@ def partition_folders(directory: str) -> list[str]:
     return [] if top is None else _folders(directory, top)
 
 
-def _folders(directory: str, entries: list[files.Entry]) -> list[str]:
+def _folders(directory: str, entries: list[files.ListingEntry]) -> list[str]:
     return [directory, *(path for _, path in sorted(_partitions(entries)))]
 
 
-def no_segments(directory: str, entries: list[files.Entry]) -> KdumpError:
+def no_segments(directory: str, entries: list[files.ListingEntry]) -> KdumpError:
     """The error NO_SEGMENTS for a directory: what it is instead. ``entries``: what lies in it."""
     names = {entry.name for entry in entries}
     partitions = sum(1 for _ in _partitions(entries))
@@ -103,7 +103,7 @@ def _owner(directory: str) -> str:
     return "" if node_id is None else f" of broker {node_id}"
 
 
-def _entries(folder: str, on_error: Callable[[KdumpError], None]) -> list[files.Entry] | None:
+def _entries(folder: str, on_error: Callable[[KdumpError], None]) -> list[files.ListingEntry] | None:
     try:
         return files.listing(folder)
     except KdumpError as error:
@@ -111,7 +111,7 @@ def _entries(folder: str, on_error: Callable[[KdumpError], None]) -> list[files.
         return None
 
 
-def _entries_unless_gone(folder: str, on_error: Callable[[KdumpError], None]) -> list[files.Entry] | None:
+def _entries_unless_gone(folder: str, on_error: Callable[[KdumpError], None]) -> list[files.ListingEntry] | None:
     """Of a folder that has gone since its name was seen: as if it had been empty."""
     try:
         return files.listing(folder)
@@ -127,14 +127,14 @@ def has_gone(path: str, error: KdumpError) -> bool:
     return error.code is Codes.MISSING and not files.exists(path)
 
 
-def _partitions(entries: list[files.Entry]) -> Iterator[tuple[tuple[str, int], str]]:
+def _partitions(entries: list[files.ListingEntry]) -> Iterator[tuple[tuple[str, int], str]]:
     for entry in entries:
         parsed = parse_partition_directory(entry.name)
         if parsed is not None and entry.is_directory:
             yield parsed, entry.path
 
 
-def _partitions_elsewhere(entries: list[files.Entry]) -> Iterator[KdumpError]:
+def _partitions_elsewhere(entries: list[files.ListingEntry]) -> Iterator[KdumpError]:
     """Why links in place of partition directories are not followed."""
     for entry in entries:
         if not entry.is_directory and parse_partition_directory(entry.name) is not None and os.path.isdir(entry.path):
@@ -144,7 +144,7 @@ def _partitions_elsewhere(entries: list[files.Entry]) -> Iterator[KdumpError]:
                 yield error
 
 
-def _segment_names(entries: list[files.Entry], all_files: bool) -> list[str]:
+def _segment_names(entries: list[files.ListingEntry], all_files: bool) -> list[str]:
     chosen = []
     for entry in entries:
         parsed = parse_file_name(entry.name)

@@ -17,7 +17,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from kdump.codes import Codes, KdumpError
-from kdump.log.files import Entry
+from kdump.log.files import ListingEntry
 from kdump.log.names import parse_file_name
 from kdump.log.objects import ObjectSource
 from kdump.log.uris import Uri, encoded, parse_uri
@@ -36,13 +36,13 @@ class Store:
         self.given = given
         self._system: Any = None
         self._prefix = ""
-        self._listings: dict[str, dict[str, Entry]] = {}
+        self._listings: dict[str, dict[str, ListingEntry]] = {}
 
     def forget_listings(self) -> None:
         """What was known of directories may have changed."""
         self._listings.clear()
 
-    def entry(self, path: str) -> Entry | None:
+    def entry(self, path: str) -> ListingEntry | None:
         """What has this name by the listing of its directory; None also where that was not listed."""
         directory, _, name = path.rpartition("/")
         return self._listings.get(directory, {}).get(name)
@@ -57,7 +57,7 @@ class Store:
             system, name = self._place(path)
             return system.get_file_info(name)
 
-    def listing(self, directory: str) -> list[Entry]:
+    def listing(self, directory: str) -> list[ListingEntry]:
         """See ``files.listing``."""
         if directory in self._listings:
             return list(self._listings[directory].values())
@@ -68,7 +68,7 @@ class Store:
         for info in infos:
             name = encoded(info.base_name)
             is_directory = _is_directory(info)
-            entries[name] = Entry(name, f"{directory}/{name}", is_directory, None if is_directory else info.size)
+            entries[name] = ListingEntry(name, f"{directory}/{name}", is_directory, None if is_directory else info.size)
         self._listings[directory] = entries
         return list(entries.values())
 
@@ -192,7 +192,7 @@ def expanded(path: str) -> list[str]:
     return sorted(filter(exists, found))
 
 
-def _listed(folder: str) -> list[Entry]:
+def _listed(folder: str) -> list[ListingEntry]:
     """Nothing where there is no such directory."""
     try:
         return listing(folder)
@@ -212,7 +212,7 @@ def handed_over(path: str) -> str:
     return store_of(path).given.with_path(parse_uri(path).path)
 
 
-def listing(directory: str) -> list[Entry]:
+def listing(directory: str) -> list[ListingEntry]:
     """See ``files.listing``."""
     return store_of(directory).listing(directory)
 

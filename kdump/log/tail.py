@@ -25,7 +25,7 @@ NO_EPOCH: Final = -1
 """The leader epoch of entries before magic 2."""
 
 
-class Entry(NamedTuple):
+class TailEntry(NamedTuple):
     """A sound entry: file positions of its start and end, its CRC, its last offset, its leader epoch."""
 
     start: int
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class TailBounds:
     """Which entries are meant, None: all.
 
     ``position``: those that end there or before; ``offset``: those with lower offsets; ``epoch``: those of this leader
@@ -48,7 +48,7 @@ class Bounds:
     epoch: int | None = None
 
 
-def entry_at(source: Source, position: int) -> Entry | None:
+def entry_at(source: Source, position: int) -> TailEntry | None:
     """What the header at ``position`` says of its entry, sound or not; None where there is no whole header."""
     data = source.read(position, HEADER_SIZE)
     head = read_head(data, 0, len(data), position)
@@ -56,8 +56,8 @@ def entry_at(source: Source, position: int) -> Entry | None:
 
 
 def newest_entry(
-    source: Source, floor: int, bounds: Bounds, index: Sequence[OffsetEntry], *, is_settled: bool, take_one: bool
-) -> Entry | None:
+    source: Source, floor: int, bounds: TailBounds, index: Sequence[OffsetEntry], *, is_settled: bool, take_one: bool
+) -> TailEntry | None:
     """The last sound entry within bounds that starts at ``floor`` or behind; None where there is none.
 
     Args:
@@ -79,7 +79,7 @@ def newest_entry(
     return None
 
 
-def _leads(source: Source, floor: int, bounds: Bounds, index: Sequence[OffsetEntry]) -> Iterator[int]:
+def _leads(source: Source, floor: int, bounds: TailBounds, index: Sequence[OffsetEntry]) -> Iterator[int]:
     """Where entries start, from near the bounds backwards to ``floor``."""
     target = source.size or 0
     if bounds.position is not None:
@@ -96,8 +96,8 @@ def _leads(source: Source, floor: int, bounds: Bounds, index: Sequence[OffsetEnt
     yield floor
 
 
-def _newest(source: Source, start: int, bounds: Bounds, *, is_settled: bool, take_one: bool) -> Entry | None:
-    newest: Entry | None = None
+def _newest(source: Source, start: int, bounds: TailBounds, *, is_settled: bool, take_one: bool) -> TailEntry | None:
+    newest: TailEntry | None = None
     if not is_settled and _is_blank(source, start):
         return None
     for item in ResyncWalk(source, start=start).items():
@@ -118,7 +118,7 @@ def _newest(source: Source, start: int, bounds: Bounds, *, is_settled: bool, tak
     return newest
 
 
-def _within(chunk: CheckedChunk, bounds: Bounds) -> int:
+def _within(chunk: CheckedChunk, bounds: TailBounds) -> int:
     """How many entries are, counted from the first: their ends, offsets and epochs rise."""
     count = len(chunk.starts)
     if bounds.position is not None:
@@ -130,22 +130,22 @@ def _within(chunk: CheckedChunk, bounds: Bounds) -> int:
     return count
 
 
-def _last_sound(chunk: CheckedChunk, numbers: range) -> Entry | None:
+def _last_sound(chunk: CheckedChunk, numbers: range) -> TailEntry | None:
     """The first of those numbers that is sound."""
     damaged = set(chunk.damaged)
     return next((_at(chunk, chunk.starts[number]) for number in numbers if number not in damaged), None)
 
 
-def _at(chunk: CheckedChunk, start: int) -> Entry:
+def _at(chunk: CheckedChunk, start: int) -> TailEntry:
     data = chunk.data[start : start + HEADER_SIZE]
     head = read_head(bytes(data), 0, len(data), chunk.position + start)
     assert head is not None, "a walk gives no entry without a header"
     return _entry(head, data, 0)
 
 
-def _entry(head: Head, data: bytes | memoryview, start: int) -> Entry:
+def _entry(head: Head, data: bytes | memoryview, start: int) -> TailEntry:
     epoch = parse_header(data, start).partition_leader_epoch if head.magic >= 2 else NO_EPOCH
-    return Entry(head.position, head.end, head.crc, head.last_offset, epoch)
+    return TailEntry(head.position, head.end, head.crc, head.last_offset, epoch)
 
 
 def _is_blank(source: Source, position: int) -> bool:

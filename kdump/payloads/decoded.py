@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 from kdump.codes import Codes, DamageError
 
 
-class Part(Enum):
+class RecordPart(Enum):
     """Of a record."""
 
     KEY = "key"
@@ -49,7 +49,7 @@ class PayloadError(DamageError):
     def __init__(
         self,
         trouble: Trouble,
-        part: Part,
+        part: RecordPart,
         message: str,
         *,
         number: int = 0,

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from kdump.codes import Codes, DamageError
 from kdump.format.message import MessageError, Schema, Value, read_message, record_schemas, schemas, shown
 from kdump.payloads.choice import INTERNAL_TOPICS
-from kdump.payloads.decoded import Decoded, Part, PayloadError, Trouble
+from kdump.payloads.decoded import Decoded, PayloadError, RecordPart, Trouble
 from kdump.wire.cursor import Cursor
 
 _INT16: Final = 2
@@ -25,7 +25,7 @@ MEMBER_MESSAGES: Final = {"subscription": "ConsumerProtocolSubscription", "assig
 """The members of GroupMetadata that hold another message, and its schema."""
 
 
-class Message(NamedTuple):
+class DecodedMessage(NamedTuple):
     """A decoded message with all fields of its schema."""
 
     schema: Schema
@@ -67,26 +67,26 @@ class CoordinatorDecoder:
         except PayloadError as error:
             return Decoded(decoded_key, value, [error])
 
-    def key(self, data: bytes | None) -> Message:
+    def key(self, data: bytes | None) -> DecodedMessage:
         """Raises PayloadError; a null key is one too."""
         if data is None:
-            raise PayloadError(Trouble.MISSING, Part.KEY, "is null, it says what the record is")
-        number = _int16(data, Part.KEY)
+            raise PayloadError(Trouble.MISSING, RecordPart.KEY, "is null, it says what the record is")
+        number = _int16(data, RecordPart.KEY)
         schema = self.key_schema(number)
         if schema is None:
             text = f"has the unknown record type {number}"
-            raise PayloadError(Trouble.UNKNOWN_TYPE, Part.KEY, text, number=number)
-        return self._message(schema, 0, data, Part.KEY, number)
+            raise PayloadError(Trouble.UNKNOWN_TYPE, RecordPart.KEY, text, number=number)
+        return self._message(schema, 0, data, RecordPart.KEY, number)
 
-    def value(self, key: Message, data: bytes) -> Message:
+    def value(self, key: DecodedMessage, data: bytes) -> DecodedMessage:
         """The value of a record with that key. Raises PayloadError."""
         record_type = key.record_type
         schema = record_schemas(self.group, "coordinator-value")[record_type]
-        version = _int16(data, Part.VALUE)
+        version = _int16(data, RecordPart.VALUE)
         if version not in schema.versions:
             text = f"is {schema.name} of version {version}, versions up to {schema.versions.high} are known"
-            raise PayloadError(Trouble.UNKNOWN_VERSION, Part.VALUE, text, number=version, record_type=record_type)
-        return self._message(schema, version, data, Part.VALUE, version)
+            raise PayloadError(Trouble.UNKNOWN_VERSION, RecordPart.VALUE, text, number=version, record_type=record_type)
+        return self._message(schema, version, data, RecordPart.VALUE, version)
 
     def key_schema(self, number: int) -> Schema | None:
         """The schema of keys of a record type; None for an unknown one."""
@@ -96,9 +96,11 @@ class CoordinatorDecoder:
         """The schema of its values."""
         return record_schemas(self.group, "coordinator-value").get(number)
 
-    def _message(self, schema: Schema, version: int, data: bytes, part: Part, number: int) -> Message:
+    def _message(self, schema: Schema, version: int, data: bytes, part: RecordPart, number: int) -> DecodedMessage:
         try:
-            return Message(schema, version, read_message(schema, version, Cursor(data, _INT16, code=Codes.DECODER)))
+            return DecodedMessage(
+                schema, version, read_message(schema, version, Cursor(data, _INT16, code=Codes.DECODER))
+            )
         except MessageError as error:
             text = f"is {schema.name} of version {version} and does not decode: {error.message}"
             raise PayloadError(
@@ -120,30 +122,30 @@ class MetadataDecoder:
         except PayloadError as error:
             return Decoded(key, value, [error])
 
-    def value(self, data: bytes | None) -> Message:
+    def value(self, data: bytes | None) -> DecodedMessage:
         """Raises PayloadError; a null value is one too."""
         cursor = Cursor(data or b"", code=Codes.DECODER)
         frame_version = _frame_number(cursor, "frame version")
         if frame_version != _FRAME_VERSION:
             text = f"has the unknown frame version {frame_version}"
-            raise PayloadError(Trouble.FRAME_VERSION, Part.VALUE, text, number=frame_version)
+            raise PayloadError(Trouble.FRAME_VERSION, RecordPart.VALUE, text, number=frame_version)
         number = _frame_number(cursor, "type")
         version = _frame_number(cursor, "version")
         schema = record_schemas(self.group, "metadata").get(number)
         if schema is None:
             text = f"has the unknown record type {number}"
-            raise PayloadError(Trouble.UNKNOWN_TYPE, Part.VALUE, text, number=number)
+            raise PayloadError(Trouble.UNKNOWN_TYPE, RecordPart.VALUE, text, number=number)
         try:
             values = read_message(schema, version, cursor)
         except MessageError as error:
             text = f"is {schema.name} of version {version} and does not decode: {error.message}"
             raise PayloadError(
-                Trouble.BROKEN, Part.VALUE, text, number=version, record_type=number, cause=error.cause
+                Trouble.BROKEN, RecordPart.VALUE, text, number=version, record_type=number, cause=error.cause
             ) from None
         if cursor.remaining:
             text = f"is {schema.name} of version {version} with {cursor.remaining} bytes left behind it"
-            raise PayloadError(Trouble.BYTES_LEFT, Part.VALUE, text, number=cursor.remaining, record_type=number)
-        return Message(schema, version, values)
+            raise PayloadError(Trouble.BYTES_LEFT, RecordPart.VALUE, text, number=cursor.remaining, record_type=number)
+        return DecodedMessage(schema, version, values)
 
 
 InternalDecoder = CoordinatorDecoder | MetadataDecoder
@@ -161,17 +163,17 @@ DECODERS: Final[dict[str, InternalDecoder]] = {
 }
 
 
-def key_frame(message: Message) -> dict[str, Any]:
+def key_frame(message: DecodedMessage) -> dict[str, Any]:
     """A coordinator's key as the Java tool frames it; the type is a string there."""
     return {"type": str(message.record_type), "data": message.shown}
 
 
-def value_frame(message: Message) -> dict[str, Any]:
+def value_frame(message: DecodedMessage) -> dict[str, Any]:
     """A coordinator's value likewise."""
     return {"version": str(message.version), "data": with_member_messages(message)}
 
 
-def metadata_frame(message: Message) -> dict[str, Any]:
+def metadata_frame(message: DecodedMessage) -> dict[str, Any]:
     """A metadata record as the Java tool frames it."""
     return {"type": type_name(message.schema), "version": message.version, "data": message.shown}
 
@@ -184,7 +186,7 @@ def type_name(schema: Schema) -> str:
     return _WORD.sub("_", schema.name).upper()
 
 
-def with_member_messages(message: Message, *, newest: bool = True) -> dict[str, Value]:
+def with_member_messages(message: DecodedMessage, *, newest: bool = True) -> dict[str, Value]:
     """A value's members, with the messages inside members of a consumer group decoded.
 
     Bytes that do not decode stay. ``newest=False``: what has a version that the schema does not know, and structs
@@ -206,15 +208,15 @@ def with_member_messages(message: Message, *, newest: bool = True) -> dict[str, 
 def _member_message(schema: Schema, data: bytes, newest: bool) -> Value:
     cursor = Cursor(data, code=Codes.DECODER)
     try:
-        version = _int16(data, Part.VALUE)
+        version = _int16(data, RecordPart.VALUE)
         cursor.position = _INT16
         version = min(version, schema.versions.high) if newest else version
-        return Message(schema, version, read_message(schema, version, cursor)).shown
+        return DecodedMessage(schema, version, read_message(schema, version, cursor)).shown
     except (PayloadError, MessageError):
         return data
 
 
-def _int16(data: bytes, part: Part) -> int:
+def _int16(data: bytes, part: RecordPart) -> int:
     if len(data) < _INT16:
         raise PayloadError(Trouble.CUT, part, f"has {len(data)} bytes, {_INT16} are needed to tell what it is")
     return int.from_bytes(data[:_INT16], "big", signed=True)
@@ -224,8 +226,10 @@ def _frame_number(cursor: Cursor, name: str) -> int:
     try:
         number = cursor.unsigned_varint()
     except DamageError:
-        raise PayloadError(Trouble.CUT, Part.VALUE, f"ends inside its {name}", name=name) from None
+        raise PayloadError(Trouble.CUT, RecordPart.VALUE, f"ends inside its {name}", name=name) from None
     if number > _LARGEST_INT16:
-        raise PayloadError(Trouble.TOO_LARGE, Part.VALUE, f"has the {name} {number}, which is out of range", name=name)
+        raise PayloadError(
+            Trouble.TOO_LARGE, RecordPart.VALUE, f"has the {name} {number}, which is out of range", name=name
+        )
     # As Java casts what is 2^31 and above.
     return (number + 2**15) % 2**16 - 2**15

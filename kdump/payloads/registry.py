@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.codes import Codes, KdumpError
-from kdump.payloads.decoded import Decoded, Part, PayloadError, Trouble
+from kdump.payloads.decoded import Decoded, PayloadError, RecordPart, Trouble
 from kdump.payloads.plain import DECODERS, PlainDecoder, json_like
 from kdump.system.blocks import escaped
 
@@ -97,12 +97,12 @@ class PlainRecordDecoder:
     def decode(self, key: bytes | None, value: bytes | None) -> Decoded:
         """See RecordDecoder."""
         findings: list[PayloadError] = []
-        decoded_key = _decoded(self.key, self.key_name, Part.KEY, key, findings)
-        return Decoded(decoded_key, _decoded(self.value, self.value_name, Part.VALUE, value, findings), findings)
+        decoded_key = _decoded(self.key, self.key_name, RecordPart.KEY, key, findings)
+        return Decoded(decoded_key, _decoded(self.value, self.value_name, RecordPart.VALUE, value, findings), findings)
 
 
 def _decoded(
-    decoder: PlainDecoder | None, name: str | None, part: Part, data: bytes | None, findings: list[PayloadError]
+    decoder: PlainDecoder | None, name: str | None, part: RecordPart, data: bytes | None, findings: list[PayloadError]
 ) -> Any:
     if decoder is None or data is None:
         return data

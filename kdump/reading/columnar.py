@@ -10,7 +10,7 @@ from typing import Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
+from kdump.fast.blocks import BatchBlock, BlockReader, EntryRange
 from kdump.fast.headers import native_column
 from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import record_offsets
@@ -46,7 +46,7 @@ class ColumnarView(Generic[RowsT]):
         wanted = None if self.options.selection.is_everything else self._wanted
         damaged = chunk.damaged if isinstance(chunk, CheckedChunk) else None
         for part in self.reader.read(chunk.data, bounds, chunk.position, wanted, damaged):
-            if isinstance(part, Stretch):
+            if isinstance(part, EntryRange):
                 self.scalar(chunk, part.first, part.last)
             elif part.records is None:
                 self._show_batches(part)

@@ -33,7 +33,7 @@ _NEVER: Final = 2**63
 """Above every offset."""
 
 
-class Gap(NamedTuple):
+class LostOffsets(NamedTuple):
     """Offsets lost, inclusive. ``room``: how many of them may have been markers."""
 
     first: int
@@ -41,7 +41,7 @@ class Gap(NamedTuple):
     room: int
 
 
-class Marker(NamedTuple):
+class RemainingMarker(NamedTuple):
     """A COMMIT or ABORT marker that is left."""
 
     offset: int
@@ -55,7 +55,7 @@ class Marker(NamedTuple):
 
 
 @dataclass(slots=True)
-class Stretch:
+class TransactionRemains:
     """What is left of a producer from the first batch of an open transaction to the next marker.
 
     Attributes:
@@ -74,8 +74,8 @@ class Stretch:
     first_offset: int
     low: int
     batches: list[tuple[int, int]] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
-    end: Marker | None = None
+    gaps: list[LostOffsets] = field(default_factory=list)
+    end: RemainingMarker | None = None
     raises_epochs: bool = False
 
     @property
@@ -106,9 +106,9 @@ class Follower:
     """
 
     def __init__(self) -> None:
-        self.open: dict[int, Stretch] = {}
-        self.touched: list[Stretch] = []
-        self.gaps: list[Gap] = []
+        self.open: dict[int, TransactionRemains] = {}
+        self.touched: list[TransactionRemains] = []
+        self.gaps: list[LostOffsets] = []
         self.aborted: set[tuple[int, int, int]] = set()
         self.begun: dict[int, int] = {}
         self._raises_epochs: set[int] = set()
@@ -117,21 +117,21 @@ class Follower:
     def begin_before(self, producer_id: int, epoch: int, first_offset: int) -> None:
         """A transaction was open where the log begins."""
         # Of what lies before all may be lost.
-        self.open[producer_id] = Stretch(producer_id, epoch, first_offset, 0)
+        self.open[producer_id] = TransactionRemains(producer_id, epoch, first_offset, 0)
 
     def batch(self, producer_id: int, epoch: int, offset: int) -> None:
         """The next batch of a transaction."""
         stretch = self.open.get(producer_id)
         if stretch is None:
             low = self._lost_since_marker(producer_id, offset)
-            self.open[producer_id] = Stretch(
+            self.open[producer_id] = TransactionRemains(
                 producer_id, epoch, offset, low, raises_epochs=producer_id in self._raises_epochs
             )
             self.begun[offset] = producer_id
         elif stretch.see_batch(offset, epoch):
             self.begun[offset] = producer_id
 
-    def marker(self, producer_id: int, marker: Marker) -> None:
+    def marker(self, producer_id: int, marker: RemainingMarker) -> None:
         """The next marker."""
         self._newest_marker[producer_id] = marker.offset
         stretch = self.open.pop(producer_id, None)
@@ -147,7 +147,7 @@ class Follower:
         elif not marker.is_abort:
             self._raises_epochs.add(producer_id)
 
-    def gap(self, gap: Gap) -> None:
+    def gap(self, gap: LostOffsets) -> None:
         """Offsets lost."""
         self.gaps.append(gap)
         for stretch in self.open.values():
@@ -235,7 +235,7 @@ class Snapshot(NamedTuple):
     open_from: Mapping[int, int]
 
 
-class Bounds(NamedTuple):
+class EndBounds(NamedTuple):
     """Offsets between which a transaction ended; ``_NEVER`` where nothing tells.
 
     Attributes:
@@ -249,7 +249,7 @@ class Bounds(NamedTuple):
     over: int
 
 
-class Evidence:
+class TransactionEvidence:
     """What the other files say of the transactions.
 
     Args:
@@ -279,7 +279,7 @@ class Evidence:
         number = bisect_right(self._complete, first, key=itemgetter(0)) - 1
         return number >= 0 and last < self._complete[number][1]
 
-    def bounds(self, producer_id: int, low: int, start: int) -> Bounds:
+    def bounds(self, producer_id: int, low: int, start: int) -> EndBounds:
         """How long a transaction was open that began at ``low`` or later and not after ``start``."""
         open_at, closed, over = start, _NEVER, _NEVER
         for entry in self._entries:
@@ -299,7 +299,7 @@ class Evidence:
                 closed = min(closed, snapshot.offset if known < 0 else known)
             elif known >= low:
                 open_at = max(open_at, snapshot.offset)
-        return Bounds(open_at, closed, over)
+        return EndBounds(open_at, closed, over)
 
 
 class Ending(NamedTuple):
@@ -317,12 +317,12 @@ class Ending(NamedTuple):
     first_offset: int
     epoch: int
     outcome: str | None
-    gaps: Sequence[Gap]
+    gaps: Sequence[LostOffsets]
     marker: int | None = None
     has_ended: bool = False
 
 
-def endings(stretch: Stretch, evidence: Evidence) -> Iterator[Ending]:
+def endings(stretch: TransactionRemains, evidence: TransactionEvidence) -> Iterator[Ending]:
     """The transactions of a stretch; more than one where the evidence shows that another began after a gap."""
     low, start, epoch = stretch.low, stretch.first_offset, stretch.epoch
     while True:
@@ -339,7 +339,9 @@ def endings(stretch: Stretch, evidence: Evidence) -> Iterator[Ending]:
 class _Question:
     """One transaction of a stretch: it began at ``low`` or later; ``start`` is the first offset of it that is left."""
 
-    def __init__(self, stretch: Stretch, evidence: Evidence, low: int, start: int, epoch: int) -> None:
+    def __init__(
+        self, stretch: TransactionRemains, evidence: TransactionEvidence, low: int, start: int, epoch: int
+    ) -> None:
         self._stretch = stretch
         self._evidence = evidence
         self._low = low
@@ -378,7 +380,7 @@ class _Question:
                 return self._ending(ABORTED, [gap], entry.last_offset, has_ended=True), entry.last_offset + 1
         return self._ending(ABORTED, ()), None
 
-    def _bounds(self) -> Bounds:
+    def _bounds(self) -> EndBounds:
         """See Evidence.bounds; the batches and the next marker of the producer tell more."""
         stretch, end = self._stretch, self._stretch.end
         open_at, closed, over = self._evidence.bounds(stretch.producer_id, self._low, self._start)
@@ -392,13 +394,13 @@ class _Question:
         if end is not None:
             # What is known of a time after the marker says nothing of the time before.
             closed, over = (_NEVER if offset > end.offset else offset for offset in (closed, over))
-        return Bounds(open_at, closed, over)
+        return EndBounds(open_at, closed, over)
 
-    def _gaps_between(self, after: int, before: int) -> list[Gap]:
+    def _gaps_between(self, after: int, before: int) -> list[LostOffsets]:
         """Those that may hold the marker."""
         return [gap for gap in self._gaps if gap.room and gap.last > after and gap.first < before]
 
-    def _closed_by(self, bounds: Bounds, gaps: Sequence[Gap]) -> int | None:
+    def _closed_by(self, bounds: EndBounds, gaps: Sequence[LostOffsets]) -> int | None:
         """An offset just before which the transaction, and no other, has ended; None where it need not have."""
         if bounds.closed <= bounds.over:
             return None if bounds.closed == _NEVER else bounds.closed
@@ -406,13 +408,13 @@ class _Question:
         following = self._batches_between(gaps[-1].last, bounds.over) if gaps else []
         return min(following, default=bounds.over)
 
-    def _ends_nothing(self, end: Marker) -> bool:
+    def _ends_nothing(self, end: RemainingMarker) -> bool:
         """An ABORT marker that ended a transaction would have an entry."""
         if not end.is_abort or not self._evidence.is_complete(end.offset, end.offset):
             return False
         return all(entry.last_offset != end.offset for entry in self._evidence.of(self._stretch.producer_id))
 
-    def _is_its_own(self, end: Marker, gaps: Sequence[Gap]) -> bool:
+    def _is_its_own(self, end: RemainingMarker, gaps: Sequence[LostOffsets]) -> bool:
         """By its epoch, or because the gaps cannot hold a marker and a record of the next transaction.
 
         A coordinator aborts what has no record in a partition, too, but commits nothing that has none. When it fences a
@@ -428,7 +430,7 @@ class _Question:
         return [offset for offset, _ in self._stretch.batches if after < offset < before]
 
     def _ending(
-        self, outcome: str | None, gaps: Sequence[Gap], marker: int | None = None, *, has_ended: bool = False
+        self, outcome: str | None, gaps: Sequence[LostOffsets], marker: int | None = None, *, has_ended: bool = False
     ) -> Ending:
         newest = max(self._batches_between(self._start, gaps[-1].first), default=self._start) if gaps else self._start
         after = [gap for gap in gaps if gap.last > newest]

@@ -59,7 +59,7 @@ def is_long(record: AnyRecord) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Run(Generic[RowsT]):
+class BatchRun(Generic[RowsT]):
     """Batches ``first`` to ``last`` (exclusive) of a block and what they print; None: print them one by one."""
 
     first: int
@@ -79,7 +79,7 @@ class BlockPrinter(Protocol[RowsT]):
         Shape (batches,); None: there are none.
         """
 
-    def records(self, block: BatchBlock) -> Iterator[Run[RowsT]]:
+    def records(self, block: BatchBlock) -> Iterator[BatchRun[RowsT]]:
         """The records of all batches, with whatever comes before a batch's records, in order.
 
         Every batch is in a run; a large one may be in several, one after the other.

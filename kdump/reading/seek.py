@@ -69,7 +69,7 @@ class _UnsoundError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Batch:
+class _IndexedEntry:
     """What an index can say of the entry at a position."""
 
     end: int
@@ -136,7 +136,7 @@ class _Indexes:
             raise _UnsoundError(path, f"it names timestamp {older[-1].timestamp} for offset {older[-1].offset}")
         return older[-1].offset
 
-    def _batch(self, position: int) -> _Batch:
+    def _batch(self, position: int) -> _IndexedEntry:
         """The whole and sound entry at ``position``."""
         size = self._log.size or 0
         head = self._log.read(position, HEADER_SIZE_UP_TO_MAGIC) if 0 <= position < size else b""
@@ -150,16 +150,16 @@ class _Indexes:
         raise _UnsoundError(self._path, f"no sound batch at {position}, where it points")
 
 
-def _read(data: bytes, end: int) -> _Batch | None:
+def _read(data: bytes, end: int) -> _IndexedEntry | None:
     view = memoryview(data)
     if data[MAGIC_OFFSET] < 2:
         entry = legacy.parse_message(view)
         # A wrapper has its last offset; where it begins, only its payload tells.
         base_offset = entry.offset if entry.codec == NONE else -1
-        return _Batch(end, base_offset, entry.offset, entry.timestamp) if entry.is_valid else None
+        return _IndexedEntry(end, base_offset, entry.offset, entry.timestamp) if entry.is_valid else None
     if data[MAGIC_OFFSET] != 2 or len(data) < HEADER_SIZE:
         return None
     header = parse_header(data)
     if crc32c(view[CRC_START:]) != header.crc:
         return None
-    return _Batch(end, header.base_offset, header.last_offset, header.max_timestamp)
+    return _IndexedEntry(end, header.base_offset, header.last_offset, header.max_timestamp)

@@ -38,12 +38,12 @@ from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.siblings import read_snapshot, read_txn_index
 from kdump.log.source import Source, open_source, read_whole, reads_once
 from kdump.reading.lostmarkers import (
-    Evidence,
     Follower,
-    Gap,
-    Marker,
+    LostOffsets,
+    RemainingMarker,
     SegmentIndex,
     Snapshot,
+    TransactionEvidence,
     are_sound,
     endings,
 )
@@ -71,7 +71,7 @@ class TransactionReader:
     """
 
     def __init__(self) -> None:
-        self._partitions: dict[str, _Partition] = {}
+        self._partitions: dict[str, _PartitionSegments] = {}
 
     def of(self, path: str) -> Transactions:
         """The transactions that touch the segment at ``path``.
@@ -99,16 +99,16 @@ class TransactionReader:
         """
         return dict(self._partition(path).open_before(path))
 
-    def _partition(self, path: str) -> _Partition:
+    def _partition(self, path: str) -> _PartitionSegments:
         if reads_once(path):
             raise KdumpError(Codes.UNREADABLE, "transactions cannot be followed in a stream", path=path)
         partition = self._partitions.get(os.path.dirname(path))
         if partition is None or path not in partition.segments:
-            partition = self._partitions[os.path.dirname(path)] = _Partition(path)
+            partition = self._partitions[os.path.dirname(path)] = _PartitionSegments(path)
         return partition
 
 
-class _Partition:
+class _PartitionSegments:
     """The segments of one directory, from a start on; a file outside of the sequence is alone."""
 
     def __init__(self, path: str) -> None:
@@ -150,7 +150,7 @@ class _Partition:
         self.end_of[segment] = self._transactions.end_offset
 
 
-class _Segment(NamedTuple):
+class _ReadSegment(NamedTuple):
     """A segment that was read; ``next_base`` is that of the one after it, None for the last one."""
 
     path: str
@@ -192,7 +192,7 @@ class Transactions:
         self._markers: dict[int, list[tuple[int, str]]] = {}
         self._aborted = AbortedRanges()
         self._followed = Follower()
-        self._segments: list[_Segment] = []
+        self._segments: list[_ReadSegment] = []
         self._open_before: frozenset[int] = frozenset()
         self.end_offset = 0
         """After the last sound batch."""
@@ -224,7 +224,7 @@ class Transactions:
             path: the log.
             next_base: base offset of the segment after it, None where there is none.
         """
-        segment = _Segment(path, _base_of(path), next_base)
+        segment = _ReadSegment(path, _base_of(path), next_base)
         if not self._segments:
             self.end_offset = segment.base_offset
         self._segments.append(segment)
@@ -304,7 +304,7 @@ class Transactions:
             self._judged = {}
             followed = self._followed
             stretches = [*followed.touched, *(stretch for stretch in followed.open.values() if stretch.gaps)]
-            evidence = self._evidence() if stretches else Evidence()
+            evidence = self._evidence() if stretches else TransactionEvidence()
             for stretch in stretches:
                 found = list(endings(stretch, evidence))
                 stop = _NO_END if stretch.end is None else stretch.end.offset
@@ -314,7 +314,7 @@ class Transactions:
                 )
         return self._judged
 
-    def _evidence(self) -> Evidence:
+    def _evidence(self) -> TransactionEvidence:
         """What the files beside the logs say."""
         indexes = []
         for path, base_offset, next_base in self._segments:
@@ -331,7 +331,7 @@ class Transactions:
             )
             for segment in self._segments
         ]
-        return Evidence(indexes, snapshots)
+        return TransactionEvidence(indexes, snapshots)
 
     def _may_begin(self, txn: AbortedTxn) -> bool:
         """The log, as far as it was read, has the first batch of an aborted transaction."""
@@ -389,7 +389,7 @@ class Transactions:
             first, last = self.end_offset, offset - 1
             # A batch of several records is no marker.
             is_batch = last > first and (first, last) in self._damaged
-            self._followed.gap(Gap(first, last, 0 if is_batch else last - first + 1))
+            self._followed.gap(LostOffsets(first, last, 0 if is_batch else last - first + 1))
         self._is_after_damage = False
         self._damaged.clear()
 
@@ -407,7 +407,9 @@ class Transactions:
         outcome = marked_outcome(header, data[start:end])
         if outcome is not None:
             insort(self._markers.setdefault(producer_id, []), (header.base_offset, outcome))
-            self._followed.marker(producer_id, Marker(header.base_offset, header.producer_epoch, outcome == ABORTED))
+            self._followed.marker(
+                producer_id, RemainingMarker(header.base_offset, header.producer_epoch, outcome == ABORTED)
+            )
 
 
 def marked_outcome(header: BatchHeader, batch: memoryview) -> str | None:

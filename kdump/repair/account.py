@@ -7,7 +7,7 @@ from dataclasses import asdict
 from enum import Enum
 from typing import Any
 
-from kdump.repair.pieces import Origin, Piece
+from kdump.repair.pieces import LogPiece, PieceOrigin
 from kdump.repair.plan import PartitionPlan, SegmentPlan, Way
 
 
@@ -44,7 +44,7 @@ def _like_broker(segment: SegmentPlan) -> dict[str, Any]:
         }
         return members
     if end:
-        kept = {"origin": Origin.KEPT.value, "path": segment.path, "position": 0, "length": end}
+        kept = {"origin": PieceOrigin.KEPT.value, "path": segment.path, "position": 0, "length": end}
         members["pieces"] = [{**kept, "firstOffset": segment.base_offset, "lastOffset": recovery.next_offset - 1}]
     if end < segment.stamp.size:
         reason = "behind the cut" if segment.is_behind_cut or recovery.cut is None else recovery.cut.message
@@ -76,7 +76,7 @@ def _head(segment: SegmentPlan, base_offset: int, sha256_after: str) -> dict[str
     }
 
 
-def _piece(piece: Piece) -> dict[str, Any]:
+def _piece(piece: LogPiece) -> dict[str, Any]:
     members = _named(asdict(piece))
     members["data"] = piece.data.hex()
     members["patches"] = [[offset, data.hex()] for offset, data in piece.patches]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 
-from kdump.kafka.recover import Outcome
+from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.source import read_whole
-from kdump.repair.disk import NewFile
+from kdump.repair.disk import NewDiskFile
 from kdump.repair.indexes import has_indexes
 from kdump.repair.likebroker import Recovered, recover_log
 from kdump.repair.mendedsource import MendedSource
 from kdump.repair.others import changed_others
 from kdump.repair.partitionfiles import PartitionFiles
-from kdump.repair.plan import PartitionPlan, SegmentPlan, Settings
+from kdump.repair.plan import PartitionPlan, RepairSettings, SegmentPlan
 from kdump.repair.staging import Staging
 
 
@@ -26,7 +26,7 @@ class CopyWriter:
     def __init__(self, staging: Staging) -> None:
         self._staging = staging
 
-    def open(self, name: str, path: str) -> NewFile:
+    def open(self, name: str, path: str) -> NewDiskFile:
         """A copy with the owner and mode of ``path``, to be filled and given to ``finish``.
 
         It is called ``name`` without the state suffix.
@@ -34,13 +34,13 @@ class CopyWriter:
         parsed = parse_file_name(name)
         return self._staging.file(name if parsed is None else f"{parsed.stem}{parsed.kind.value}", os.stat(path))
 
-    def finish(self, path: str, copy: NewFile, recovered: Recovered, status: os.stat_result, modified: int) -> None:
+    def finish(self, path: str, copy: NewDiskFile, recovered: Recovered, status: os.stat_result, modified: int) -> None:
         """The copy of the log ``path`` is filled: cut it, and write the index files beside it.
 
         ``status``: with the owner and mode for them; ``modified``: the time of the log's last change (ns).
         """
         recovery = recovered.recovery
-        if recovery.outcome is Outcome.FAILED:
+        if recovery.outcome is RecoveryOutcome.FAILED:
             return
         copy.finish(size=recovery.end, modified=modified)
         if not has_indexes(path):
@@ -53,7 +53,7 @@ class CopyWriter:
         if recovered.keeps_txn_index and had:
             self._staging.write(sibling(name, Kind.TXN_INDEX), read_whole(old), os.stat(old))
 
-    def write_salvaged(self, segment: SegmentPlan, settings: Settings) -> None:
+    def write_salvaged(self, segment: SegmentPlan, settings: RepairSettings) -> None:
         """A log as salvage leaves it, and its index files."""
         log = segment.salvaged
         if log is None:

@@ -16,8 +16,8 @@ from typing import Final
 from kdump.explain.trueend import end_candidates
 from kdump.format.batch import CRC_START, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC_OFFSET, parse_header
 from kdump.log.heads import SMALLEST_ENTRY
-from kdump.repair.entry import Change, Entry, length_change, magic_change, patched
-from kdump.repair.pieces import Origin
+from kdump.repair.entry import ByteChange, Entry, length_change, magic_change, patched
+from kdump.repair.pieces import PieceOrigin
 from kdump.repair.survey import examine
 from kdump.verify.table import BatchRow
 from kdump.wire.checksum import crc32, crc32c
@@ -49,7 +49,7 @@ def proved(window: memoryview, position: int, path: str, *, is_whole: bool, limi
         for end in _ends(window, magic, LOG_OVERHEAD + length, is_whole=is_whole):
             if not _is_right(window, magic, end):
                 continue
-            changes: tuple[Change, ...] = ()
+            changes: tuple[ByteChange, ...] = ()
             if magic != window[MAGIC_OFFSET]:
                 why = f"the CRC is right for magic {magic} only"
                 changes += (magic_change(window[MAGIC_OFFSET], magic, why),)
@@ -57,7 +57,7 @@ def proved(window: memoryview, position: int, path: str, *, is_whole: bool, limi
                 changes += (length_change(length, end, "the CRC is right for this length"),)
             row = _examined(window[:end], position, changes, limit)
             if row is not None:
-                return Entry(row, Origin.RESTORED, path, changes)
+                return Entry(row, PieceOrigin.RESTORED, path, changes)
     return None
 
 
@@ -78,12 +78,12 @@ def corrected(data: memoryview, position: int, path: str, limit: int = DEFAULT_L
     else:
         at, mask = start + change.place, change.mask
     why = "the CRC is right with this bit flipped"
-    flip = Change(at, bytes([data[at] ^ mask]), f"bit {mask.bit_length() - 1}", data[at], data[at] ^ mask, why)
+    flip = ByteChange(at, bytes([data[at] ^ mask]), f"bit {mask.bit_length() - 1}", data[at], data[at] ^ mask, why)
     row = _examined(data, position, (flip,), limit)
-    return None if row is None else Entry(row, Origin.CORRECTED, path, (flip,))
+    return None if row is None else Entry(row, PieceOrigin.CORRECTED, path, (flip,))
 
 
-def _examined(data: memoryview, position: int, changes: tuple[Change, ...], limit: int) -> BatchRow | None:
+def _examined(data: memoryview, position: int, changes: tuple[ByteChange, ...], limit: int) -> BatchRow | None:
     """The row of an entry with its changes; None when it is no good."""
     row, fault = examine(memoryview(patched(data, changes)), position, limit)
     return row if fault is None else None

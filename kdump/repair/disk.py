@@ -55,9 +55,9 @@ class Folder:
         """Of the directory itself."""
         return os.fstat(self.descriptor)
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> DirectoryEntry:
         """What ``name``, which is one part of a path, stands for in it."""
-        return Entry(self, name)
+        return DirectoryEntry(self, name)
 
     def above(self) -> Folder:
         """The directory that it lies in."""
@@ -82,14 +82,14 @@ class Folder:
         self.close()
 
 
-class Entry(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """A name in an open directory."""
 
     folder: Folder
     name: str
 
 
-Where: TypeAlias = str | Entry
+Where: TypeAlias = str | DirectoryEntry
 
 
 def path_of(where: Where) -> str:
@@ -145,7 +145,7 @@ def _no_file(path: str) -> KdumpError:
     return KdumpError(Codes.REPAIR_REFUSED, "is a symbolic link, or no regular file", path=path)
 
 
-class NewFile:
+class NewDiskFile:
     """A file that was not there before, written from its start to its end.
 
     Used as a context, which closes it; after an error it is removed, if that can be done.
@@ -232,7 +232,7 @@ def write_file(
     modified: int | None = None,
 ) -> None:
     """A whole small file, durable; see NewFile."""
-    with NewFile(where, like, keep_owner=keep_owner) as file:
+    with NewDiskFile(where, like, keep_owner=keep_owner) as file:
         file.write(data)
         file.finish(modified=modified)
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.repair.entry import Entry
-from kdump.repair.pieces import Dropped, Lost, Origin, Piece
-from kdump.repair.survey import Survey
-from kdump.repair.table import Column, Table, has_cleaned
+from kdump.repair.pieces import Dropped, LogPiece, Lost, PieceOrigin
+from kdump.repair.survey import Inventory
+from kdump.repair.table import BatchArrays, Column, has_cleaned
 from kdump.verify.table import row_dtype
 
 _WRONG_CRC: Final = "the CRC is wrong"
@@ -22,7 +22,7 @@ _MANY_GAPS: Final = 3
 
 
 @dataclass(frozen=True)
-class DraftTable(Table):
+class DraftTable(BatchArrays):
     """All batches of a draft in offset order.
 
     ``owner``, shape (batches,): the number in the survey of a batch that stays as it is; ``-1 - n`` for entry n.
@@ -56,7 +56,7 @@ class Draft:
         size: its bytes.
     """
 
-    def __init__(self, survey: Survey, path: str, size: int) -> None:
+    def __init__(self, survey: Inventory, path: str, size: int) -> None:
         self._survey = survey
         self._path = path
         self._size = size
@@ -120,7 +120,7 @@ class Draft:
             owner = np.concatenate((owner, -1 - np.arange(len(self._entries))))
             is_ours = np.concatenate((is_ours, [entry.path == self._path for entry in self._entries]))
         if self._entries or self._is_moved.any():
-            order = np.argsort(Table(rows).first, kind="stable")
+            order = np.argsort(BatchArrays(rows).first, kind="stable")
             rows, owner, is_ours = rows[order], owner[order], is_ours[order]
         return DraftTable(rows, owner, is_ours)
 
@@ -171,7 +171,7 @@ class Draft:
         found: Column = total[np.searchsorted(table.position[numbers], position)]
         return found
 
-    def pieces(self, rolls: Sequence[int] = ()) -> Iterator[Piece]:
+    def pieces(self, rolls: Sequence[int] = ()) -> Iterator[LogPiece]:
         """The batches in offset order, with as few pieces as there can be; one begins at each of the ``rolls``."""
         table = self.table
         if not len(table):
@@ -188,7 +188,7 @@ class Draft:
             entry = self._entries[-1 - owner] if owner < 0 else None
             origin, path = (entry.origin, entry.path) if entry else sources[source[start]]
             position = int(table.position[start])
-            yield Piece(
+            yield LogPiece(
                 origin,
                 path,
                 position,
@@ -201,9 +201,12 @@ class Draft:
                 count,
             )
 
-    def _sources(self, table: DraftTable) -> tuple[Column, list[tuple[Origin, str | None]]]:
+    def _sources(self, table: DraftTable) -> tuple[Column, list[tuple[PieceOrigin, str | None]]]:
         """Where each batch comes from, as a number in the list; above it for batches that are a piece of their own."""
-        sources: list[tuple[Origin, str | None]] = [(Origin.KEPT, self._path), (Origin.MOVED, self._path)]
+        sources: list[tuple[PieceOrigin, str | None]] = [
+            (PieceOrigin.KEPT, self._path),
+            (PieceOrigin.MOVED, self._path),
+        ]
         source = np.zeros(len(table), np.int64)
         source[table.owner >= 0] = self._is_moved[table.owner[table.owner >= 0]]
         own = np.iinfo(np.int64).max

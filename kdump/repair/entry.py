@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kdump.format.batch import LENGTH_OFFSET, LOG_OVERHEAD, MAGIC_OFFSET
-from kdump.repair.pieces import Origin, Restored
+from kdump.repair.pieces import PieceOrigin, Restored
 from kdump.verify.table import UNKNOWN_OFFSET, BatchRow
 
 EPOCH_OFFSET: Final = LENGTH_OFFSET + 4
@@ -18,7 +18,7 @@ _INT8: Final = struct.Struct(">B")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ByteChange:
     """``data`` takes the place of the bytes at index ``at`` of an entry; the rest is how it is told."""
 
     at: int
@@ -38,9 +38,9 @@ class Entry:
     """
 
     row: BatchRow
-    origin: Origin
+    origin: PieceOrigin
     path: str | None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ByteChange, ...] = ()
     data: bytes = b""
 
     @property
@@ -72,25 +72,25 @@ class Entry:
         base = row.base_offset + shift if self._is_first_known else row.base_offset
         stored = row.base_offset if row.magic >= 2 else row.last_offset
         name = "baseOffset" if row.magic >= 2 else "offset"
-        change = Change(0, _INT64.pack(stored + shift), name, stored, stored + shift, why)
+        change = ByteChange(0, _INT64.pack(stored + shift), name, stored, stored + shift, why)
         return self._changed(row._replace(base_offset=base, last_offset=row.last_offset + shift), change)
 
     def with_epoch(self, epoch: int, why: str) -> Entry:
         """The same batch (v2) with another leader epoch."""
-        change = Change(EPOCH_OFFSET, _INT32.pack(epoch), "partitionLeaderEpoch", self.row.leader_epoch, epoch, why)
+        change = ByteChange(EPOCH_OFFSET, _INT32.pack(epoch), "partitionLeaderEpoch", self.row.leader_epoch, epoch, why)
         return self._changed(self.row._replace(leader_epoch=epoch), change)
 
     def with_magic(self, magic: int, why: str) -> Entry:
         """The same entry with another magic byte."""
         return self._changed(self.row._replace(magic=magic), magic_change(self.row.magic, magic, why))
 
-    def _changed(self, row: BatchRow, change: Change) -> Entry:
+    def _changed(self, row: BatchRow, change: ByteChange) -> Entry:
         # The old value of a field that is changed twice is the one in the file.
         earlier = next((one for one in self.changes if one.field == change.field), None)
         if earlier is not None:
             change = replace(change, old=earlier.old)
         kept = tuple(one for one in self.changes if one is not earlier)
-        origin = self.origin if self.origin in (Origin.CORRECTED, Origin.REPLICA) else Origin.RESTORED
+        origin = self.origin if self.origin in (PieceOrigin.CORRECTED, PieceOrigin.REPLICA) else PieceOrigin.RESTORED
         return replace(self, row=row, origin=origin, changes=(*kept, change))
 
     @property
@@ -104,18 +104,18 @@ def identity(row: BatchRow) -> tuple[int, ...]:
     return row.base_offset, row.last_offset, row.size, row.crc
 
 
-def magic_change(old: int, new: int, why: str) -> Change:
+def magic_change(old: int, new: int, why: str) -> ByteChange:
     """Another magic byte."""
-    return Change(MAGIC_OFFSET, _INT8.pack(new), "magic", old, new, why)
+    return ByteChange(MAGIC_OFFSET, _INT8.pack(new), "magic", old, new, why)
 
 
-def length_change(old: int, size: int, why: str) -> Change:
+def length_change(old: int, size: int, why: str) -> ByteChange:
     """Another length field, for an entry of ``size`` bytes."""
     length = size - LOG_OVERHEAD
-    return Change(LENGTH_OFFSET, _INT32.pack(length), "length", old, length, why)
+    return ByteChange(LENGTH_OFFSET, _INT32.pack(length), "length", old, length, why)
 
 
-def patched(data: bytes | memoryview, changes: tuple[Change, ...]) -> bytes:
+def patched(data: bytes | memoryview, changes: tuple[ByteChange, ...]) -> bytes:
     """The bytes of an entry with its changes."""
     result = bytearray(data)
     for change in changes:

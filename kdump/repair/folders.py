@@ -15,8 +15,8 @@ from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
 from kdump.repair import disk
-from kdump.repair.disk import Entry, Folder, Where
-from kdump.repair.manifest import HOME, MARKER, MAX_SIZE, NEW, OLD, FileChange, Manifest, Step, parse_manifest
+from kdump.repair.disk import DirectoryEntry, Folder, Where
+from kdump.repair.manifest import HOME, MARKER, MAX_SIZE, NEW, OLD, FileChange, Manifest, RepairStep, parse_manifest
 
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
@@ -72,11 +72,11 @@ class Folders:
             new, old = (folder(entry) if disk.exists(entry) else None for entry in (own.entry(NEW), kept.entry(OLD)))
             return cls(directory, above, home, own, kept, new, old, opened.pop_all())
 
-    def file(self, name: str) -> Entry:
+    def file(self, name: str) -> DirectoryEntry:
         """A file of the partition, or the marker beside it."""
         return self.above.entry(os.path.basename(name)) if name == MARKER else self.partition.entry(name)
 
-    def source(self, step: Step) -> Entry | None:
+    def source(self, step: RepairStep) -> DirectoryEntry | None:
         """What a step takes, or waits for; None where it is gone."""
         if step.source is None:
             return None
@@ -88,7 +88,7 @@ class Folders:
             entry = self.new.entry(step.prepared[1])
         return entry if disk.exists(entry) else None
 
-    def saved(self, change: FileChange) -> Entry | None:
+    def saved(self, change: FileChange) -> DirectoryEntry | None:
         """The original of a file; None where it is not there."""
         if change.saved is None or self.old is None:
             return None
@@ -140,7 +140,7 @@ def open_repair(path: str, backup_dir: str | None = None) -> tuple[Folders, Mani
     return folders, replace(manifest, directory=folders.partition.path, backup=folders.backup.path)
 
 
-def read_manifest(entry: Entry) -> tuple[Manifest, os.stat_result]:
+def read_manifest(entry: DirectoryEntry) -> tuple[Manifest, os.stat_result]:
     """The manifest that a file holds, and what the file is.
 
     Raises:

@@ -12,7 +12,7 @@ import numpy as np
 from kdump.repair.draft import DraftTable
 from kdump.repair.entry import Entry
 from kdump.repair.made import empty_batch, end_marker
-from kdump.repair.pieces import Lost, Origin
+from kdump.repair.pieces import Lost, PieceOrigin
 from kdump.repair.surroundings import Surroundings
 from kdump.repair.survey import examine
 from kdump.repair.transactions import Touched
@@ -40,7 +40,7 @@ def held(loss: Lost, table: DraftTable, around: Surroundings) -> Iterator[Entry]
             epochs.append(entry.epoch)
     ends = [*(start - 1 for start in starts[1:]), last]
     for start, end, leader_epoch in zip(starts, ends, epochs, strict=True):
-        yield _made(empty_batch(start, end, leader_epoch), Origin.HELD)
+        yield _made(empty_batch(start, end, leader_epoch), PieceOrigin.HELD)
 
 
 def marker(touched: Touched, offset: int, table: DraftTable, around: Surroundings, *, is_abort: bool) -> Entry:
@@ -56,7 +56,7 @@ def marker(touched: Touched, offset: int, table: DraftTable, around: Surrounding
         coordinator_epoch=touched.coordinator_epoch,
         timestamp=touched.timestamp,
     )
-    return _made(data, Origin.MARKER)
+    return _made(data, PieceOrigin.MARKER)
 
 
 def _epochs(offset: int, table: DraftTable, around: Surroundings) -> tuple[int, int | None]:
@@ -73,6 +73,6 @@ def _epochs(offset: int, table: DraftTable, around: Surroundings) -> tuple[int, 
     return epoch, next_epoch
 
 
-def _made(data: bytes, origin: Origin) -> Entry:
+def _made(data: bytes, origin: PieceOrigin) -> Entry:
     row, _ = examine(memoryview(data), 0)
     return Entry(row, origin, None, data=data)

@@ -19,9 +19,9 @@ from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.source import Source
 from kdump.repair.correct import corrected, proved
 from kdump.repair.entry import Entry
-from kdump.repair.pieces import Origin
+from kdump.repair.pieces import PieceOrigin
 from kdump.repair.restore import Room
-from kdump.repair.survey import Survey, examine
+from kdump.repair.survey import Inventory, examine
 from kdump.repair.wrappers import rewrapped
 from kdump.verify.table import row_at
 from kdump.wire.compression import DEFAULT_LIMIT
@@ -42,7 +42,7 @@ class HoleReader:
         limit: most bytes that one batch may decompress to.
     """
 
-    def __init__(self, source: Source, found: Survey, *, correct: bool, limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(self, source: Source, found: Inventory, *, correct: bool, limit: int = DEFAULT_LIMIT) -> None:
         self._source = source
         self._survey = found
         self._correct = correct
@@ -63,7 +63,7 @@ class HoleReader:
                 continue
             at = position
             if number is not None and self._survey.is_good[number]:
-                yield Entry(row_at(self._survey.table.rows, number), Origin.KEPT, self._source.path)
+                yield Entry(row_at(self._survey.table.rows, number), PieceOrigin.KEPT, self._source.path)
                 at = int(self._survey.table.end[number])
                 continue
             if number is not None and self._survey.table.rows["is_valid"][number]:
@@ -147,7 +147,7 @@ class HoleReader:
         is_sound = found.sound(data) & (found.start < stop - position)
         for start, behind in zip(found.start[is_sound].tolist(), found.end[is_sound].tolist(), strict=True):
             row, fault = examine(data[start:behind], position + start, self._limit)
-            entry = Entry(row, Origin.KEPT, self._source.path)
+            entry = Entry(row, PieceOrigin.KEPT, self._source.path)
             if fault is None and first <= entry.first_offset and row.last_offset < room.limit:
                 yield entry
                 first = row.last_offset + 1

@@ -22,11 +22,11 @@ from kdump.repair.manifest import MARKER, SWAP
 from kdump.repair.mendedsource import MendedSource
 from kdump.repair.others import changed_in_place
 from kdump.repair.partitionfiles import PartitionFiles
-from kdump.repair.plan import Completion, PartitionPlan, SegmentPlan, Settings, Way
+from kdump.repair.plan import Completion, PartitionPlan, RepairSettings, SegmentPlan, Way
 from kdump.repair.preparation import Preparation
 
 
-def prepare(plan: PartitionPlan, preparation: Preparation, settings: Settings, completion: Completion) -> None:
+def prepare(plan: PartitionPlan, preparation: Preparation, settings: RepairSettings, completion: Completion) -> None:
     """Make what is needed and note the steps; the first are those that change no log.
 
     ``completion``: what is done beside the logs.
@@ -80,7 +80,9 @@ def _prepare_like_broker(plan: PartitionPlan, preparation: Preparation, *, is_cl
         _cut(cut, preparation)
 
 
-def _prepare_salvage(plan: PartitionPlan, preparation: Preparation, settings: Settings, completion: Completion) -> None:
+def _prepare_salvage(
+    plan: PartitionPlan, preparation: Preparation, settings: RepairSettings, completion: Completion
+) -> None:
     """Logs with holes are written anew.
 
     They come in the way in which a broker replaces segments itself: complete with their index files under names that
@@ -111,7 +113,7 @@ def _swap(
     segments: Sequence[SegmentPlan],
     plan: PartitionPlan,
     preparation: Preparation,
-    settings: Settings,
+    settings: RepairSettings,
     *,
     keeps_marker: bool,
 ) -> None:
@@ -145,7 +147,7 @@ def _swap(
         preparation.sync()
 
 
-def _swapped_in(segment: SegmentPlan, preparation: Preparation, settings: Settings) -> list[str]:
+def _swapped_in(segment: SegmentPlan, preparation: Preparation, settings: RepairSettings) -> list[str]:
     """Make the files of a segment that wait under .swap names, in the order in which they come there.
 
     An index of a log must not come without it; the other two name offsets, and fit the old log as well.
@@ -191,7 +193,7 @@ def _kept_snapshots(
     return names
 
 
-def _rebuild(segment: SegmentPlan, preparation: Preparation, settings: Settings) -> None:
+def _rebuild(segment: SegmentPlan, preparation: Preparation, settings: RepairSettings) -> None:
     """Each new index takes the place of the old one at once: the log is the same for both."""
     status = os.stat(segment.path)
     for kind, data in rebuilt_indexes(segment, settings).items():
@@ -201,7 +203,7 @@ def _rebuild(segment: SegmentPlan, preparation: Preparation, settings: Settings)
     preparation.sync()
 
 
-def rebuilt_indexes(segment: SegmentPlan, settings: Settings) -> dict[Kind, bytes]:
+def rebuilt_indexes(segment: SegmentPlan, settings: RepairSettings) -> dict[Kind, bytes]:
     """The contents of the index files that are written anew beside a log that stays. Raises KdumpError."""
     producers, interval = segment.producers.copy(), settings.index_interval
     with open_source(segment.path) as source:

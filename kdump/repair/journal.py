@@ -22,7 +22,7 @@ from kdump.repair import disk
 from kdump.repair.checkpointlines import set_line
 from kdump.repair.disk import Folder, Where
 from kdump.repair.folders import Folders, read_manifest, user_name
-from kdump.repair.manifest import HOME, MANIFEST_NAME, MARKER, MAX_SIZE, NEW, OLD, Action, Manifest, State, Step
+from kdump.repair.manifest import HOME, MANIFEST_NAME, MARKER, MAX_SIZE, NEW, OLD, Action, Manifest, RepairStep, State
 
 _PART: Final = f"{MANIFEST_NAME}.part"
 _JOURNAL: Final = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
@@ -200,7 +200,7 @@ def _owned(mode: int, uid: int, gid: int) -> os.stat_result:
     return os.stat_result((mode, 0, 0, 0, uid, gid, 0, 0, 0, 0))
 
 
-def _take(step: Step, folders: Folders) -> None:
+def _take(step: RepairStep, folders: Folders) -> None:
     if step.action is Action.SYNC:
         disk.sync_directory(folders.partition if step.target == os.curdir else folders.above)
         return
@@ -227,7 +227,7 @@ def remove(where: Where) -> None:
 
 def copy_file(source: Where, target: Where, position: int = 0) -> None:
     """A durable copy of a file from ``position`` on, with its owner, mode and time."""
-    with disk.open_file(source) as file, disk.NewFile(target, file.status, keep_owner=True) as copy:
+    with disk.open_file(source) as file, disk.NewDiskFile(target, file.status, keep_owner=True) as copy:
         for piece in pieces_of(file, position):
             copy.write(piece)
         copy.finish(modified=file.status.st_mtime_ns)

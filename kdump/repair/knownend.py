@@ -16,9 +16,9 @@ from kdump.log.source import Source, open_source
 from kdump.repair.draft import DraftTable
 from kdump.repair.soundrows import sound_rows
 from kdump.repair.surroundings import Surroundings
-from kdump.repair.survey import Survey, examine
-from kdump.repair.table import Column, Table, has_cleaned
-from kdump.verify.indexes import LogView, offset_index_end, time_index_end
+from kdump.repair.survey import Inventory, examine
+from kdump.repair.table import BatchArrays, Column, has_cleaned
+from kdump.verify.indexes import IndexedLog, offset_index_end, time_index_end
 from kdump.verify.table import BatchRow, first_offset
 
 _LONGEST_BATCH = 1 << 20
@@ -26,7 +26,7 @@ _LONGEST_BATCH = 1 << 20
 
 
 def known_end(
-    source: Source, found: Survey, good: DraftTable, around: Surroundings, base_offset: int, *, bytes_behind: int
+    source: Source, found: Inventory, good: DraftTable, around: Surroundings, base_offset: int, *, bytes_behind: int
 ) -> int | None:
     """The offset behind the last one the log had; None where nothing tells more than ``good`` does.
 
@@ -61,7 +61,7 @@ def known_end(
     return largest if largest > end else None
 
 
-def _was_compacted(good: Table, base_offset: int, around: Surroundings) -> bool:
+def _was_compacted(good: BatchArrays, base_offset: int, around: Surroundings) -> bool:
     """Offsets are missing in front of the first batch, between batches that lie side by side, or in them.
 
     A segment of few batches may show none of that; then records are missing in batches of the segments beside it.
@@ -71,18 +71,18 @@ def _was_compacted(good: Table, base_offset: int, around: Surroundings) -> bool:
         return around.was_cleaned or _is_next_compacted(around.following)
     if _has_gaps(good, base_offset):
         return True
-    return any(has_cleaned(Table(rows)) for rows in sound_rows((*around.before[-1:], *around.following[:1])))
+    return any(has_cleaned(BatchArrays(rows)) for rows in sound_rows((*around.before[-1:], *around.following[:1])))
 
 
 def _is_next_compacted(following: Sequence[str]) -> bool:
     for path in following:
         for rows in sound_rows((path,)):
             name = parse_file_name(path)
-            return name is not None and name.base_offset is not None and _has_gaps(Table(rows), name.base_offset)
+            return name is not None and name.base_offset is not None and _has_gaps(BatchArrays(rows), name.base_offset)
     return False
 
 
-def _has_gaps(good: Table, base_offset: int) -> bool:
+def _has_gaps(good: BatchArrays, base_offset: int) -> bool:
     begins_late = int(good.position[0]) == 0 and int(good.first[0]) > base_offset
     return begins_late or not good.is_gapless()
 
@@ -116,7 +116,7 @@ def _good_batch(source: Source, position: int) -> BatchRow | None:
     return row if fault is None else None
 
 
-def _by_headers(source: Source, found: Survey, position: int, end: int) -> int:
+def _by_headers(source: Source, found: Inventory, position: int, end: int) -> int:
     """Behind the damaged batches from ``position`` on whose headers go on one from the other."""
     starts = found.table.position[~found.is_good].tolist() + [gap.position for gap in found.gaps]
     for start in sorted(start for start in starts if start >= position):
@@ -133,7 +133,7 @@ def _by_headers(source: Source, found: Survey, position: int, end: int) -> int:
     return end
 
 
-def _by_indexes(around: Surroundings, base_offset: int, ours: Table, good: Table) -> Iterator[int]:
+def _by_indexes(around: Surroundings, base_offset: int, ours: BatchArrays, good: BatchArrays) -> Iterator[int]:
     """By the last entries of the two indexes, where the rest of them agrees with batches of the log."""
     if len(ours):
         yield indexed_end(around, base_offset, ours) or 0
@@ -142,7 +142,7 @@ def _by_indexes(around: Surroundings, base_offset: int, ours: Table, good: Table
         yield time_index_end(timestamp, offset, _view(base_offset, good)) or 0
 
 
-def indexed_end(around: Surroundings, base_offset: int, ours: Table) -> int | None:
+def indexed_end(around: Surroundings, base_offset: int, ours: BatchArrays) -> int | None:
     """After the last offset of the .index, where it agrees with the good batches of the log; else None."""
     if not around.index:
         return None
@@ -151,7 +151,7 @@ def indexed_end(around: Surroundings, base_offset: int, ours: Table) -> int | No
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
+class _EndColumns:
     """The columns of ``verify.indexes.BatchColumns``."""
 
     position: Column
@@ -161,8 +161,8 @@ class _Columns:
     max_timestamp: Column
 
 
-def _view(base_offset: int, good: Table) -> LogView:
+def _view(base_offset: int, good: BatchArrays) -> IndexedLog:
     """Good batches as the indexes see them."""
     timestamp = np.ascontiguousarray(good.rows["max_timestamp"])
-    columns = _Columns(good.position, good.end, good.first, good.last, timestamp)
-    return LogView(base_offset, int(good.end.max(initial=0)), columns)
+    columns = _EndColumns(good.position, good.end, good.first, good.last, timestamp)
+    return IndexedLog(base_offset, int(good.end.max(initial=0)), columns)

@@ -23,7 +23,14 @@ from kdump.log.names import parse_file_name
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_snapshot, read_txn_index
 from kdump.log.source import open_source
-from kdump.reading.lostmarkers import Gap, Marker, SegmentIndex, Snapshot, Stretch, are_sound
+from kdump.reading.lostmarkers import (
+    LostOffsets,
+    RemainingMarker,
+    SegmentIndex,
+    Snapshot,
+    TransactionRemains,
+    are_sound,
+)
 from kdump.verify.table import BatchRow, first_offset, read_columns, row_at
 
 END_TXN: Final = (control.ABORT, control.COMMIT)
@@ -44,13 +51,13 @@ class LaterIndex(NamedTuple):
 class Followed(NamedTuple):
     """What comes after a log: the ends of its transactions, in their order, and what is lost and known there."""
 
-    ends: Sequence[tuple[Stretch, Marker]]
-    gaps: Sequence[Gap]
+    ends: Sequence[tuple[TransactionRemains, RemainingMarker]]
+    gaps: Sequence[LostOffsets]
     indexes: Sequence[LaterIndex]
 
 
 @dataclass(slots=True)
-class _Producer:
+class _LaterProducer:
     """A producer in the segments; each list has the places, which rise, and what is there.
 
     ``batches``: (offset, epoch), up to the first marker in each segment. ``noted``: those of them that a Stretch notes
@@ -62,7 +69,7 @@ class _Producer:
     noted_places: list[int] = field(default_factory=list)
     noted: list[tuple[int, int]] = field(default_factory=list)
     marker_places: list[int] = field(default_factory=list)
-    markers: list[Marker] = field(default_factory=list)
+    markers: list[RemainingMarker] = field(default_factory=list)
 
     def see_batch(self, place: int, batch: tuple[int, int], *, segment: int, gap: int) -> None:
         """``segment`` and ``gap``: the places where the segment begins, and of the last gap."""
@@ -76,18 +83,18 @@ class _Producer:
                 self.noted_places.append(place)
                 self.noted.append(batch)
 
-    def see_marker(self, place: int, marker: Marker, *, segment: int) -> None:
+    def see_marker(self, place: int, marker: RemainingMarker, *, segment: int) -> None:
         """``segment``: the place where the segment begins."""
         if not self.marker_places or self.marker_places[-1] < segment:
             self.marker_places.append(place)
             self.markers.append(marker)
 
-    def end(self, place: int) -> tuple[int, Marker] | None:
+    def end(self, place: int) -> tuple[int, RemainingMarker] | None:
         """The first marker from a place on, and its place."""
         number = bisect_left(self.marker_places, place)
         return (self.marker_places[number], self.markers[number]) if number < len(self.markers) else None
 
-    def show(self, stretch: Stretch, start: int, gap: int, stop: int) -> None:
+    def show(self, stretch: TransactionRemains, start: int, gap: int, stop: int) -> None:
         """Have a transaction see the batches from ``start`` up to ``stop``; ``gap``: the first one there."""
         number = bisect_left(self.batch_places, start)
         while number < len(self.batches) and self.batch_places[number] < min(gap, stop):
@@ -116,7 +123,7 @@ class LaterTransactions:
             known = self._snapshots[path] = Snapshot(base_of(path), open_from)
         return known
 
-    def follow(self, stretches: Sequence[Stretch], count: int) -> Followed:
+    def follow(self, stretches: Sequence[TransactionRemains], count: int) -> Followed:
         """Show transactions the last ``count`` segments, up to the one in which the last of them ends.
 
         What cannot be read of a segment is lost.
@@ -158,10 +165,10 @@ class LaterTransactions:
         self._segments: list[int] = []
         self._indexes: list[LaterIndex | None] = []
         self._gap_places: list[int] = []
-        self._gaps: list[Gap] = []
-        self._producers: dict[int, _Producer] = {}
+        self._gaps: list[LostOffsets] = []
+        self._producers: dict[int, _LaterProducer] = {}
 
-    def _end(self, stretch: Stretch, start: int) -> tuple[int, Marker] | None:
+    def _end(self, stretch: TransactionRemains, start: int) -> tuple[int, RemainingMarker] | None:
         producer = self._producers.get(stretch.producer_id)
         return None if producer is None else producer.end(start)
 
@@ -174,7 +181,7 @@ class LaterTransactions:
         aborts: set[tuple[int, int]] = set()
         ended: set[int] = set()
         for item in _rows_and_gaps(path, base_offset, next_base):
-            if isinstance(item, Gap):
+            if isinstance(item, LostOffsets):
                 self._gap_places.append(self._place)
                 self._gaps.append(item)
                 self._place += 1
@@ -193,19 +200,19 @@ class LaterTransactions:
         for row in transactional(rows):
             producer = self._producers.get(row.producer_id)
             if producer is None:
-                producer = self._producers[row.producer_id] = _Producer()
+                producer = self._producers[row.producer_id] = _LaterProducer()
             if not row.is_control:
                 batch = row.base_offset, row.producer_epoch
                 producer.see_batch(self._place, batch, segment=segment, gap=gap)
             elif row.marker_type in END_TXN:
-                marker = Marker(row.base_offset, row.producer_epoch, row.marker_type == control.ABORT)
+                marker = RemainingMarker(row.base_offset, row.producer_epoch, row.marker_type == control.ABORT)
                 producer.see_marker(self._place, marker, segment=segment)
                 yield row.producer_id
             self._place += 1
 
 
 def _later_index(
-    path: str, base_offset: int, next_base: int | None, aborts: set[tuple[int, int]], gaps: Iterable[Gap]
+    path: str, base_offset: int, next_base: int | None, aborts: set[tuple[int, int]], gaps: Iterable[LostOffsets]
 ) -> LaterIndex | None:
     """The .txnindex of a segment, None where it says nothing.
 
@@ -232,7 +239,7 @@ def _later_index(
     return LaterIndex(SegmentIndex(entries, base_offset, end), unproved)
 
 
-def _rows_and_gaps(path: str, base_offset: int, next_base: int | None) -> Iterator[NDArray[np.void] | Gap]:
+def _rows_and_gaps(path: str, base_offset: int, next_base: int | None) -> Iterator[NDArray[np.void] | LostOffsets]:
     """The good batches of a segment, and the offsets lost between them, in offset order."""
     expected = base_offset
     is_behind_hole = False
@@ -260,8 +267,8 @@ def _rows_and_gaps(path: str, base_offset: int, next_base: int | None) -> Iterat
         yield _wide(expected, end - 1)
 
 
-def _wide(first: int, last: int) -> Gap:
-    return Gap(first, last, last - first + 1)
+def _wide(first: int, last: int) -> LostOffsets:
+    return LostOffsets(first, last, last - first + 1)
 
 
 def abort_markers(rows: NDArray[np.void]) -> Iterator[tuple[int, int]]:

@@ -11,7 +11,7 @@ from kdump.kafka.recover import Recovery, SegmentRecovery
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE, IndexBuilder
 from kdump.log.names import Kind
 from kdump.log.source import Source
-from kdump.repair.disk import NewFile
+from kdump.repair.disk import NewDiskFile
 from kdump.repair.producersat import ProducersAt, WatchedProducers
 from kdump.repair.readthrough import ReadThrough, read_through
 
@@ -57,7 +57,7 @@ def recover_log(
     producers: ProducersAt,
     *,
     index_interval: int,
-    copy: NewFile | None = None,
+    copy: NewDiskFile | None = None,
     digests: bool = True,
 ) -> Recovered:
     """Take a log the way a broker's recovery goes.

@@ -71,7 +71,7 @@ class Action(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RepairStep:
     """One step; ``target`` is the name of a file of the partition, MARKER, or of LINE a checkpoint.
 
     ``source`` is the name of another one, or ``.kdump/<journal>/new/<name>``.
@@ -169,7 +169,7 @@ class Manifest:
     way: str
     state: State
     files: tuple[FileChange, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[RepairStep, ...]
     logs: tuple[Mapping[str, Any], ...] = field(default=())
     lines: tuple[LineChange, ...] = ()
     bystanders: tuple[Bystander, ...] | None = None
@@ -236,7 +236,7 @@ def _check_change(change: FileChange) -> None:
 
 
 def _check_step(
-    step: Step,
+    step: RepairStep,
     changes: Mapping[str, FileChange],
     lines: Mapping[str, LineChange] | None,
     waiting: Container[str] | None,
@@ -350,7 +350,7 @@ def _target(value: object) -> str:
 
 
 def _source(value: object) -> str:
-    source = Step(Action.PLACE, "", _text(value))
+    source = RepairStep(Action.PLACE, "", _text(value))
     for name in source.prepared or (value,):
         _name(name)
     return _text(value)
@@ -461,7 +461,7 @@ _MANIFEST: Final[Mapping[str, _Check]] = {
     "way": _text,
     "state": State,
     "files": _each(lambda value: FileChange(**_members(value, _FILE_CHANGE, _ORIGINAL))),
-    "steps": _each(lambda value: Step(**_members(value, _STEP, _MOVE))),
+    "steps": _each(lambda value: RepairStep(**_members(value, _STEP, _MOVE))),
     "logs": _each(_account),
 }
 _LATER: Final[Mapping[str, _Check]] = {

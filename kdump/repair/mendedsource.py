@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from kdump.log.piecewise import PiecewiseSource
 from kdump.log.source import Source, open_source
-from kdump.repair.pieces import MendedLog, Piece
+from kdump.repair.pieces import LogPiece, MendedLog
 
 
-class MendedSource(PiecewiseSource[Piece]):
+class MendedSource(PiecewiseSource[LogPiece]):
     """Reads the pieces of a mended log, with what is restored in them.
 
     Args:
@@ -21,7 +21,7 @@ class MendedSource(PiecewiseSource[Piece]):
     def __init__(self, path: str, log: MendedLog, opened: Callable[[str], Source] = open_source) -> None:
         super().__init__(path, log.pieces, opened)
 
-    def _was_read(self, view: memoryview, piece: Piece, start: int) -> None:
+    def _was_read(self, view: memoryview, piece: LogPiece, start: int) -> None:
         for at, data in piece.patches:
             first, last = max(at - start, 0), min(at + len(data) - start, len(view))
             if first < last:

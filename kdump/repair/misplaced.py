@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.repair.surroundings import Surroundings
-from kdump.repair.table import Column, Table
+from kdump.repair.table import BatchArrays, Column
 
 NEIGHBOURS: Final = "the only offset that its neighbours leave"
 ONE_BIT: Final = "one flipped bit away, and the only such offset that its neighbours leave"
@@ -25,7 +25,7 @@ _LAST: Final = 2**63 - 1
 _TELLING_BITS: Final = range(16, 63)
 
 
-def misplaced(table: Table, around: Surroundings) -> dict[int, tuple[int, str]]:
+def misplaced(table: BatchArrays, around: Surroundings) -> dict[int, tuple[int, str]]:
     """Batches that have another offset than the others leave them: number to (first offset, why).
 
     ``table``: good batches in file order.
@@ -41,7 +41,7 @@ def misplaced(table: Table, around: Surroundings) -> dict[int, tuple[int, str]]:
     return _if_gapless(table, found) | {number: (first, NEIGHBOURS) for number, first in between.items()}
 
 
-def _if_gapless(table: Table, found: dict[int, tuple[int, str]]) -> dict[int, tuple[int, str]]:
+def _if_gapless(table: BatchArrays, found: dict[int, tuple[int, str]]) -> dict[int, tuple[int, str]]:
     """Those of ``found`` that one flipped bit explains, all if it shows that the log has no gaps; none if it has."""
     others = np.ones(len(table), np.bool_)
     others[list(found)] = False
@@ -53,7 +53,7 @@ def _if_gapless(table: Table, found: dict[int, tuple[int, str]]) -> dict[int, tu
     return {number: told for number, told in found.items() if _changed_bits(table, number, told[0]) == 1}
 
 
-def _between_neighbours(table: Table, around: Surroundings) -> dict[int, int]:
+def _between_neighbours(table: BatchArrays, around: Surroundings) -> dict[int, int]:
     """Batches whose neighbours in the file leave them exactly one base offset, which is another: number to offset."""
     first, last = table.first, table.last
     before = _ends_before(table, around, _LAST)
@@ -63,7 +63,7 @@ def _between_neighbours(table: Table, around: Surroundings) -> dict[int, int]:
     return _wrong(table, np.flatnonzero(wanted), before)
 
 
-def _wrong(table: Table, numbers: Column, told: Column) -> dict[int, int]:
+def _wrong(table: BatchArrays, numbers: Column, told: Column) -> dict[int, int]:
     """Those of ``numbers`` that are not just out of order, and whose told first offset is free: number to it."""
     if not numbers.size:
         return {}
@@ -81,7 +81,7 @@ def _wrong(table: Table, numbers: Column, told: Column) -> dict[int, int]:
     return dict(zip(numbers.tolist(), told[numbers].tolist(), strict=True))
 
 
-def _told_by_one_side(table: Table, around: Surroundings) -> dict[int, int]:
+def _told_by_one_side(table: BatchArrays, around: Surroundings) -> dict[int, int]:
     """Batches that contradict others, where one that they lie beside leaves them a free place: number to offset.
 
     The others are right, or can be set right: that one batch jumps ahead says nothing of those behind it.
@@ -101,13 +101,13 @@ def _told_by_one_side(table: Table, around: Surroundings) -> dict[int, int]:
     return {number: place for number, place in found.items() if is_contrary[number]}
 
 
-def _is_contrary(table: Table, others: Table) -> NDArray[np.bool_]:
+def _is_contrary(table: BatchArrays, others: BatchArrays) -> NDArray[np.bool_]:
     """Whether each batch of ``table`` is out of order among the ``others``: the same with other offsets."""
     highest = np.append(-1, np.maximum.accumulate(others.last)[:-1])
     return np.asarray((table.last >= _lowest_behind(others)) | (table.first <= highest))
 
 
-def _jumps(table: Table, around: Surroundings) -> dict[int, int]:
+def _jumps(table: BatchArrays, around: Surroundings) -> dict[int, int]:
     """Batches that jump far ahead, where one flipped bit explains it: number to first offset.
 
     The bit leaves one place in front of all that follow in the file; behind the last one nothing says what does, so
@@ -148,22 +148,22 @@ def one_bit_away(first: int, span: int, low: int, high: int, *, is_last: bool) -
     return possible[0] if len(possible) == 1 else None
 
 
-def _changed_bits(table: Table, number: int, first: int) -> int:
+def _changed_bits(table: BatchArrays, number: int, first: int) -> int:
     """How many bits of the stored offset of a batch another first offset changes."""
     old = int(table.first[number])
     ahead = int(table.last[number]) - old if _stores_last(table, number) else 0
     return (old + ahead ^ first + ahead).bit_count()
 
 
-def _stores_last(table: Table, number: int) -> bool:
+def _stores_last(table: BatchArrays, number: int) -> bool:
     return bool(table.rows["magic"][number] < 2)
 
 
-def _ends_before(table: Table, around: Surroundings, default: int) -> Column:
+def _ends_before(table: BatchArrays, around: Surroundings, default: int) -> Column:
     """Where the batch before each ends, exclusive; in front of the first one what the file name says, or a default."""
     return np.append(default if around.base_offset is None else around.base_offset, table.last[:-1] + 1)
 
 
-def _lowest_behind(table: Table) -> Column:
+def _lowest_behind(table: BatchArrays) -> Column:
     """The lowest first offset of all that follow each in the file."""
     return np.append(np.minimum.accumulate(table.first[:0:-1])[::-1], _LAST)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.repair.chain import heaviest_chain
-from kdump.repair.table import Column, Table
+from kdump.repair.table import BatchArrays, Column
 
 _NO_LIMIT: Final = 2**63 - 1
 _BITS: Final = np.int64(1) << np.arange(62)
@@ -16,7 +16,7 @@ _IMPLAUSIBLE_GAP: Final = 1 << 16
 """Offsets behind the end of a log at which a batch that is out of order is hardly its last."""
 
 
-def fitting(others: Table, taken: Table, *, strictly: bool) -> Column:
+def fitting(others: BatchArrays, taken: BatchArrays, *, strictly: bool) -> Column:
     """Numbers of the batches that fill a place between those taken.
 
     That the place is free does not suffice, the offset may be what is wrong. Either the batch goes on where one that is
@@ -50,7 +50,7 @@ def fitting(others: Table, taken: Table, *, strictly: bool) -> Column:
     return np.sort(chosen[kept[kept >= 0]])
 
 
-def _are_likely(others: Table, taken: Table, chosen: Column, place: Column) -> NDArray[np.bool_]:
+def _are_likely(others: BatchArrays, taken: BatchArrays, chosen: Column, place: Column) -> NDArray[np.bool_]:
     """Which of ``chosen``, that fit before number ``place`` of those taken, were swapped with others.
 
     They belong beside what they lie beside, or where bytes are missing; and no flipped bit in the offset explains it.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from kdump.codes import KdumpError
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.recover import Outcome
+from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.names import Kind, sibling
 from kdump.log.partition import segments_behind
 from kdump.log.source import read_whole
@@ -99,7 +99,7 @@ def _known_producers(plan: PartitionPlan, end_offset: int | None) -> dict[int, P
         segment.base_offset: segment.producers.states for segment in plan.segments if segment.producers.is_known
     }
     last = plan.segments[-1]
-    is_good = last.recovered.recovery.outcome is Outcome.UNCHANGED and not plan.changes_log(last)
+    is_good = last.recovered.recovery.outcome is RecoveryOutcome.UNCHANGED and not plan.changes_log(last)
     if end_offset is not None and is_good and last.producers.is_known:
         known.setdefault(end_offset, last.recovered.producers)
     return known

@@ -12,7 +12,7 @@ from enum import Enum
 from itertools import pairwise
 
 
-class Origin(Enum):
+class PieceOrigin(Enum):
     """Where the bytes of a piece come from."""
 
     KEPT = "kept"
@@ -68,7 +68,7 @@ class TxnPolicy(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LogPiece:
     """A stretch of whole batches of the mended log.
 
     Attributes:
@@ -84,7 +84,7 @@ class Piece:
         records: how many they count, 0 for held offsets.
     """
 
-    origin: Origin
+    origin: PieceOrigin
     path: str | None
     position: int
     length: int
@@ -186,7 +186,7 @@ class MendedLog:
     """
 
     base_offset: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[LogPiece, ...]
     dropped: tuple[Dropped, ...] = ()
     lost: tuple[Lost, ...] = ()
     restored: tuple[Restored, ...] = ()
@@ -227,25 +227,27 @@ class MendedLog:
     @property
     def good_end(self) -> int:
         """Behind the last offset that was not lost; 0 where all are."""
-        return max((piece.last_offset + 1 for piece in self.pieces if piece.origin is not Origin.HELD), default=0)
+        return max((piece.last_offset + 1 for piece in self.pieces if piece.origin is not PieceOrigin.HELD), default=0)
 
     @property
     def is_as_it_was(self) -> bool:
         """Nothing is in it but its own batches and a replica's, and nothing is gone."""
-        own = (Origin.KEPT, Origin.REPLICA)
+        own = (PieceOrigin.KEPT, PieceOrigin.REPLICA)
         is_gone = self.lost or any(extent.batches for extent in self.dropped)
         return not is_gone and all(piece.origin in own for piece in self.pieces)
 
     @property
     def takes_from_replica(self) -> bool:
         """Something in it comes from another copy of the partition."""
-        return any(piece.origin is Origin.REPLICA for piece in self.pieces)
+        return any(piece.origin is PieceOrigin.REPLICA for piece in self.pieces)
 
     def is_copy_of(self, path: str, size: int, base_offset: int) -> bool:
         """It is the log ``path`` of ``size`` bytes, whole and unchanged."""
         if self.base_offset != base_offset or self.size != size or len(self.pieces) > 1:
             return False
-        return all(piece.path == path and piece.origin is Origin.KEPT and not piece.position for piece in self.pieces)
+        return all(
+            piece.path == path and piece.origin is PieceOrigin.KEPT and not piece.position for piece in self.pieces
+        )
 
 
 def _is_in(offset: int, first: int, end: int | None) -> bool:

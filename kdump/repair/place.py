@@ -15,7 +15,7 @@ _METADATA: Final = "__cluster_metadata-0"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PartitionLocation:
     """The surroundings of a partition.
 
     Attributes:
@@ -38,13 +38,13 @@ class Place:
         return os.path.join(self.log_directory, CLEAN_SHUTDOWN)
 
 
-def place_of(directory: str) -> Place:
+def place_of(directory: str) -> PartitionLocation:
     """Look around a partition directory; nothing is changed."""
     directory = os.path.abspath(directory)
     above: str | None = os.path.dirname(directory)
     if above is None or not is_log_directory(above):
         above = None
-    return Place(
+    return PartitionLocation(
         directory,
         above,
         LockState.FREE if above is None else lock_state(above),

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from enum import Enum
 
 from kdump.codes import Finding
-from kdump.kafka.recover import Outcome
+from kdump.kafka.recover import RecoveryOutcome
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.partition import segments_around
 from kdump.log.stamp import Stamp
 from kdump.repair.likebroker import Recovered
 from kdump.repair.manifest import LineChange
-from kdump.repair.pieces import MendedLog, Origin, TouchedTransaction, TxnPolicy
-from kdump.repair.place import Place, is_metadata
+from kdump.repair.pieces import MendedLog, PieceOrigin, TouchedTransaction, TxnPolicy
+from kdump.repair.place import PartitionLocation, is_metadata
 from kdump.repair.producersat import ProducersAt
 from kdump.verify.sound import SoundData
 
@@ -32,7 +32,7 @@ class Way(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RepairSettings:
     """What the segments are taken for.
 
     ``index_interval``: the broker's index.interval.bytes. ``first_segment``: nothing is before the first one.
@@ -86,7 +86,7 @@ class SegmentPlan:
     @property
     def is_cut(self) -> bool:
         """Recovery cuts the log."""
-        return self.recovered.recovery.outcome is Outcome.TRUNCATED
+        return self.recovered.recovery.outcome is RecoveryOutcome.TRUNCATED
 
     @property
     def sound_up_to(self) -> int:
@@ -98,9 +98,9 @@ class SegmentPlan:
         position: int | None = 0
         offset = self.base_offset
         for piece in log.pieces if log is not None else ():
-            if piece.origin is Origin.REPLICA:
+            if piece.origin is PieceOrigin.REPLICA:
                 position = None
-            elif piece.origin is Origin.KEPT and position in (None, piece.position):
+            elif piece.origin is PieceOrigin.KEPT and position in (None, piece.position):
                 position = piece.position + piece.length
             else:
                 break
@@ -124,11 +124,11 @@ class SegmentPlan:
     @property
     def fails(self) -> bool:
         """Recovery ends in an exception."""
-        return self.recovered.recovery.outcome is Outcome.FAILED
+        return self.recovered.recovery.outcome is RecoveryOutcome.FAILED
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class RepairLoss:
     """What one way costs a partition.
 
     ``records`` and ``batches`` are good ones; ``offsets`` are ranges (inclusive) of which nothing is left, damaged ones
@@ -190,7 +190,7 @@ class PartitionPlan:
 
     way: Way
     target: str
-    place: Place
+    place: PartitionLocation
     is_whole: bool
     segments: tuple[SegmentPlan, ...]
     left: tuple[Finding, ...] = ()
@@ -293,7 +293,8 @@ class PartitionPlan:
         """The way that is asked for leads nowhere."""
         if self.way is Way.SALVAGE:
             return any(
-                segment.mended and segment.mended.recovery.outcome is not Outcome.UNCHANGED for segment in self.segments
+                segment.mended and segment.mended.recovery.outcome is not RecoveryOutcome.UNCHANGED
+                for segment in self.segments
             )
         return self.failed is not None
 
@@ -309,7 +310,7 @@ class PartitionPlan:
         sound = (sound for sound, log in ends if log is not None and (sound < log.end_offset or log.lost))
         return loss.end_offset, next(sound, loss.end_offset)
 
-    def own_loss(self) -> Loss | None:
+    def own_loss(self) -> RepairLoss | None:
         """What the way that is asked for costs; None where it drops nothing, or there is no such way."""
         if self.way is Way.INDEXES:
             return None
@@ -323,7 +324,7 @@ class PartitionPlan:
             total += segment.behind
         return total
 
-    def broker_loss(self) -> Loss | None:
+    def broker_loss(self) -> RepairLoss | None:
         """What the broker's way costs; None where there is none, because recovery fails."""
         if self.failed is not None:
             return None
@@ -335,10 +336,10 @@ class PartitionPlan:
         lost = [lost for segment in self.segments if segment.salvaged is not None for lost in segment.salvaged.lost]
         end_before = max([*ends, *(one.last_offset + 1 for one in lost)])
         if cut is None:
-            return Loss(0, 0, 0, (), 0, last.recovered.recovery.next_offset)
+            return RepairLoss(0, 0, 0, (), 0, last.recovered.recovery.next_offset)
         removed = [segment for segment in self.segments if segment.is_behind_cut]
         end = cut.recovered.recovery.next_offset
-        return Loss(
+        return RepairLoss(
             cut.recovered.recovery.bytes_cut + sum(segment.stamp.size for segment in removed),
             behind.records,
             behind.batches,
@@ -347,13 +348,13 @@ class PartitionPlan:
             end,
         )
 
-    def salvage_loss(self) -> Loss | None:
+    def salvage_loss(self) -> RepairLoss | None:
         """What salvage costs; None where it was not worked out."""
         logs = [segment.salvaged for segment in self.segments if segment.salvaged is not None]
         if len(logs) < len(self.segments):
             return None
         dropped = [extent for log in logs for extent in log.dropped]
-        return Loss(
+        return RepairLoss(
             sum(extent.length for extent in dropped),
             sum(extent.records for extent in dropped),
             sum(extent.batches for extent in dropped),

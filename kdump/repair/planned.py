@@ -11,9 +11,9 @@ from kdump.codes import Codes, DamageError, KdumpError
 from kdump.format.checkpoint import LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from kdump.format.snapshot import parse_snapshot
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.startup.content import Content, Piece
+from kdump.kafka.startup.content import Content, ContentPiece
 from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.loading import Settings as StartSettings
+from kdump.kafka.startup.loading import LoadSettings as StartSettings
 from kdump.kafka.startup.names import SNAPSHOT, file_name
 from kdump.kafka.startup.start import producers_at_end
 from kdump.log.names import INDEX_KINDS, Kind, sibling
@@ -26,9 +26,8 @@ from kdump.repair.likebroker import Recovered
 from kdump.repair.manifest import LineChange
 from kdump.repair.others import changed_in_place
 from kdump.repair.partitionfiles import PartitionFiles
-from kdump.repair.pieces import MendedLog
-from kdump.repair.pieces import Piece as MendedPiece
-from kdump.repair.plan import Completion, PartitionPlan, SegmentPlan, Settings, Way
+from kdump.repair.pieces import LogPiece, MendedLog
+from kdump.repair.plan import Completion, PartitionPlan, RepairSettings, SegmentPlan, Way
 
 
 class Planned(NamedTuple):
@@ -121,7 +120,7 @@ def _newest_dropped(plan: PartitionPlan, end_offset: int | None) -> tuple[int, s
     return None
 
 
-def planned_contents(plan: PartitionPlan, settings: Settings) -> dict[str, Content]:
+def planned_contents(plan: PartitionPlan, settings: RepairSettings) -> dict[str, Content]:
     """The files as they lie there once the plan is carried out, without what completes it.
 
     Raises:
@@ -179,15 +178,15 @@ def _content(log: MendedLog) -> Content:
     return Content(tuple(pieces), log.size)
 
 
-def _parts(piece: MendedPiece) -> list[Piece]:
+def _parts(piece: LogPiece) -> list[ContentPiece]:
     """A piece as stretches of the file and the bytes patched between them."""
     if piece.path is None:
-        return [Piece(None, 0, piece.length, piece.data)]
-    whole = Piece(piece.path, piece.position, piece.length)
+        return [ContentPiece(None, 0, piece.length, piece.data)]
+    whole = ContentPiece(piece.path, piece.position, piece.length)
     parts = []
     at = 0
     for start, data in sorted(piece.patches):
-        parts += [whole.part(at, start), Piece(None, 0, len(data), data)]
+        parts += [whole.part(at, start), ContentPiece(None, 0, len(data), data)]
         at = start + len(data)
     parts.append(whole.part(at, piece.length))
     return [part for part in parts if part.length]

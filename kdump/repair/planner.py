@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.index import AbortedTxn, parse_txn_index
-from kdump.kafka.recover import Outcome
+from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.names import Kind
 from kdump.log.partition import segments_behind
 from kdump.log.source import Source, open_source
 from kdump.log.stamp import Stamp
 from kdump.repair.copies import CopyWriter
-from kdump.repair.disk import NewFile
+from kdump.repair.disk import NewDiskFile
 from kdump.repair.indexes import differing, has_indexes, has_txn_index
 from kdump.repair.likebroker import Recovered, recover_log
 from kdump.repair.mendedsource import MendedSource
 from kdump.repair.missing import log_path, missing_segments
 from kdump.repair.others import unfit_snapshots
 from kdump.repair.pieces import MendedLog, TxnPolicy
-from kdump.repair.place import Place, is_metadata
-from kdump.repair.plan import PartitionPlan, SegmentPlan, Settings, Way
+from kdump.repair.place import PartitionLocation, is_metadata
+from kdump.repair.plan import PartitionPlan, RepairSettings, SegmentPlan, Way
 from kdump.repair.producersat import (
     ProducersAt,
     WatchedProducers,
@@ -48,7 +48,7 @@ class ProducerHistory:
     those behind the segment before are handed on; where nothing is handed on they are read from the files before.
     """
 
-    def __init__(self, settings: Settings, opened: Callable[[str], Source]) -> None:
+    def __init__(self, settings: RepairSettings, opened: Callable[[str], Source]) -> None:
         self._opened = opened
         self._next: ProducersAt | None = None
         self._is_first = settings.first_segment
@@ -75,9 +75,9 @@ class ProducerHistory:
         """
         self._is_changed |= is_changed
         outcome = recovered.recovery.outcome
-        if outcome is not Outcome.FAILED:
+        if outcome is not RecoveryOutcome.FAILED:
             states = recovered.producers.copy()
-            self._next = ProducersAt(states, is_known and outcome is Outcome.UNCHANGED)
+            self._next = ProducersAt(states, is_known and outcome is RecoveryOutcome.UNCHANGED)
 
 
 class Planner:
@@ -94,7 +94,7 @@ class Planner:
     def __init__(
         self,
         way: Way,
-        settings: Settings,
+        settings: RepairSettings,
         opened: Callable[[str], Source] = open_source,
         *,
         salvaging: SalvageOptions | None = None,
@@ -108,7 +108,9 @@ class Planner:
         self._neighbours: Neighbours | None = None
         self._copies = copies
 
-    def partition(self, target: str, segments: Sequence[str], place: Place, *, is_whole: bool) -> PartitionPlan:
+    def partition(
+        self, target: str, segments: Sequence[str], place: PartitionLocation, *, is_whole: bool
+    ) -> PartitionPlan:
         """The plan for segments of one partition.
 
         Args:
@@ -188,7 +190,7 @@ class Planner:
             recovery = recovered.recovery
             if stamp.size and not recovery.end:
                 _refuse_foreign(source)
-            is_good = recovery.outcome is Outcome.UNCHANGED
+            is_good = recovery.outcome is RecoveryOutcome.UNCHANGED
             behind = SoundData()
             if is_behind_cut or not is_good:
                 behind = sound_data(source, 0 if is_behind_cut else recovery.end)
@@ -203,7 +205,7 @@ class Planner:
             rebuilt: frozenset[Kind] = frozenset()
             is_left = (is_behind_cut and self._way is Way.LIKE_BROKER) or (self._way is Way.INDEXES and not is_good)
             is_left |= not stamp.is_there
-            if has_indexes(path) and not is_left and recovery.outcome is not Outcome.FAILED:
+            if has_indexes(path) and not is_left and recovery.outcome is not RecoveryOutcome.FAILED:
                 rebuilt = frozenset(self._unlike(source, recovered, is_closed=is_closed))
         stamp.check(path)
         kept = recovered.without_indexes() if is_good else recovered
@@ -251,7 +253,7 @@ class Planner:
 
         Once it is mended a broker knows no other one, and a second run does not either.
         """
-        is_good = recovered.recovery.outcome is Outcome.UNCHANGED
+        is_good = recovered.recovery.outcome is RecoveryOutcome.UNCHANGED
         if mended is None or self._way is Way.INDEXES or (self._way is Way.LIKE_BROKER and is_good):
             return recovered
         return mended
@@ -297,7 +299,7 @@ class Planner:
         return recovered
 
     def _recover_log(
-        self, source: Source, base_offset: int, producers: ProducersAt, copy: NewFile | None = None
+        self, source: Source, base_offset: int, producers: ProducersAt, copy: NewDiskFile | None = None
     ) -> Recovered:
         interval, digests = self._settings.index_interval, self._settings.digests
         return recover_log(source, base_offset, producers, index_interval=interval, copy=copy, digests=digests)
@@ -306,7 +308,7 @@ class Planner:
         """The index files that are to be written."""
         path = source.path
         unlike = set(differing(path, recovered.index_files(has_txn_index=has_txn_index(path))))
-        is_cut = recovered.recovery.outcome is Outcome.TRUNCATED
+        is_cut = recovered.recovery.outcome is RecoveryOutcome.TRUNCATED
         if is_cut or self._way is Way.INDEXES or self._copies is not None or not unlike:
             return unlike
         from kdump.repair.fitness import unfit_indexes

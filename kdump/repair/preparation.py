@@ -16,7 +16,7 @@ from kdump import __version__
 from kdump.codes import Codes, KdumpError
 from kdump.log.names import Kind
 from kdump.repair import disk, journal
-from kdump.repair.disk import Entry, Folder, NewFile, Where
+from kdump.repair.disk import DirectoryEntry, Folder, NewDiskFile, Where
 from kdump.repair.folders import Folders
 from kdump.repair.manifest import (
     HOME,
@@ -29,8 +29,8 @@ from kdump.repair.manifest import (
     FileState,
     LineChange,
     Manifest,
+    RepairStep,
     State,
-    Step,
 )
 from kdump.repair.readthrough import ReadThrough, start_sha256
 
@@ -68,7 +68,7 @@ class Preparation:
         self.folders = Folders.open(directory, name, backup)
         self._files: dict[str, FileChange] = {}
         self._lines: list[LineChange] = []
-        self.steps: list[Step] = []
+        self.steps: list[RepairStep] = []
 
     def _make_directories(
         self, partition: Folder, name: str, backup: str | None, made: list[Where], opened: ExitStack
@@ -188,16 +188,16 @@ class Preparation:
                     digest = start_sha256(source, status.st_size)
             yield Bystander(name, status.st_size, status.st_mtime_ns, digest)
 
-    def _saved(self, name: str) -> tuple[str, Entry]:
+    def _saved(self, name: str) -> tuple[str, DirectoryEntry]:
         """An original in the backup, as the manifest names it and where it is."""
         assert self.folders.old is not None
         return os.path.join(OLD, name), self.folders.old.entry(name)
 
     # The new files.
 
-    def new_file(self, name: str, like: os.stat_result) -> NewFile:
+    def new_file(self, name: str, like: os.stat_result) -> NewDiskFile:
         """A file to come; finish it and call ``made``."""
-        return NewFile(self.new_entry(name), like, keep_owner=True)
+        return NewDiskFile(self.new_entry(name), like, keep_owner=True)
 
     def made(self, name: str, sha256: str) -> None:
         """The new file ``name`` is complete."""
@@ -223,7 +223,7 @@ class Preparation:
         if not disk.link(source, self.new_entry(name + SWAP)):
             journal.copy_file(source, self.new_entry(name + SWAP))
 
-    def new_entry(self, name: str) -> Entry:
+    def new_entry(self, name: str) -> DirectoryEntry:
         """Where a new file waits."""
         assert self.folders.new is not None
         return self.folders.new.entry(name)
@@ -236,20 +236,20 @@ class Preparation:
 
     def place(self, name: str) -> None:
         """Step: a new file gets its name."""
-        self.steps.append(Step(Action.PLACE, name, self._new(name)))
+        self.steps.append(RepairStep(Action.PLACE, name, self._new(name)))
 
     def swap_in(self, name: str) -> None:
         """Step: a new file, or the second name of one that stays, waits beside it."""
         source = self._new(name + SWAP if self.has_new(name + SWAP) else name)
-        self.steps.append(Step(Action.PLACE, name + SWAP, source))
+        self.steps.append(RepairStep(Action.PLACE, name + SWAP, source))
 
     def swap(self, name: str) -> None:
         """Step: what waited takes its place."""
-        self.steps.append(Step(Action.PLACE, name, name + SWAP))
+        self.steps.append(RepairStep(Action.PLACE, name, name + SWAP))
 
     def remove(self, name: str, while_there: str | None = None) -> None:
         """Step: a file goes; ``while_there``: only as long as that is there."""
-        self.steps.append(Step(Action.REMOVE, name, while_there))
+        self.steps.append(RepairStep(Action.REMOVE, name, while_there))
 
     def remove_old(self, name: str) -> None:
         """Step: the file goes that a new one is to replace later."""
@@ -259,16 +259,16 @@ class Preparation:
         """Step: a log whose tail was saved ends where its good part does."""
         change = self._files[name]
         assert change.before is not None
-        self.steps.append(Step(Action.CUT, name, position=change.kept, modified=change.before.modified))
+        self.steps.append(RepairStep(Action.CUT, name, position=change.kept, modified=change.before.modified))
 
     def set_line(self, line: LineChange) -> None:
         """Step: a line of the partition in a checkpoint of the log directory changes."""
         self._lines.append(line)
-        self.steps.append(Step(Action.LINE, line.name, position=line.after))
+        self.steps.append(RepairStep(Action.LINE, line.name, position=line.after))
 
     def sync(self, directory: str = ".") -> None:
         """Step: what was done is durable."""
-        self.steps.append(Step(Action.SYNC, directory))
+        self.steps.append(RepairStep(Action.SYNC, directory))
 
     def _new(self, name: str) -> str:
         return os.path.join(HOME, os.path.basename(self.folders.journal.path), NEW, name)

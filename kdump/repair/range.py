@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from kdump.format.batch import MAX_INT32
 from kdump.repair.surroundings import Surroundings
-from kdump.repair.table import Table
+from kdump.repair.table import BatchArrays
 
 
-def in_range(table: Table, around: Surroundings) -> NDArray[np.bool_]:
+def in_range(table: BatchArrays, around: Surroundings) -> NDArray[np.bool_]:
     """Which of the good batches ``table`` (in file order) have offsets that one segment can hold, shape (batches,).
 
     The name of the next segment is believed. So is its own, unless batches that it cannot hold go on where the batch
@@ -35,7 +35,7 @@ def in_range(table: Table, around: Surroundings) -> NDArray[np.bool_]:
     return possible
 
 
-def _fullest(table: Table, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _fullest(table: BatchArrays, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which batches lie in the 2^31 offsets, from the start of one on, that hold the most records of ``possible``."""
     order = np.flatnonzero(possible)
     order = order[np.argsort(table.first[order], kind="stable")]

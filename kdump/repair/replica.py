@@ -27,10 +27,10 @@ from kdump.log.siblings import read_checkpoint, read_topic_id
 from kdump.log.source import Source, open_source
 from kdump.repair.chain import heaviest_chain
 from kdump.repair.entry import Entry
-from kdump.repair.pieces import NotTaken, Origin
+from kdump.repair.pieces import NotTaken, PieceOrigin
 from kdump.repair.surroundings import Surroundings
 from kdump.repair.survey import survey
-from kdump.repair.table import Column, Table, is_thinned
+from kdump.repair.table import BatchArrays, Column, is_thinned
 from kdump.verify.table import row_at, row_dtype
 from kdump.wire.compression import DEFAULT_LIMIT
 
@@ -42,7 +42,7 @@ _NOTHING_IN_COMMON: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedOffsets:
     """Offsets to be filled, first and last.
 
     At the end of a log (``is_tail``) the last one may lie inside a batch. ``most``: bytes that may be filled, None: any
@@ -76,7 +76,7 @@ class OwnBatches:
         around: the files around the log.
     """
 
-    def __init__(self, table: Table, around: Surroundings) -> None:
+    def __init__(self, table: BatchArrays, around: Surroundings) -> None:
         self.table = table
         self.around = around
         self._epoch: Column = np.maximum.accumulate(table.rows["leader_epoch"].astype(np.int64))
@@ -107,7 +107,7 @@ class Replica:
         self._open = opened
         self._directory = path if os.path.isdir(path) else os.path.dirname(path)
         self._segments: list[tuple[int, str]] = []
-        self._read: dict[int, _Segment] = {}
+        self._read: dict[int, _ReplicaSegment] = {}
         self._history: _History | None = None
         errors: list[KdumpError] = []
         logs = segment_files(path, errors.append) if os.path.isdir(path) else [path]
@@ -135,7 +135,7 @@ class Replica:
         holding = np.flatnonzero((history.table.first <= offset) & (offset <= history.table.last))
         return int(history.table.first[holding[0]]) if holding.size else offset
 
-    def batches(self, wanted: Wanted, own: OwnBatches) -> Filling:
+    def batches(self, wanted: WantedOffsets, own: OwnBatches) -> Filling:
         """Batches at the offsets that are wanted.
 
         Args:
@@ -161,7 +161,8 @@ class Replica:
         if wanted.most is not None:
             chosen = chosen[np.cumsum(table.rows["size"][chosen]) <= wanted.most]
         filling.entries += [
-            Entry(row_at(table.rows, number), Origin.REPLICA, history.path_of(number)) for number in chosen.tolist()
+            Entry(row_at(table.rows, number), PieceOrigin.REPLICA, history.path_of(number))
+            for number in chosen.tolist()
         ]
         if not (common.is_proof or chosen.size):
             return filling
@@ -178,7 +179,7 @@ class Replica:
             return _ANOTHER_TOPIC
         return common.difference
 
-    def _not_taken(self, part: Table, reason: str) -> list[NotTaken]:
+    def _not_taken(self, part: BatchArrays, reason: str) -> list[NotTaken]:
         if not len(part):
             return []
         return [NotTaken(self.path, int(part.first.min()), int(part.last.max()), reason)]
@@ -195,25 +196,25 @@ class Replica:
             self._history = _History(numbers, [self._segment(number) for number in numbers])
         return self._history
 
-    def _segment(self, number: int) -> _Segment:
+    def _segment(self, number: int) -> _ReplicaSegment:
         if number not in self._read:
             base, path = self._segments[number]
             with self._open(path) as source:
                 found = survey(source, limit=self._limit)
                 size = source.size or 0
             good = found.table.part(found.is_good & (found.table.rows["magic"] <= 2))
-            self._read[number] = _Segment(path, base, size, good)
+            self._read[number] = _ReplicaSegment(path, base, size, good)
         return self._read[number]
 
 
 @dataclass(frozen=True, slots=True)
-class _Segment:
+class _ReplicaSegment:
     """One of a replica's; ``good`` are its good batches."""
 
     path: str
     base: int
     size: int
-    good: Table
+    good: BatchArrays
 
     @property
     def was_cleaned(self) -> bool:
@@ -225,11 +226,11 @@ class _Segment:
 class _History:
     """Segments of a replica that lie one behind the other, as one table; ``numbers``: which."""
 
-    def __init__(self, numbers: list[int], segments: list[_Segment]) -> None:
+    def __init__(self, numbers: list[int], segments: list[_ReplicaSegment]) -> None:
         self.numbers = numbers
         self._segments = [segment for segment in segments if segment.size]
         rows = [np.empty(0, row_dtype()), *(segment.good.rows for segment in self._segments)]
-        self.table = Table(np.concatenate(rows))
+        self.table = BatchArrays(np.concatenate(rows))
         counts = [len(segment.good) for segment in self._segments]
         self._segment_of = np.repeat(np.arange(len(counts)), counts)
         self._goes_on = self._adjacent()
@@ -251,7 +252,7 @@ class _History:
             goes_on[number] = is_whole and (is_next or before.was_cleaned or behind.was_cleaned)
         return np.asarray(goes_on)
 
-    def unused(self, numbers: Column, wanted: Wanted) -> Iterator[tuple[int, int]]:
+    def unused(self, numbers: Column, wanted: WantedOffsets) -> Iterator[tuple[int, int]]:
         """Offsets near ``wanted`` that no batch ever had, or that the log cleaner took.
 
         ``numbers``: the batches that are believed, rising.
@@ -277,7 +278,7 @@ class _Common(NamedTuple):
     is_proof: bool
 
     @classmethod
-    def of(cls, theirs: Table, ours: Table, wanted: Wanted) -> _Common:
+    def of(cls, theirs: BatchArrays, ours: BatchArrays, wanted: WantedOffsets) -> _Common:
         """Batches that the log cleaner has made different are passed over."""
         # The last offset is known of every batch, also of a legacy wrapper that was not looked into.
         last, their, our = np.intersect1d(theirs.last, ours.last, return_indices=True)
@@ -299,7 +300,7 @@ class _Common(NamedTuple):
         return cls(difference, bool(is_same[nearest].any()))
 
 
-def _nearest(table: Table, wanted: Wanted) -> Iterator[int]:
+def _nearest(table: BatchArrays, wanted: WantedOffsets) -> Iterator[int]:
     """The first offsets of the log's batches on both sides of what is wanted."""
     place = int(np.searchsorted(table.first, wanted.first))
     yield from table.first[max(place - 1, 0) : place].tolist()
@@ -314,7 +315,7 @@ def _reason(common: _Common, own: OwnBatches) -> str:
     return "their leader epochs are not those that this log has there: the two logs went different ways"
 
 
-def _epochs_fit(part: Table, own: OwnBatches, wanted: Wanted, *, is_strict: bool) -> NDArray[np.bool_]:
+def _epochs_fit(part: BatchArrays, own: OwnBatches, wanted: WantedOffsets, *, is_strict: bool) -> NDArray[np.bool_]:
     """Which batches have leader epochs that fit the batches around the gap, and leader-epoch-checkpoint.
 
     ``is_strict``: nothing else shows that they are of the same history, so the checkpoint has to tell their epochs.
@@ -330,12 +331,12 @@ def _epochs_fit(part: Table, own: OwnBatches, wanted: Wanted, *, is_strict: bool
     return np.asarray(~is_new | ((low <= epoch) & (epoch <= high) & (~has_told | (told == epoch))))
 
 
-def fill(wanted: Wanted, replicas: Sequence[Replica], own: OwnBatches) -> Filling:
+def fill(wanted: WantedOffsets, replicas: Sequence[Replica], own: OwnBatches) -> Filling:
     """Batches for offsets: of the first replica that has some, and for what it leaves of the next."""
     filling = Filling()
     left = [wanted]
     for replica in replicas:
-        rest: list[Wanted] = []
+        rest: list[WantedOffsets] = []
         for part in left:
             found = replica.batches(part, own)
             filling.entries += found.entries
@@ -346,13 +347,13 @@ def fill(wanted: Wanted, replicas: Sequence[Replica], own: OwnBatches) -> Fillin
     return filling
 
 
-def _rest(wanted: Wanted, taken: Sequence[Entry]) -> Iterator[Wanted]:
+def _rest(wanted: WantedOffsets, taken: Sequence[Entry]) -> Iterator[WantedOffsets]:
     """What of ``wanted`` the batches ``taken`` in it do not cover."""
     first, most = wanted.first, wanted.most
     for entry in taken:
         if entry.first_offset > first:
-            yield Wanted(first, entry.first_offset - 1, most)
+            yield WantedOffsets(first, entry.first_offset - 1, most)
         first = entry.row.last_offset + 1
         most = None if most is None else most - entry.row.size
     if first <= wanted.last:
-        yield Wanted(first, wanted.last, most, wanted.is_tail)
+        yield WantedOffsets(first, wanted.last, most, wanted.is_tail)

@@ -9,8 +9,8 @@ from kdump.codes import Codes, Finding
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
 from kdump.kafka.failures import FailureKind
 from kdump.log.lock import LockState
-from kdump.repair.pieces import Dropped, Lost, MendedLog, Origin, Piece, Restored, TouchedTransaction, TxnPolicy
-from kdump.repair.plan import Loss, PartitionPlan, SegmentPlan, Way
+from kdump.repair.pieces import Dropped, LogPiece, Lost, MendedLog, PieceOrigin, Restored, TouchedTransaction, TxnPolicy
+from kdump.repair.plan import PartitionPlan, RepairLoss, SegmentPlan, Way
 from kdump.system.blocks import escaped
 from kdump.verify.report import finding_line
 
@@ -186,15 +186,15 @@ def _way_out(finding: Finding) -> str:
     return way_out
 
 
-def _bytes(loss: Loss) -> str:
+def _bytes(loss: RepairLoss) -> str:
     return f"{loss.bytes_cut:,}"
 
 
-def _records(loss: Loss) -> str:
+def _records(loss: RepairLoss) -> str:
     return f"{loss.records:,}"
 
 
-def _offsets(loss: Loss) -> str:
+def _offsets(loss: RepairLoss) -> str:
     if not loss.offsets:
         return "none"
     if len(loss.offsets) > _FEW:
@@ -203,11 +203,11 @@ def _offsets(loss: Loss) -> str:
     return ", ".join(_range(first, last) for first, last in loss.offsets)
 
 
-def _segments(loss: Loss) -> str:
+def _segments(loss: RepairLoss) -> str:
     return f"{loss.segments:,}"
 
 
-def _end_offset(loss: Loss) -> str:
+def _end_offset(loss: RepairLoss) -> str:
     return str(loss.end_offset)
 
 
@@ -268,14 +268,14 @@ def _touched(touched: TouchedTransaction) -> str:
     return text
 
 
-def _from_elsewhere(piece: Piece) -> str:
+def _from_elsewhere(piece: LogPiece) -> str:
     source = f"{_FROM_ELSEWHERE[piece.origin]} {escaped(piece.path or '')} at {piece.position:,}"
     return f"offsets {_range(piece.first_offset, piece.last_offset)} {source}"
 
 
 _FROM_ELSEWHERE = {
-    Origin.REPLICA: "from the copy",
-    Origin.MOVED: "from where they were out of order,",
+    PieceOrigin.REPLICA: "from the copy",
+    PieceOrigin.MOVED: "from where they were out of order,",
 }
 _DONE = {
     TxnPolicy.ABORT: "it is aborted",

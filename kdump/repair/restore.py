@@ -20,7 +20,7 @@ from kdump.repair.chain import heaviest_chain
 from kdump.repair.entry import Entry
 from kdump.repair.misplaced import ADJACENT, NEIGHBOURS, ONE_BIT, one_bit_away
 from kdump.repair.surroundings import Surroundings
-from kdump.repair.table import Table
+from kdump.repair.table import BatchArrays
 from kdump.verify.table import BatchRow
 
 _INDEXED: Final = "the .index has it at this position"
@@ -41,7 +41,7 @@ class RoomIndex:
         table: good batches in file order.
     """
 
-    def __init__(self, entries: Sequence[OffsetEntry], table: Table) -> None:
+    def __init__(self, entries: Sequence[OffsetEntry], table: BatchArrays) -> None:
         self._offsets = {entry.position: entry.offset for entry in entries}
         position, offset = np.array([(one.position, one.offset) for one in entries], np.int64).reshape(-1, 2).T
         place = np.searchsorted(table.position, position)

@@ -23,8 +23,8 @@ from kdump.repair.inplace import prepare
 from kdump.repair.journal import Unfinished, clear_unprepared, finish, unfinished
 from kdump.repair.manifest import MANIFEST_NAME, Manifest
 from kdump.repair.pieces import TxnPolicy
-from kdump.repair.place import Place, is_metadata, log_directory_above, place_of
-from kdump.repair.plan import Completion, PartitionPlan, Settings, Way
+from kdump.repair.place import PartitionLocation, is_metadata, log_directory_above, place_of
+from kdump.repair.plan import Completion, PartitionPlan, RepairSettings, Way
 from kdump.repair.planned import cut_lines
 from kdump.repair.planner import Planner
 from kdump.repair.preparation import Preparation, check_room
@@ -51,7 +51,7 @@ class RepairOptions:
     """
 
     way: Way | None = None
-    settings: Settings = field(default_factory=Settings)
+    settings: RepairSettings = field(default_factory=RepairSettings)
     output: str | None = None
     in_place: bool = False
     backup: str | None = None
@@ -182,7 +182,7 @@ class Repair:
             self._on_error(error.located(place.directory))
             return repaired
 
-    def _of_partition(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
+    def _of_partition(self, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool) -> Repaired:
         _refuse_exchanged(segments)
         if segments and is_metadata(segments[0]) and (self._options.in_place or self._way is Way.SALVAGE):
             return self._leave_metadata(target, segments, place, is_whole=is_whole)
@@ -209,7 +209,9 @@ class Repair:
             worse += _worse_beside(directory)
         return replace(starts, worse=tuple(worse))
 
-    def _leave_metadata(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
+    def _leave_metadata(
+        self, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool
+    ) -> Repaired:
         """Nothing is done about them; KdumpError REPAIR_REFUSED where something would have to be."""
         planner = Planner(Way.LIKE_BROKER, self._options.settings, self._open)
         plan = planner.partition(target, segments, place, is_whole=is_whole)
@@ -230,7 +232,9 @@ class Repair:
             salvaging = replace(self._options.salvaging, replicas=replicas)
         return Planner(self._way, self._options.settings, self._open, salvaging=salvaging, copies=copies)
 
-    def _copy(self, output: str, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
+    def _copy(
+        self, output: str, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool
+    ) -> Repaired:
         above = log_directory_above(output)
         if above is not None:
             message = f"{above} is the log directory of a broker; give a directory outside of it"
@@ -262,7 +266,7 @@ class Repair:
         has_guesses = bool(plan.guessed) and not is_asked_for
         return Repaired(plan, os.path.join(output, name if is_whole else ""), has_guesses=has_guesses)
 
-    def _in_place(self, target: str, segments: list[str], place: Place, *, is_whole: bool) -> Repaired:
+    def _in_place(self, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool) -> Repaired:
         _refuse_special([*segments, *(sibling(segment, kind) for segment in segments for kind in INDEX_KINDS)])
         _refuse_special([entry.path for entry in os.scandir(place.directory) if entry.name in SIBLING_TEXT_FILES])
         for segment in segments:
@@ -455,7 +459,7 @@ class _Locks:
     def __init__(self) -> None:
         self._held: dict[str, DirectoryLock] = {}
 
-    def take(self, place: Place) -> None:
+    def take(self, place: PartitionLocation) -> None:
         """The lock of the place's log directory, where there is one. Raises KdumpError LOCK_HELD."""
         if place.log_directory is not None and (path := os.path.realpath(place.log_directory)) not in self._held:
             self._held[path] = DirectoryLock(place.log_directory)
@@ -466,7 +470,7 @@ class _Locks:
             self._held.popitem()[1].release()
 
 
-def _check_place(place: Place, *, is_forced: bool) -> None:
+def _check_place(place: PartitionLocation, *, is_forced: bool) -> None:
     """Raises KdumpError REPAIR_REFUSED for a symbolic link, LOCK_HELD where nobody can tell whether a broker runs."""
     _refuse_special([place.directory])
     if place.lock is LockState.UNKNOWN and not is_forced:
@@ -474,7 +478,7 @@ def _check_place(place: Place, *, is_forced: bool) -> None:
         raise KdumpError(Codes.LOCK_HELD, message, path=place.log_directory)
 
 
-def _refuse_backup(place: Place, backup: str | None) -> None:
+def _refuse_backup(place: PartitionLocation, backup: str | None) -> None:
     """Raises KdumpError REPAIR_REFUSED for a backup where a broker would stumble over it: among its partitions."""
     if backup is None or place.log_directory is None:
         return

@@ -29,15 +29,15 @@ from kdump.repair.holes import HoleReader
 from kdump.repair.knownend import indexed_end, known_end
 from kdump.repair.misplaced import ENOUGH_PAIRS, misplaced
 from kdump.repair.order import fitting
-from kdump.repair.pieces import Lost, MendedLog, NotTaken, Origin, TouchedTransaction
+from kdump.repair.pieces import Lost, MendedLog, NotTaken, PieceOrigin, TouchedTransaction
 from kdump.repair.range import in_range
-from kdump.repair.replica import OwnBatches, Replica, Wanted, fill
+from kdump.repair.replica import OwnBatches, Replica, WantedOffsets, fill
 from kdump.repair.restore import Room, RoomIndex, fit, misdated
 from kdump.repair.salvageoptions import SalvageOptions
 from kdump.repair.soundrows import sound_rows
 from kdump.repair.surroundings import Surroundings
 from kdump.repair.survey import survey
-from kdump.repair.table import Column, Table
+from kdump.repair.table import BatchArrays, Column
 from kdump.repair.transactions import contradictions
 from kdump.repair.txnevidence import Hole
 from kdump.repair.wrappers import look_into_wrappers
@@ -161,7 +161,7 @@ class _Salvage:
 
     def _entry(self, number: int) -> Entry:
         known = self._restored.get(number)
-        return known or Entry(row_at(self._survey.table.rows, number), Origin.KEPT, self._source.path)
+        return known or Entry(row_at(self._survey.table.rows, number), PieceOrigin.KEPT, self._source.path)
 
     def _choose(self) -> Column:
         """The chain of good batches that holds the most records; gives the name of the result, too."""
@@ -209,20 +209,20 @@ class _Salvage:
         if self._around.next_base is not None:
             self._ask_about_missing_segments(self._around.next_base)
         elif self._around.is_partition and not self._is_end_told:
-            self._ask([Wanted(*self._unknown_tail, is_tail=True)])
+            self._ask([WantedOffsets(*self._unknown_tail, is_tail=True)])
             newest = self._draft.table.owner[-1:].tolist()
             last = self._draft.entries[-1 - newest[0]] if newest and newest[0] < 0 else None
-            self._end_from = last.path if last is not None and last.origin is Origin.REPLICA else None
+            self._end_from = last.path if last is not None and last.origin is PieceOrigin.REPLICA else None
         elif not self._around.is_partition and (most := self._draft.bytes_behind()):
             # Nothing says for certain how much was behind the last batch.
-            self._ask([Wanted(*self._unknown_tail, most, is_tail=True)])
+            self._ask([WantedOffsets(*self._unknown_tail, most, is_tail=True)])
         end: int | None = -1
         while end != (end := self._known_end()):
             # What was found may show that the indexes are right, and they say where the log ended.
             tail = None if self._around.next_base is not None else self._unknown_tail[0]
             losses = self._draft.losses(self._base_offset, end, with_gaps=True)
             gaps = [(loss.first_offset, loss.last_offset) for loss in losses]
-            self._ask([Wanted(first, last, is_tail=first == tail) for first, last in gaps])
+            self._ask([WantedOffsets(first, last, is_tail=first == tail) for first, last in gaps])
 
     @property
     def _is_end_told(self) -> bool:
@@ -240,9 +240,9 @@ class _Salvage:
         if not len(self._draft.table):
             starts.add(end)
         if starts:
-            self._ask([Wanted(min(starts), next_base - 1)])
+            self._ask([WantedOffsets(min(starts), next_base - 1)])
 
-    def _ask(self, gaps: Sequence[Wanted]) -> None:
+    def _ask(self, gaps: Sequence[WantedOffsets]) -> None:
         own = OwnBatches(self._with_neighbours(), self._around)
         for gap in gaps:
             filling = fill(gap, self._replicas, own)
@@ -251,11 +251,11 @@ class _Salvage:
             for first, last in filling.unused:
                 self._draft.explain(first, last)
 
-    def _with_neighbours(self) -> Table:
+    def _with_neighbours(self) -> BatchArrays:
         """The batches of the draft, and those of the nearest segments on both sides that have some."""
         before, behind = self._neighbours
         rows = np.concatenate((before, self._draft.table.rows, behind))
-        return Table(rows[np.argsort(Table(rows).first, kind="stable")])
+        return BatchArrays(rows[np.argsort(BatchArrays(rows).first, kind="stable")])
 
     @cached_property
     def _neighbours(self) -> tuple[NDArray[np.void], NDArray[np.void]]:
@@ -271,7 +271,7 @@ class _Salvage:
         ours = np.flatnonzero(table.is_ours)
         start = int(ours[-1]) + 1 if ours.size else 0
         entries = [self._draft.entries[-1 - owner] for owner in table.owner[start:].tolist()]
-        if not any(entry.origin is Origin.REPLICA for entry in entries):
+        if not any(entry.origin is PieceOrigin.REPLICA for entry in entries):
             return
         base, size = self._base_offset, int((table.end - table.position)[:start].sum())
         end = int(table.last[start - 1]) + 1 if start else base
@@ -327,7 +327,7 @@ class _Salvage:
         self._draft.pass_over(copies)
         used[copies] = True
 
-    def _is_new(self, entry: Entry, chain: Table, seen: set[tuple[int, ...]]) -> bool:
+    def _is_new(self, entry: Entry, chain: BatchArrays, seen: set[tuple[int, ...]]) -> bool:
         """Neither the chain nor what was ``seen`` has the same batch; it is seen now."""
         name = identity(entry.row)
         place = int(np.searchsorted(chain.first, entry.first_offset))

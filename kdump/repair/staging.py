@@ -42,10 +42,10 @@ class Staging:
             disk.remove_made(made)
             raise
 
-    def file(self, name: str, like: os.stat_result | None = None) -> disk.NewFile:
+    def file(self, name: str, like: os.stat_result | None = None) -> disk.NewDiskFile:
         """A new file; the caller finishes it."""
         self._names.append(name)
-        return disk.NewFile(os.path.join(self._directory, name), like)
+        return disk.NewDiskFile(os.path.join(self._directory, name), like)
 
     def write(self, name: str, data: bytes, like: os.stat_result | None = None, modified: int | None = None) -> None:
         """A whole new file."""

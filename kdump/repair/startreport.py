@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from kdump.kafka.startup.outcome import Outcome
+from kdump.kafka.startup.outcome import StartOutcome
 from kdump.repair.report import aligned
 from kdump.repair.startways import Starts, StartWay, WorseStart
 from kdump.system.blocks import escaped
@@ -137,9 +137,9 @@ def _bytes_read(way: StartWay) -> str:
 
 
 _SHORT: Final = {
-    Outcome.STARTS: "starts",
-    Outcome.DIR_OFFLINE: "directory offline",
-    Outcome.BROKER_STOPS: "broker stops",
+    StartOutcome.STARTS: "starts",
+    StartOutcome.DIR_OFFLINE: "directory offline",
+    StartOutcome.BROKER_STOPS: "broker stops",
 }
 _ROWS: Final = (
     ("start", _outcome),

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from kdump.kafka.startup.names import CLEANED, SWAP
-from kdump.kafka.startup.outcome import Outcome
+from kdump.kafka.startup.outcome import StartOutcome
 from kdump.log.names import is_uri
 from kdump.log.partition import segment_files
 from kdump.repair.pieces import TxnPolicy
 from kdump.repair.place import is_metadata, place_of
-from kdump.repair.plan import Completion, PartitionPlan, Settings, Way
+from kdump.repair.plan import Completion, PartitionPlan, RepairSettings, Way
 from kdump.repair.planned import planned_contents, planned_start
 from kdump.repair.planner import Planner
 from kdump.repair.salvageoptions import SalvageOptions
@@ -39,7 +39,7 @@ class StartWay(NamedTuple):
         return _RANKS[check.start.outcome], records, len(check.forgotten)
 
 
-_RANKS: Final = {Outcome.STARTS: 0, Outcome.DIR_OFFLINE: 1, Outcome.BROKER_STOPS: 2}
+_RANKS: Final = {StartOutcome.STARTS: 0, StartOutcome.DIR_OFFLINE: 1, StartOutcome.BROKER_STOPS: 2}
 
 
 def is_worse(check: StartCheck, other: StartCheck) -> bool:
@@ -90,7 +90,7 @@ class Starts:
 
 
 def start_after(
-    plan: PartitionPlan, settings: Settings, before: StartCheck, command: str | None = None
+    plan: PartitionPlan, settings: RepairSettings, before: StartCheck, command: str | None = None
 ) -> RepairedStart:
     """The start of a directory as the plan would leave it.
 
@@ -117,7 +117,7 @@ def start_after(
     kept = repaired(keeps_marker=True)
     if not (before.settings.is_clean and plan.changes_any_log):
         return kept
-    if kept.way.check.start.outcome is Outcome.STARTS and not is_worse(kept.way.check, before):
+    if kept.way.check.start.outcome is StartOutcome.STARTS and not is_worse(kept.way.check, before):
         return kept
     removed = repaired(keeps_marker=False)
     return removed if is_worse(kept.way.check, removed.way.check) else kept
@@ -132,12 +132,12 @@ def start_ways(check: StartCheck) -> list[StartWay]:
     as_it_is = StartWay(None, check)
     if is_uri(check.path):
         return [as_it_is]
-    settings = Settings()
+    settings = RepairSettings()
     ways = [start_after(plan, settings, check, command).way for command, plan in _plans(check, settings)]
     return [as_it_is, *(way for way in ways if way.cost < as_it_is.cost)]
 
 
-def _plans(check: StartCheck, settings: Settings) -> Iterator[tuple[str, PartitionPlan]]:
+def _plans(check: StartCheck, settings: RepairSettings) -> Iterator[tuple[str, PartitionPlan]]:
     """(command line, plan)."""
     directory = check.path
     segments = list(segment_files(directory, lambda error: None))

@@ -34,7 +34,7 @@ from kdump.log.siblings import (
     was_cleaned,
 )
 from kdump.repair.later import LaterTransactions
-from kdump.verify.reach import Evidence
+from kdump.verify.reach import PartitionEvidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Surroundings:
     """The logs of the segments behind, in offset order."""
     next_base: int | None = None
     """Base offset of the next segment, of one whose log is gone too."""
-    evidence: Evidence | None = None
+    evidence: PartitionEvidence | None = None
     """Up to which offset the partition reached by its snapshots and checkpoints; for the last segment."""
     flushed: int = 0
     """An offset below which the broker has made everything durable, the .txnindex too; 0 where that is not known."""
@@ -209,7 +209,7 @@ def look_around(
         around.before(path),
         around.following(path),
         next_base,
-        Evidence.of_directory(directory) if next_base is None and base_offset is not None else None,
+        PartitionEvidence.of_directory(directory) if next_base is None and base_offset is not None else None,
         flushed,
         [snapshot for _, snapshot in snapshots],
         around.later,

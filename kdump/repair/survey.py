@@ -20,7 +20,7 @@ from kdump.kafka.markers import InvalidRecordError, read_marker
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
-from kdump.repair.table import Table
+from kdump.repair.table import BatchArrays
 from kdump.verify.entries import EntryChecks
 from kdump.verify.table import BatchRow, control_batches, entry_of, read_columns, read_rows, row_at, row_dtype
 from kdump.wire.compression import DEFAULT_LIMIT
@@ -31,10 +31,10 @@ that were not looked at because they are too large."""
 
 
 @dataclass(slots=True)
-class Survey:
+class Inventory:
     """The entries of a log in file order; they may overlap where two right CRCs contradict each other."""
 
-    table: Table
+    table: BatchArrays
     is_good: NDArray[np.bool_]
     faults: dict[int, str]
     """Number of an entry with a right CRC that is not good: what is wrong with it."""
@@ -57,10 +57,10 @@ class Survey:
     def set_row(self, number: int, row: BatchRow) -> None:
         """Another value of fields that no CRC covers."""
         self.table.rows[number] = tuple(row)
-        self.table = Table(self.table.rows)
+        self.table = BatchArrays(self.table.rows)
 
 
-def survey(source: Source, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Survey:
+def survey(source: Source, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Inventory:
     """Read a whole log.
 
     Args:
@@ -96,7 +96,7 @@ def survey(source: Source, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> 
             faults.setdefault(int(np.searchsorted(rows["position"], finding.position)), finding.message)
     is_good = rows["is_valid"].copy()
     is_good[list(faults)] = False
-    return Survey(Table(rows), is_good, faults, gaps)
+    return Inventory(BatchArrays(rows), is_good, faults, gaps)
 
 
 def _faults(chunk: CheckedChunk, rows: NDArray[np.void], checks: EntryChecks) -> Iterator[tuple[int, str]]:

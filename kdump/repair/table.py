@@ -16,7 +16,7 @@ Column = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Table:
+class BatchArrays:
     """Batches as columns, shape (batches,).
 
     ``rows`` is of ``verify.table.row_dtype``.
@@ -95,7 +95,7 @@ class Table:
     def __len__(self) -> int:
         return int(self.rows.size)
 
-    def moved(self, places: Mapping[int, int]) -> Table:
+    def moved(self, places: Mapping[int, int]) -> BatchArrays:
         """The same with other first offsets: number to offset."""
         if not places:
             return self
@@ -105,23 +105,23 @@ class Table:
         is_known = self.first[numbers] == rows["base_offset"][numbers]
         rows["base_offset"][numbers] += np.where(is_known, shift, 0)
         rows["last_offset"][numbers] += shift
-        return Table(rows)
+        return BatchArrays(rows)
 
-    def part(self, numbers: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Table:
+    def part(self, numbers: NDArray[np.int64] | NDArray[np.bool_] | slice) -> BatchArrays:
         """Some of them; numbers rise. All of them are not copied."""
         if isinstance(numbers, np.ndarray):
             is_all = numbers.all() if numbers.dtype == np.bool_ else numbers.size == len(self)
             if is_all:
                 return self
-        return Table(self.rows[numbers])
+        return BatchArrays(self.rows[numbers])
 
 
-def has_cleaned(table: Table) -> bool:
+def has_cleaned(table: BatchArrays) -> bool:
     """The log cleaner has been at one of the batches: it holds fewer records than offsets, or a delete horizon."""
     return bool(is_thinned(table).any())
 
 
-def is_thinned(table: Table) -> NDArray[np.bool_]:
+def is_thinned(table: BatchArrays) -> NDArray[np.bool_]:
     """Which batches show that the log cleaner has been at them, shape (batches,)."""
     rows = table.rows
     has_horizon = (rows["attributes"] & DELETE_HORIZON != 0) & (rows["magic"] >= 2)

@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 from kdump.format import control
 from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.kafka.producers import ProducerStates
-from kdump.reading.lostmarkers import Ending, Evidence, Follower, Gap, Marker, SegmentIndex, Stretch, endings
+from kdump.reading.lostmarkers import (
+    Ending,
+    Follower,
+    LostOffsets,
+    RemainingMarker,
+    SegmentIndex,
+    TransactionEvidence,
+    TransactionRemains,
+    endings,
+)
 from kdump.reading.outcomes import ABORTED
 from kdump.repair.later import END_TXN, LaterTransactions, transactional
 from kdump.repair.pieces import TouchedTransaction, TxnOutcome
@@ -117,7 +126,7 @@ class TouchedTransactions(Follower):
         super().__init__()
         self._written: dict[tuple[int, int], _Written] = {}
         self._coordinator_epochs: dict[int, int] = {}
-        self._own_gaps: Set[Gap] = frozenset()
+        self._own_gaps: Set[LostOffsets] = frozenset()
         for producer_id, state in producers.by_id.items():
             self._coordinator_epochs[producer_id] = max(0, state.coordinator_epoch)
             first = state.txn_first_offset
@@ -125,7 +134,7 @@ class TouchedTransactions(Follower):
                 self.begin_before(producer_id, state.epoch, first)
                 self._note(producer_id, -1, state.timestamp)
                 if (producer_id, first) in in_doubt:
-                    self.open[producer_id].gaps.append(Gap(first, base_offset - 1, base_offset - first))
+                    self.open[producer_id].gaps.append(LostOffsets(first, base_offset - 1, base_offset - first))
 
     @property
     def has_touched(self) -> bool:
@@ -137,7 +146,7 @@ class TouchedTransactions(Follower):
         """A transaction that touches a gap is open."""
         return any(stretch.gaps for stretch in self.open.values())
 
-    def see(self, rows: NDArray[np.void], gaps: Sequence[Gap]) -> None:
+    def see(self, rows: NDArray[np.void], gaps: Sequence[LostOffsets]) -> None:
         """Batches in offset order, and the gaps before, between and after them."""
         pending = list(reversed(gaps))
         for row in transactional(rows):
@@ -160,7 +169,7 @@ class TouchedTransactions(Follower):
             self.marker(stretch.producer_id, marker)
         return [one.known for one in indexes if all(map(self.is_lost, one.unproved))]
 
-    def judged(self, evidence: Evidence) -> Iterator[Touched]:
+    def judged(self, evidence: TransactionEvidence) -> Iterator[Touched]:
         """All that touched a gap of the log and have not ended in one elsewhere, those that are still open last."""
         own_end = max((gap.last for gap in self._own_gaps), default=-1)
         for stretch in (*self.touched, *(stretch for stretch in self.open.values() if stretch.gaps)):
@@ -178,7 +187,7 @@ class TouchedTransactions(Follower):
         elif row.marker_type in END_TXN:
             self._coordinator_epochs[row.producer_id] = row.coordinator_epoch
             is_abort = row.marker_type == control.ABORT
-            self.marker(row.producer_id, Marker(row.base_offset, row.producer_epoch, is_abort))
+            self.marker(row.producer_id, RemainingMarker(row.base_offset, row.producer_epoch, is_abort))
 
     def _note(self, producer_id: int, offset: int, timestamp: int) -> None:
         """The newest batch of the open transaction of a producer."""
@@ -192,7 +201,7 @@ class TouchedTransactions(Follower):
         timestamps.append((offset, timestamp))
 
 
-def _touched(stretch: Stretch, written: _Written, ending: Ending, gaps: Sequence[Gap]) -> Touched:
+def _touched(stretch: TransactionRemains, written: _Written, ending: Ending, gaps: Sequence[LostOffsets]) -> Touched:
     """``gaps``: those of the log that may hold the marker; where none does, those that the transaction touches."""
     end = stretch.end
     is_decided = ending.outcome is not None
@@ -217,7 +226,7 @@ def _touched(stretch: Stretch, written: _Written, ending: Ending, gaps: Sequence
     )
 
 
-def _outcome(ending: Ending, stretch: Stretch) -> TxnOutcome:
+def _outcome(ending: Ending, stretch: TransactionRemains) -> TxnOutcome:
     if ending.outcome is not None:
         return TxnOutcome(ending.outcome)
     if ending.has_ended:

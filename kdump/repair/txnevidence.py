@@ -13,17 +13,19 @@ from numpy.typing import NDArray
 from kdump.format.batch import MAX_INT32
 from kdump.format.index import AbortedTxn
 from kdump.kafka.producers import ProducerState
-from kdump.reading.lostmarkers import Evidence, Gap, SegmentIndex, are_sound
+from kdump.reading.lostmarkers import LostOffsets, SegmentIndex, TransactionEvidence, are_sound
 from kdump.repair.later import ENDLESS, LaterTransactions, abort_markers
 from kdump.repair.surroundings import Surroundings
-from kdump.repair.table import Table, has_cleaned
+from kdump.repair.table import BatchArrays, has_cleaned
 from kdump.repair.transactions import TouchedTransactions
 
 Hole = tuple[int, int]
 """The offsets lost, first and last."""
 
 
-def with_room(holes: Sequence[Hole], table: Table, damaged: NDArray[np.void], around: Surroundings) -> list[Gap]:
+def with_room(
+    holes: Sequence[Hole], table: BatchArrays, damaged: NDArray[np.void], around: Surroundings
+) -> list[LostOffsets]:
     """How many of the offsets lost may have been markers.
 
     The others were records: of producers whose sequence numbers are missing there, or of a batch of several records
@@ -43,10 +45,10 @@ def with_room(holes: Sequence[Hole], table: Table, damaged: NDArray[np.void], ar
     batches = damaged[(damaged["magic"] >= 2) & (damaged["last_offset"] > damaged["base_offset"])]
     for batch_first, batch_last in zip(batches["base_offset"].tolist(), batches["last_offset"].tolist(), strict=True):
         room[(first == batch_first) & (last == batch_last)] = 0
-    return [Gap(*one) for one in zip(first.tolist(), last.tolist(), room.tolist(), strict=True)]
+    return [LostOffsets(*one) for one in zip(first.tolist(), last.tolist(), room.tolist(), strict=True)]
 
 
-def _is_compacted(table: Table, around: Surroundings) -> bool:
+def _is_compacted(table: BatchArrays, around: Surroundings) -> bool:
     return around.was_cleaned or has_cleaned(table)
 
 
@@ -77,7 +79,7 @@ def _missing_records(gap_first: NDArray[np.int64], rows: NDArray[np.void], aroun
     return missing
 
 
-def gather(followed: TouchedTransactions, table: Table, around: Surroundings) -> Evidence:
+def gather(followed: TouchedTransactions, table: BatchArrays, around: Surroundings) -> TransactionEvidence:
     """All evidence of the transactions that ``followed`` has seen up to the end of the log; it sees what is after."""
     base_offset = around.base_offset or 0
     end = ENDLESS if around.next_base is None else around.next_base
@@ -89,7 +91,7 @@ def gather(followed: TouchedTransactions, table: Table, around: Surroundings) ->
         indexes.append(SegmentIndex(index, base_offset, min(end, max(around.flushed, index[-1].last_offset + 1))))
     later = around.later or LaterTransactions(around.following)
     indexes += followed.see_later(later, len(around.following))
-    return Evidence(indexes, map(later.snapshot, around.snapshots), is_compacted=is_compacted)
+    return TransactionEvidence(indexes, map(later.snapshot, around.snapshots), is_compacted=is_compacted)
 
 
 def _sound_index(

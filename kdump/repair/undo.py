@@ -20,7 +20,7 @@ from kdump.log.names import Kind, parse_file_name
 from kdump.log.source import Source
 from kdump.repair import disk
 from kdump.repair.checkpointlines import set_line
-from kdump.repair.disk import Entry, Folder
+from kdump.repair.disk import DirectoryEntry, Folder
 from kdump.repair.folders import Folders
 from kdump.repair.journal import clear, close, copy_file, finish, pieces_of, remove, write_manifest
 from kdump.repair.manifest import (
@@ -43,7 +43,7 @@ _FEW: Final = 10
 """Names that a message lists."""
 
 
-class Marker(Enum):
+class MarkerFate(Enum):
     """What becomes of a marker of a clean shutdown that the repair had removed."""
 
     BACK = "back"
@@ -80,7 +80,7 @@ class Undone:
         differences: files that are not as before the repair; the repair itself had not touched them.
     """
 
-    marker: Marker | None
+    marker: MarkerFate | None
     kept_in: str | None
     kept: tuple[str, ...]
     differences: tuple[Difference, ...]
@@ -136,19 +136,19 @@ def undo(folders: Folders, manifest: Manifest, *, replaces_changed: bool = False
     return Undone(marker, kept_in, kept, tuple(_differences(folders, manifest, written)))
 
 
-def _settle_marker(folders: Folders, manifest: Manifest, written: int) -> tuple[Manifest, Marker | None]:
+def _settle_marker(folders: Folders, manifest: Manifest, written: int) -> tuple[Manifest, MarkerFate | None]:
     """The manifest without a marker that is not to come back. ``written``: time (ns) of the manifest."""
     change = next((change for change in manifest.files if change.name == MARKER), None)
     if change is None or change.before is None:
         return manifest, None
     if _is(folders, change, change.before):
-        return manifest, Marker.BACK
+        return manifest, MarkerFate.BACK
     if disk.exists(folders.file(change.name)):
-        marker = Marker.NEW
+        marker = MarkerFate.NEW
     elif _has_run_since(folders, written):
-        marker = Marker.STALE
+        marker = MarkerFate.STALE
     else:
-        return manifest, Marker.BACK
+        return manifest, MarkerFate.BACK
     return replace(manifest, files=tuple(one for one in manifest.files if one is not change)), marker
 
 
@@ -265,7 +265,7 @@ def _take_out_kept(folders: Folders, manifest: Manifest) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _are_equal(entry: Entry, other: Entry) -> bool:
+def _are_equal(entry: DirectoryEntry, other: DirectoryEntry) -> bool:
     """Two files hold the same."""
     if not (disk.exists(entry) and disk.exists(other)):
         return False
@@ -339,7 +339,7 @@ def _is(folders: Folders, change: FileChange, state: FileState | None) -> bool:
     return _has_state(entry, state) if disk.exists(entry) else state is None
 
 
-def _has_state(entry: Entry, state: FileState | None) -> bool:
+def _has_state(entry: DirectoryEntry, state: FileState | None) -> bool:
     """A file is there with that content; a link is none."""
     status = disk.status_of(entry)
     if state is None or status is None or not stat.S_ISREG(status.st_mode) or status.st_size != state.size:
@@ -386,7 +386,7 @@ def _differences(folders: Folders, manifest: Manifest, written: int) -> Iterator
         yield Difference(name, Deviation.NEW if is_complete else Deviation.CHANGED)
 
 
-def _is_unchanged(entry: Entry, status: os.stat_result, bystander: Bystander) -> bool:
+def _is_unchanged(entry: DirectoryEntry, status: os.stat_result, bystander: Bystander) -> bool:
     if status.st_size != bystander.size or not stat.S_ISREG(status.st_mode):
         return False
     if status.st_mtime_ns == bystander.modified or bystander.sha256 is None:

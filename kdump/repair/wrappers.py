@@ -12,17 +12,17 @@ from kdump.format import legacy
 from kdump.format.batch import CODEC_MASK, MAGIC_OFFSET
 from kdump.log.heads import SMALLEST_ENTRY
 from kdump.log.source import Source
-from kdump.repair.entry import Change, Entry, patched
+from kdump.repair.entry import ByteChange, Entry, patched
 from kdump.repair.misplaced import IMPLAUSIBLE_GAP
-from kdump.repair.pieces import Origin
+from kdump.repair.pieces import PieceOrigin
 from kdump.repair.surroundings import Surroundings
-from kdump.repair.survey import Survey, examine
+from kdump.repair.survey import Inventory, examine
 from kdump.verify.legacycontents import check_entry
 from kdump.verify.table import row_at
 from kdump.wire.compression import DEFAULT_LIMIT
 
 
-def look_into_wrappers(source: Source, found: Survey, around: Surroundings, limit: int = DEFAULT_LIMIT) -> None:
+def look_into_wrappers(source: Source, found: Inventory, around: Surroundings, limit: int = DEFAULT_LIMIT) -> None:
     """Find the first offsets of the good wrappers of a survey that was not deep, and how many records they hold.
 
     Those that are good but for their offset are so no longer. One that does not decode stays as it is. In a log in
@@ -47,7 +47,7 @@ def look_into_wrappers(source: Source, found: Survey, around: Surroundings, limi
             found.faults[number] = errors[0].message
 
 
-def _is_in_order(found: Survey, around: Surroundings) -> bool:
+def _is_in_order(found: Inventory, around: Surroundings) -> bool:
     """All is good, and the offsets rise from the base offset to the next segment's without a leap."""
     last = found.table.last
     if not last.size or found.gaps or not found.is_good.all():
@@ -78,6 +78,6 @@ def rewrapped(data: memoryview, position: int, path: str, limit: int = DEFAULT_L
     if offset == message.offset:
         return None
     why = "the messages inside say so" if message.magic == 0 else "the messages inside do not allow it"
-    change = Change(0, offset.to_bytes(8, "big", signed=True), "offset", message.offset, offset, why)
+    change = ByteChange(0, offset.to_bytes(8, "big", signed=True), "offset", message.offset, offset, why)
     row, fault = examine(memoryview(patched(data, (change,))), position, limit)
-    return None if fault is not None else Entry(row, Origin.RESTORED, path, (change,))
+    return None if fault is not None else Entry(row, PieceOrigin.RESTORED, path, (change,))

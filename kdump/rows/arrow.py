@@ -33,7 +33,7 @@ from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.log.context import FileContext
 from kdump.payloads.decoded import RecordDecoder
-from kdump.reading.printing import AnyRecord, BlockPrinter, Run
+from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
 from kdump.reading.transactions import Transactions
 from kdump.rows import scalar as rows
 from kdump.rows.columns import BatchValue, BatchValues, Choices, Flags, Numbers, Same
@@ -260,7 +260,7 @@ class _ArrowColumns:
         """See BlockPrinter."""
         return undecoded_batches(block, self._printer.decoder)
 
-    def records(self, block: BatchBlock) -> Iterator[Run[ArrowRows]]:
+    def records(self, block: BatchBlock) -> Iterator[BatchRun[ArrowRows]]:
         """See BlockPrinter."""
         records = block.records
         if records is None or not block.headers.size:
@@ -280,9 +280,9 @@ class _ArrowColumns:
         cuts = np.flatnonzero(np.diff(is_alone, prepend=not is_alone[0], append=not is_alone[-1])).tolist()
         for first, last in pairwise(cuts):
             if is_alone[first]:
-                yield Run(first, last, None)
+                yield BatchRun(first, last, None)
             else:
-                yield Run(first, last, made.slice(int(bounds[first]), int(bounds[last] - bounds[first])))
+                yield BatchRun(first, last, made.slice(int(bounds[first]), int(bounds[last] - bounds[first])))
 
     def _values(self, block: BatchBlock) -> BatchValues:
         states = None

@@ -11,7 +11,7 @@ from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.log.context import FileContext
-from kdump.reading.printing import AnyRecord, BlockPrinter, LongRow, Run, TextBytes, TextRow, TextRows
+from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, LongRow, TextBytes, TextRow, TextRows
 from kdump.reading.transactions import Transactions
 from kdump.rows import longrows
 from kdump.rows import scalar as rows
@@ -199,7 +199,7 @@ class _RowColumns:
 
         return undecoded_batches(block, self._decoder)
 
-    def records(self, block: BatchBlock) -> Iterator[Run[TextBytes]]:
+    def records(self, block: BatchBlock) -> Iterator[BatchRun[TextBytes]]:
         """See BlockPrinter."""
         from kdump.rows.text import record_runs
 

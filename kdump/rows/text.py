@@ -22,7 +22,7 @@ from kdump.fast.text import Bytes, Choice, Column, Integer, Literal, RaggedText,
 from kdump.format.batch import CONTROL, LOG_APPEND_TIME
 from kdump.log.context import FileContext
 from kdump.payloads.decoded import RecordDecoder
-from kdump.reading.printing import Run, TextBytes
+from kdump.reading.printing import BatchRun, TextBytes
 from kdump.rows.batchcolumns import text_columns
 from kdump.rows.columns import BatchValues
 from kdump.rows.decoded import DecodedJson, contents_of, decoded_json
@@ -71,7 +71,7 @@ def record_runs(
     *,
     txn_state: NDArray[np.int8] | None = None,
     decoder: RecordDecoder | None = None,
-) -> Iterator[Run[TextBytes]]:
+) -> Iterator[BatchRun[TextBytes]]:
     """The rows of the block's records, in order; a run without text is left to the scalar path.
 
     Args:
@@ -113,10 +113,10 @@ def record_runs(
         own_cuts = cuts[np.searchsorted(cuts, first_batch, "right") : np.searchsorted(cuts, last_batch)]
         for begin, end in pairwise([first_batch, *own_cuts.tolist(), last_batch]):
             if left_out[begin]:
-                yield Run(begin, end, None)
+                yield BatchRun(begin, end, None)
                 continue
             at = np.clip(row_bounds[[begin, end]], first, last) - first
-            yield Run(begin, end, text.data[text.bounds[at[0]] : text.bounds[at[1]]].data)
+            yield BatchRun(begin, end, text.data[text.bounds[at[0]] : text.bounds[at[1]]].data)
         # The next block may go on with this one's last batch.
         first_batch = last_batch if last == row_bounds[last_batch] else last_batch - 1
 

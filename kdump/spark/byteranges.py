@@ -12,7 +12,7 @@ from kdump.log.extents import Extent, extent_of
 from kdump.log.offsetindex import rising_entries
 from kdump.log.source import Source, is_named
 from kdump.spark.partitions import PartitionLog
-from kdump.spark.positions import DataLossError, Navigator, Place
+from kdump.spark.positions import DataLossError, StreamPosition, StreamTracker
 from kdump.tasks.splits import LogFile, Split
 
 
@@ -21,7 +21,7 @@ class ChangedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch(Split):
+class ByteRange(Split):
     """Batches from ``first`` to ``last``, both of which are known to begin or end one: no proof is needed.
 
     ``first_offset``: rows with lower offsets are not wanted. ``rolled_size``: of a file that does not grow any more.
@@ -55,7 +55,7 @@ class Stretch(Split):
         source.size = self.log.size
         return source
 
-    def pieces(self, split_bytes: int) -> Iterator[Stretch]:
+    def pieces(self, split_bytes: int) -> Iterator[ByteRange]:
         """The same cut where batches begin, about every ``split_bytes``. Raises as ``open``."""
         if self.size <= split_bytes:
             yield self
@@ -71,7 +71,9 @@ class Stretch(Split):
         yield replace(self, first=first)
 
 
-def stretches_between(navigator: Navigator, log: PartitionLog, start: Place | None, end: Place) -> Iterator[Stretch]:
+def stretches_between(
+    navigator: StreamTracker, log: PartitionLog, start: StreamPosition | None, end: StreamPosition
+) -> Iterator[ByteRange]:
     """What was not taken at ``start`` (None: nothing was) and is at ``end``, in file order.
 
     Raises:
@@ -90,4 +92,4 @@ def stretches_between(navigator: Navigator, log: PartitionLog, start: Place | No
             given = files.handed_over(path)
             file = LogFile(path, FileContext.of(path), log.bases[number], ends, given=given, is_named=is_named(path))
             rolled_size = navigator.size(log, number) if number < log.newest else None
-            yield Stretch(file, begins, ends, start.first, rolled_size)
+            yield ByteRange(file, begins, ends, start.first, rolled_size)

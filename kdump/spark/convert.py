@@ -11,11 +11,11 @@ from uuid import uuid4
 import pyarrow as pa
 
 from kdump.codes import Codes, Finding, Severity
-from kdump.convert.losses import Loss
+from kdump.convert.losses import LossKind
 from kdump.convert.output import WrittenSegment
 from kdump.convert.run import Job, run_job
 from kdump.convert.segment import SegmentResult
-from kdump.convert.slices import Marker
+from kdump.convert.slices import EndMarker
 from kdump.log import files
 from kdump.spark.sessions import spoken
 from kdump.spark.tasks import collected, tasks_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _RESULTS: Final = pa.schema([("number", pa.int64()), ("result", pa.binary())])
-_RESULT: Final = PlainData((Codes, Finding, Loss, Marker, SegmentResult, Severity, Staged, WrittenSegment))
+_RESULT: Final = PlainData((Codes, Finding, LossKind, EndMarker, SegmentResult, Severity, Staged, WrittenSegment))
 
 
 def converted(spark: SparkSession, jobs: Sequence[Job], *, stores: Sequence[str]) -> list[SegmentResult]:

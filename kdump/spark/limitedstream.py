@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from kdump.rows.tables import Table
 from kdump.spark.options import StreamOptions
 from kdump.spark.partitions import PartitionLog
-from kdump.spark.positions import UNLIMITED, Navigator, status
+from kdump.spark.positions import UNLIMITED, StreamTracker, status
 from kdump.spark.stream import LogStreamReader, from_json, to_json
 
 
@@ -51,4 +51,4 @@ class LimitedStreamReader(LogStreamReader, SupportsTriggerAvailableNow):
         """See SupportsTriggerAvailableNow: the newest segments, as long as they are now, are the end."""
         self._frozen = self.listed()
         newest = [log.path(log.newest) for log in self._frozen.values() if log.bases]
-        self._frozen_navigator = Navigator(self._on_loss, {path: status(path).size for path in newest})
+        self._frozen_navigator = StreamTracker(self._on_loss, {path: status(path).size for path in newest})

@@ -25,7 +25,7 @@ from kdump.log import files
 from kdump.log.names import is_uri
 from kdump.log.offsetindex import rising_entries
 from kdump.log.source import open_source, read_whole
-from kdump.log.tail import Bounds, Entry, entry_at, newest_entry
+from kdump.log.tail import TailBounds, TailEntry, entry_at, newest_entry
 from kdump.spark.partitions import PartitionLog
 
 SETTLED_SECONDS: Final = 10
@@ -39,7 +39,7 @@ class DataLossError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StreamPosition:
     """How far a partition was taken.
 
     Attributes:
@@ -69,7 +69,7 @@ class Place:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Place:
+    def from_json(cls, value: Mapping[str, Any]) -> StreamPosition:
         """What ``to_json`` made. TypeError for anything else."""
         return cls(**value)
 
@@ -86,7 +86,7 @@ class Budget:
 UNLIMITED: Final = Budget()
 
 
-class Navigator:
+class StreamTracker:
     """Finds places in partitions as they are now.
 
     Args:
@@ -100,18 +100,18 @@ class Navigator:
         self._on_loss = on_loss
         self._sizes = sizes or {}
 
-    def earliest(self, log: PartitionLog) -> Place:
+    def earliest(self, log: PartitionLog) -> StreamPosition:
         """The start of a log that has segments."""
-        return Place(log.bases[0], 0, log.bases[0], topic_id=topic_id(log.directory))
+        return StreamPosition(log.bases[0], 0, log.bases[0], topic_id=topic_id(log.directory))
 
-    def latest(self, log: PartitionLog) -> Place:
+    def latest(self, log: PartitionLog) -> StreamPosition:
         """Behind the newest whole batch."""
         return self.advanced(log, self.earliest(log), UNLIMITED)
 
-    def at_offset(self, log: PartitionLog, offset: int) -> Place:
+    def at_offset(self, log: PartitionLog, offset: int) -> StreamPosition:
         """Behind the last batch with lower offsets."""
         number = max((number for number, base in enumerate(log.bases) if base <= offset), default=0)
-        return self._behind(log, number, Bounds(offset=offset), replace(self.earliest(log), next=log.bases[number]))
+        return self._behind(log, number, TailBounds(offset=offset), replace(self.earliest(log), next=log.bases[number]))
 
     def size(self, log: PartitionLog, number: int) -> int:
         """Bytes of a segment."""
@@ -119,7 +119,7 @@ class Navigator:
         size = status(path).size
         return min(size, self._sizes.get(path, size))
 
-    def located(self, log: PartitionLog, place: Place) -> Place:
+    def located(self, log: PartitionLog, place: StreamPosition) -> StreamPosition:
         """The place in a log that has segments: the same while the bytes before it are; see the module."""
         number = log.number_of(place.segment)
         if number is not None and self._is_intact(log, number, place):
@@ -144,7 +144,7 @@ class Navigator:
             self._check_next(log, at, replace(found, following=place.next))
         return found
 
-    def advanced(self, log: PartitionLog, place: Place, budget: Budget) -> Place:
+    def advanced(self, log: PartitionLog, place: StreamPosition, budget: Budget) -> StreamPosition:
         """The place behind the last batch within the budget, behind ``place``, which was ``located``.
 
         Where segments follow, all of a segment counts as taken behind its last batch, damage and a torn tail too; of
@@ -164,7 +164,7 @@ class Navigator:
                 left = None if left is None else left - size
                 whole = number
                 continue
-            bounds = Bounds(
+            bounds = TailBounds(
                 None if left is None else floor + left,
                 None if budget.offsets is None else place.next + budget.offsets,
             )
@@ -175,7 +175,7 @@ class Navigator:
             break
         return place if whole is None else self._at_end(log, whole, start, place)
 
-    def pending(self, log: PartitionLog, place: Place, limits: Budget) -> Budget:
+    def pending(self, log: PartitionLog, place: StreamPosition, limits: Budget) -> Budget:
         """What is behind ``place``, which was ``located``; not more than the limits, what has none is not counted."""
         start = log.number_of(place.segment)
         assert start is not None, "the place is located"
@@ -189,21 +189,21 @@ class Navigator:
         offsets = None if limits.offsets is None else max(0, self.latest(log).next - place.next)
         return Budget(size, offsets)
 
-    def _rest(self, log: PartitionLog, number: int, start: int, place: Place) -> int:
+    def _rest(self, log: PartitionLog, number: int, start: int, place: StreamPosition) -> int:
         return self.size(log, number) - (place.position if number == start else 0)
 
-    def _at_end(self, log: PartitionLog, number: int, start: int, place: Place) -> Place:
+    def _at_end(self, log: PartitionLog, number: int, start: int, place: StreamPosition) -> StreamPosition:
         """At the end of the last segment up to ``number`` that has any bytes behind ``place``."""
         for each in range(number, start - 1, -1):
             if not self._rest(log, each, start, place):
                 continue
-            entry = self._newest(log, each, place.position if each == start else 0, Bounds())
+            entry = self._newest(log, each, place.position if each == start else 0, TailBounds())
             if entry is not None:
                 return self._place(log, each, entry, place, is_cut=False)
             end = self.size(log, each)
             if each == start:
                 return replace(place, position=end, following=_following(log, each))
-            return Place(
+            return StreamPosition(
                 log.bases[each],
                 end,
                 max(place.next, log.bases[each]),
@@ -213,10 +213,12 @@ class Navigator:
             )
         return place
 
-    def _place(self, log: PartitionLog, number: int, entry: Entry, before: Place, *, is_cut: bool) -> Place:
+    def _place(
+        self, log: PartitionLog, number: int, entry: TailEntry, before: StreamPosition, *, is_cut: bool
+    ) -> StreamPosition:
         is_whole = not is_cut and number < log.newest
         following = entry.last_offset + 1
-        return Place(
+        return StreamPosition(
             log.bases[number],
             self.size(log, number) if is_whole else entry.end,
             following,
@@ -229,8 +231,8 @@ class Navigator:
         )
 
     def _newest(
-        self, log: PartitionLog, number: int, floor: int, bounds: Bounds, *, take_one: bool = False
-    ) -> Entry | None:
+        self, log: PartitionLog, number: int, floor: int, bounds: TailBounds, *, take_one: bool = False
+    ) -> TailEntry | None:
         path = log.path(number)
         with open_source(path) as source:
             size = source.size or 0
@@ -246,14 +248,14 @@ class Navigator:
                 take_one=take_one,
             )
 
-    def _behind(self, log: PartitionLog, number: int, bounds: Bounds, start: Place) -> Place:
+    def _behind(self, log: PartitionLog, number: int, bounds: TailBounds, start: StreamPosition) -> StreamPosition:
         """Behind the newest entry within bounds in a segment, or at its start."""
         entry = self._newest(log, number, 0, bounds)
         if entry is None:
             return replace(start, segment=log.bases[number], position=0, following=_following(log, number))
         return self._place(log, number, entry, start, is_cut=True)
 
-    def _is_intact(self, log: PartitionLog, number: int, place: Place) -> bool:
+    def _is_intact(self, log: PartitionLog, number: int, place: StreamPosition) -> bool:
         if self.size(log, number) < place.position:
             return False
         if place.last is None:
@@ -264,7 +266,7 @@ class Navigator:
         now = None if entry is None else (entry.crc, entry.epoch, entry.last_offset + 1)
         return now == (place.crc, place.epoch, place.next)
 
-    def _check_next(self, log: PartitionLog, number: int, place: Place) -> None:
+    def _check_next(self, log: PartitionLog, number: int, place: StreamPosition) -> None:
         """Whether the segment that has to come behind the one of ``place`` does, or was compacted into this one."""
         if number == log.newest:
             return
@@ -272,23 +274,23 @@ class Navigator:
         found = log.bases[number + 1]
         if found <= expected or (place.following is None and self.size(log, number) > place.position):
             return
-        entry = self._newest(log, number, place.position, Bounds())
+        entry = self._newest(log, number, place.position, TailBounds())
         if entry is None or entry.last_offset < expected:
             self._report(log, expected, found)
 
-    def _is_rewritten(self, log: PartitionLog, number: int | None, place: Place) -> bool:
+    def _is_rewritten(self, log: PartitionLog, number: int | None, place: StreamPosition) -> bool:
         """The log was cut before the place; a segment that is not the newest one may as well be compacted."""
         if number == log.newest or max(self.latest(log).next, log.bases[-1]) < place.next:
             return True
         before = self.at_offset(log, place.next)
         return None not in (before.epoch, place.epoch) and (before.epoch or 0) > (place.epoch or 0)
 
-    def _parting(self, log: PartitionLog, place: Place) -> Place:
+    def _parting(self, log: PartitionLog, place: StreamPosition) -> StreamPosition:
         """Behind the newest batch that the place's log and this one can have in common."""
         start = self.earliest(log)
         for number in range(log.newest, -1, -1):
             if log.bases[number] <= place.next:
-                found = self._behind(log, number, Bounds(offset=place.next, epoch=place.epoch), start)
+                found = self._behind(log, number, TailBounds(offset=place.next, epoch=place.epoch), start)
                 if found.last is not None:
                     return found
         return start
@@ -297,7 +299,9 @@ class Navigator:
         self._on_loss(f"{log.directory}: offsets {first} to {end - 1} were deleted before they were read")
 
 
-def shares(navigator: Navigator, news: Mapping[str, tuple[PartitionLog, Place]], limits: Budget) -> dict[str, Budget]:
+def shares(
+    navigator: StreamTracker, news: Mapping[str, tuple[PartitionLog, StreamPosition]], limits: Budget
+) -> dict[str, Budget]:
     """The limits shared among partitions in proportion to what each has behind its place."""
     if limits == UNLIMITED:
         return dict.fromkeys(news, UNLIMITED)

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from kdump.codes import KdumpError
-from kdump.kafka.startup.directory import Action
-from kdump.kafka.startup.loading import Settings
+from kdump.kafka.startup.directory import FileAction
+from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.outcome import (
-    Failure,
     OpenTransaction,
-    Outcome,
     RecoveredSegment,
     RemovalReason,
     Served,
     Start,
+    StartFailure,
+    StartOutcome,
 )
 from kdump.log import files
 from kdump.spark.sessions import spoken
 from kdump.spark.tasks import collected, tasks_of
 from kdump.tasks.plaindata import PlainData
 from kdump.verify.reach import AlreadyLost
-from kdump.verify.startcheck import FileState, LossReason, LostRange, StartCheck, TransactionStart
+from kdump.verify.startcheck import LossReason, LostRange, StartCheck, StartedFile, TransactionStart
 from kdump.verify.startups import Task
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 _RESULTS: Final = pa.schema([("number", pa.int64()), ("results", pa.binary())])
 _RESULT: Final = PlainData(
     (
-        Action, AlreadyLost, Failure, FileState, LossReason, LostRange, OpenTransaction, Outcome, RecoveredSegment,
-        RemovalReason, Served, Settings, Start, StartCheck, TransactionStart,
+        AlreadyLost, FileAction, LoadSettings, LossReason, LostRange, OpenTransaction, RecoveredSegment, RemovalReason,
+        Served, Start, StartCheck, StartedFile, StartFailure, StartOutcome, TransactionStart,
     )
 )  # fmt: skip
 _TASKS: Final = 256

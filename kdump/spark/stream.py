@@ -1,7 +1,7 @@
 """``readStream`` of the data sources: partitions as they grow and roll, each batch once.
 
-The offset of a stream is a ``Place`` for each partition directory. What PySpark 4.2 can ask for and 4.1 cannot is in
-``limitedstream``.
+The offset of a stream is a ``StreamPosition`` for each partition directory. What PySpark 4.2 can ask for and 4.1 cannot
+is in ``limitedstream``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,19 @@ from pyspark.sql.types import StructType
 from kdump.codes import Codes, KdumpError
 from kdump.reading.selection import Range
 from kdump.rows.tables import Table
-from kdump.spark.byteranges import Stretch, stretches_between
+from kdump.spark.byteranges import ByteRange, stretches_between
 from kdump.spark.options import EARLIEST, LATEST, StreamOptions
 from kdump.spark.partitions import PartitionLog, list_partitions
-from kdump.spark.positions import UNLIMITED, Budget, DataLossError, Navigator, Place, Status, shares, status
+from kdump.spark.positions import (
+    UNLIMITED,
+    Budget,
+    DataLossError,
+    Status,
+    StreamPosition,
+    StreamTracker,
+    shares,
+    status,
+)
 from kdump.spark.readrecords import ArrowOptions, read_splits
 from kdump.spark.schemas import checked, decoded, without_nulls
 from kdump.spark.worker import BeginsTask
@@ -35,7 +44,7 @@ _Seen: TypeAlias = tuple[tuple[int, ...], Status]
 class StretchPartition(InputPartition):
     """What one task reads."""
 
-    def __init__(self, stretches: Sequence[Stretch]) -> None:
+    def __init__(self, stretches: Sequence[ByteRange]) -> None:
         super().__init__(list(stretches))
         self.stretches = stretches
 
@@ -48,9 +57,9 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         self._options = options
         self._schema: pa.Schema = checked(schema, self._table)
         self._reported: set[str] = set()
-        self._navigator = Navigator(self._on_loss)
+        self._navigator = StreamTracker(self._on_loss)
         # Of each partition that was taken wholly: what was seen of its files then, and the place.
-        self._seen: dict[str, tuple[_Seen, Place]] = {}
+        self._seen: dict[str, tuple[_Seen, StreamPosition]] = {}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """See DataSourceStreamReader. KdumpError for a path that is not there."""
@@ -99,14 +108,14 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
                 self._on_loss(str(error))
 
     def _stretches(
-        self, directory: str, log: PartitionLog | None, start: Place | None, end: Place
-    ) -> Iterator[Stretch]:
+        self, directory: str, log: PartitionLog | None, start: StreamPosition | None, end: StreamPosition
+    ) -> Iterator[ByteRange]:
         if log is None or not log.bases:
             self._on_loss(_gone(directory))
         else:
             yield from stretches_between(self._navigator, log, start, end)
 
-    def _begin(self, log: PartitionLog) -> Place:
+    def _begin(self, log: PartitionLog) -> StreamPosition:
         """Where a partition begins that is there when the stream does."""
         options, context = self._options, log.context
         offset = options.starting
@@ -133,11 +142,11 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
 
     def advanced(
         self,
-        starts: Mapping[str, Place],
+        starts: Mapping[str, StreamPosition],
         logs: Mapping[str, PartitionLog],
-        navigator: Navigator,
+        navigator: StreamTracker,
         limits: Budget = UNLIMITED,
-    ) -> dict[str, Place]:
+    ) -> dict[str, StreamPosition]:
         """Where each partition is with what is there now; those that are gone stay where they are.
 
         ``limits`` are shared among the partitions in proportion to what is new; each that has news gives a batch.
@@ -146,7 +155,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         for directory in starts.keys() - logs.keys():
             self._on_loss(_gone(directory))
         ends = dict(starts)
-        changed: dict[str, tuple[PartitionLog, Place, _Seen]] = {}
+        changed: dict[str, tuple[PartitionLog, StreamPosition, _Seen]] = {}
         for directory, log in logs.items():
             start = starts.get(directory)
             with _deleted_meanwhile():
@@ -185,7 +194,7 @@ class UnlimitedStreamReader(LogStreamReader):
 
     def __init__(self, table: Table, options: StreamOptions, schema: StructType) -> None:
         super().__init__(table, options, schema)
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, StreamPosition] = {}
         if options.limits != UNLIMITED:
             self._say("maxBytesPerTrigger and maxOffsetsPerTrigger need pyspark 4.2: all that is there is taken")
 
@@ -201,14 +210,14 @@ class UnlimitedStreamReader(LogStreamReader):
         return to_json(self._places)
 
 
-def to_json(places: Mapping[str, Place]) -> dict[str, Any]:
+def to_json(places: Mapping[str, StreamPosition]) -> dict[str, Any]:
     """As the offset of a stream; the same places make the same text."""
     return {directory: places[directory].to_json() for directory in sorted(places)}
 
 
-def from_json(offset: Mapping[str, Any]) -> dict[str, Place]:
+def from_json(offset: Mapping[str, Any]) -> dict[str, StreamPosition]:
     """What ``to_json`` made."""
-    return {directory: Place.from_json(place) for directory, place in offset.items()}
+    return {directory: StreamPosition.from_json(place) for directory, place in offset.items()}
 
 
 def _look(log: PartitionLog) -> _Seen:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.failures import FailureKind
 from kdump.kafka.producers import ProducerState, ProducerStates
-from kdump.kafka.recover import Cut, CutReason, Failure, Outcome, Recovery
+from kdump.kafka.recover import Cut, CutReason, Recovery, RecoveryFailure, RecoveryOutcome
 from kdump.log import files
 from kdump.log.source import STDIN
 from kdump.spark.readfindings import groups_of
@@ -43,10 +43,10 @@ _JUDGEMENT: Final = PlainData(
         Codes,
         Cut,
         CutReason,
-        Failure,
+        RecoveryFailure,
         FailureKind,
         Finding,
-        Outcome,
+        RecoveryOutcome,
         PartitionExtent,
         ProducerState,
         ProducerStates,

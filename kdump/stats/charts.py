@@ -19,7 +19,7 @@ from kdump.rows.spelling import plain
 from kdump.rows.table import value_text
 from kdump.stats.figures import Figures
 from kdump.stats.offsettimes import CurveStep
-from kdump.stats.timeline import LADDER, Step
+from kdump.stats.timeline import LADDER, TimelineStep
 from kdump.system.blocks import escaped
 from kdump.system.units import bytes_text, short_bytes, span_text
 from kdump.verify.summary import SegmentSummary
@@ -124,7 +124,7 @@ def _over_time(data: ReportData) -> Chart | None:
     return Chart("time", "Bytes and records over time", note, figure)
 
 
-def _few_steps(steps: Sequence[Step], width: int) -> tuple[list[Step], int]:
+def _few_steps(steps: Sequence[TimelineStep], width: int) -> tuple[list[TimelineStep], int]:
     """The steps put together until they are as many as eyes can tell apart, and their length (ms)."""
     if not steps:
         return [], width
@@ -137,7 +137,7 @@ def _few_steps(steps: Sequence[Step], width: int) -> tuple[list[Step], int]:
         sums = found.setdefault(step.begin // wider, [0, 0])
         sums[0] += step.size
         sums[1] += step.records
-    return [Step(number * wider, size, records) for number, (size, records) in sorted(found.items())], wider
+    return [TimelineStep(number * wider, size, records) for number, (size, records) in sorted(found.items())], wider
 
 
 def _batch_sizes(data: ReportData) -> Chart | None:

@@ -12,7 +12,7 @@ from kdump.stats.grouping import Key
 from kdump.stats.keys import DistinctKeys, HeavyKey
 from kdump.stats.producers import ProducerStats
 from kdump.stats.sizes import SizeSummary
-from kdump.stats.timeline import Step
+from kdump.stats.timeline import TimelineStep
 
 _TIMESTAMP_TYPES: Final = (NO_TIMESTAMP_TYPE, CREATE_TIME, LOG_APPEND_TIME)
 HEAVY_KEYS: Final = 10
@@ -75,7 +75,7 @@ class Figures:
     """Those with the most bytes first."""
     distinct_keys: DistinctKeys | None
     heaviest_keys: tuple[HeavyKey, ...]
-    timeline: tuple[Step, ...]
+    timeline: tuple[TimelineStep, ...]
     step: int
     """Milliseconds of the timeline's steps."""
     with_records: bool
@@ -115,14 +115,14 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class FiguresReport:
     """All groups in order, and all of them as one."""
 
     groups: tuple[Figures, ...]
     total: Figures
 
 
-def report(fold: StatsFold, damage: dict[Key, Damage], total_damage: Damage) -> Report:
+def report(fold: StatsFold, damage: dict[Key, Damage], total_damage: Damage) -> FiguresReport:
     """The figures of a settled fold.
 
     Args:
@@ -138,7 +138,7 @@ def report(fold: StatsFold, damage: dict[Key, Damage], total_damage: Damage) -> 
     for group, key in fold.groups.in_order(fold.by):
         own = damage.get(key, Damage()) if fold.by.is_of_files else None
         groups.append(figures.of(group, fold.by.label(key), own))
-    return Report(tuple(groups), _Figures(total).of(0, None, total_damage))
+    return FiguresReport(tuple(groups), _Figures(total).of(0, None, total_damage))
 
 
 class _Figures:

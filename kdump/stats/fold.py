@@ -16,8 +16,8 @@ from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.grouping import Assigned, By, Groups, Key, hours
 from kdump.stats.keys import KeySketches
 from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
-from kdump.stats.order import Run, Runs, missing_offsets, steps_back
-from kdump.stats.places import Place
+from kdump.stats.order import RangeEnds, Runs, missing_offsets, steps_back
+from kdump.stats.places import RangeStart
 from kdump.stats.producers import Producers, ProducerStats
 from kdump.stats.sizes import Sizes
 from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
@@ -25,8 +25,8 @@ from kdump.stats.timeline import Timeline
 from kdump.stats.transactions import (
     OUTCOME_OF,
     TRANSACTION_CLASSES,
-    Outcome,
-    OutcomeBehind,
+    GroupOutcome,
+    OutcomeAfter,
     TransactionRun,
     TransactionRuns,
 )
@@ -54,13 +54,13 @@ _TYPE_BITS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LogPart:
     """Where rows come from: a stretch of a log. ``topic`` and ``partition`` as in ``dump``."""
 
     file: str
     topic: str | None
     partition: int | None
-    place: Place
+    place: RangeStart
 
     def key(self, by: By) -> Key:
         """The group of all its rows, where files tell."""
@@ -108,7 +108,7 @@ class StatsFold:
         self._runs = Runs()
         self._transactions = TransactionRuns()
 
-    def part(self, part: Part) -> PartFold:
+    def part(self, part: LogPart) -> PartFold:
         """Takes the rows of a stretch of a log, in file order."""
         return PartFold(self, part)
 
@@ -134,15 +134,15 @@ class StatsFold:
         self._runs.merge(other._runs, ids)
         self._transactions.merge(other._transactions, ids)
 
-    def run(self, place: Place) -> Run:
+    def run(self, place: RangeStart) -> RangeEnds:
         """What depends on the order of offsets and timestamps, from there on."""
         return self._runs.at(place)
 
-    def transactions(self, place: Place) -> TransactionRun:
+    def transactions(self, place: RangeStart) -> TransactionRun:
         """What depends on the order of markers, from there on."""
         return self._transactions.at(place)
 
-    def settle(self, behind: OutcomeBehind = lambda file, producer, offset: OPEN) -> None:
+    def settle(self, behind: OutcomeAfter = lambda file, producer, offset: OPEN) -> None:
         """Add what lies between the parts; all are there now, and none may follow.
 
         ``behind``: what became of transactions that no marker in the parts ends.
@@ -160,7 +160,7 @@ class StatsFold:
         self.add_outcomes(self._transactions.outcomes(behind))
         self._transactions = TransactionRuns()
 
-    def add_outcomes(self, outcomes: Iterable[Outcome]) -> None:
+    def add_outcomes(self, outcomes: Iterable[GroupOutcome]) -> None:
         """What transactions have come to."""
         sums: dict[tuple[str, int], list[int]] = {}
         for group, outcome, *figures in outcomes:
@@ -185,8 +185,8 @@ class StatsFold:
 
 
 FOLD_CLASSES: Final = (
-    By, Columns, Groups, KeySketches, OffsetTimes, Place, Producers, ProducerStats, Run, Runs, Sizes, StatsFold, Tally,
-    Timeline, TransactionRun, TransactionRuns, *CURVE_CLASSES, *TRANSACTION_CLASSES,
+    By, Columns, Groups, KeySketches, OffsetTimes, Producers, ProducerStats, RangeEnds, RangeStart, Runs, Sizes,
+    StatsFold, Tally, Timeline, TransactionRun, TransactionRuns, *CURVE_CLASSES, *TRANSACTION_CLASSES,
 )  # fmt: skip
 """The classes of everything inside a fold, for those who send one to another process."""
 
@@ -194,7 +194,7 @@ FOLD_CLASSES: Final = (
 class PartFold:
     """The rows of one stretch of a log on their way into a fold."""
 
-    def __init__(self, fold: StatsFold, part: Part) -> None:
+    def __init__(self, fold: StatsFold, part: LogPart) -> None:
         self._fold = fold
         self._part = part
         self._run = fold.run(part.place)

@@ -14,7 +14,7 @@ from typing import Final
 from kdump import __version__
 from kdump.codes import Severity
 from kdump.stats.charts import Chart, ReportData, charts
-from kdump.stats.figures import Figures, Report
+from kdump.stats.figures import Figures, FiguresReport
 from kdump.stats.grouping import By
 from kdump.system.blocks import escaped
 from kdump.system.units import bytes_text, counted, percent, time_text
@@ -94,7 +94,7 @@ def why_no_html() -> str | None:
     return None
 
 
-def html_report(report: Report, by: By, data: ReportData, names: Sequence[str]) -> str:
+def html_report(report: FiguresReport, by: By, data: ReportData, names: Sequence[str]) -> str:
     """The whole file. ``names``: what was looked at, as it was named."""
     from plotly.offline import get_plotlyjs
 
@@ -174,7 +174,7 @@ def _section(chart: Chart) -> str:
     return f"<section{wide}><h2>{_text(chart.title)}</h2><p>{_text(chart.note)}</p>{drawn}</section>\n"
 
 
-def _groups_table(report: Report, by: By) -> str:
+def _groups_table(report: FiguresReport, by: By) -> str:
     whole = report.total.sums["bytes"]
     rows = []
     for figures in report.groups[:_MOST_GROUPS]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.stats.grouping import Assigned
-from kdump.stats.places import Place
+from kdump.stats.places import RangeStart
 from kdump.verify.table import UNKNOWN_OFFSET
 
 
@@ -32,7 +32,7 @@ class Between(NamedTuple):
 
 
 @dataclass(slots=True)
-class Run:
+class RangeEnds:
     """The ends of a stretch; None as long as it has nothing there."""
 
     first_offset: int | None = None
@@ -59,11 +59,11 @@ class Run:
 class Runs:
     """All runs, by where they begin."""
 
-    found: dict[Place, Run] = field(default_factory=dict)
+    found: dict[RangeStart, RangeEnds] = field(default_factory=dict)
 
-    def at(self, place: Place) -> Run:
+    def at(self, place: RangeStart) -> RangeEnds:
         """The run that begins there."""
-        return self.found.setdefault(place, Run())
+        return self.found.setdefault(place, RangeEnds())
 
     def merge(self, other: Runs, ids: NDArray[np.int64]) -> None:
         """Take in other runs, the ids of whose groups here are ``ids``."""
@@ -83,7 +83,7 @@ class Runs:
             yield from _steps(run for _, run in runs)
 
 
-def _gaps(runs: Iterable[tuple[Place, Run]]) -> Iterator[Between]:
+def _gaps(runs: Iterable[tuple[RangeStart, RangeEnds]]) -> Iterator[Between]:
     """Missing offsets between the runs of a partition, in order, and before the last batch of each."""
     file: str | None = None
     last_offset: int | None = None
@@ -112,7 +112,7 @@ def _gaps(runs: Iterable[tuple[Place, Run]]) -> Iterator[Between]:
         yield open_gap[1]
 
 
-def _steps(runs: Iterable[Run]) -> Iterator[Between]:
+def _steps(runs: Iterable[RangeEnds]) -> Iterator[Between]:
     """Timestamps that go back from one run to the next."""
     last_timestamp: int | None = None
     for run in runs:
@@ -122,7 +122,9 @@ def _steps(runs: Iterable[Run]) -> Iterator[Between]:
             last_timestamp = run.last_timestamp
 
 
-def missing_offsets(run: Run, rows: NDArray[np.void], assigned: Assigned) -> tuple[NDArray[np.int64], Between | None]:
+def missing_offsets(
+    run: RangeEnds, rows: NDArray[np.void], assigned: Assigned
+) -> tuple[NDArray[np.int64], Between | None]:
     """Offsets that batches leave out, before and in them, shape (rows,); and those before the batch ahead of them.
 
     What lies before a batch does not count where the batch behind it goes back: its base offset, which no CRC guards,
@@ -162,7 +164,7 @@ def missing_offsets(run: Run, rows: NDArray[np.void], assigned: Assigned) -> tup
     return gap + inside, earlier
 
 
-def steps_back(run: Run, timestamp: NDArray[np.int64], assigned: Assigned) -> NDArray[np.int64]:
+def steps_back(run: RangeEnds, timestamp: NDArray[np.int64], assigned: Assigned) -> NDArray[np.int64]:
     """By how many ms each timestamp is below the one before it, 0 where it is not; shape (rows,).
 
     Args:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.rows.spelling import plain
 from kdump.rows.table import value_text
-from kdump.stats.figures import Figures, Report
+from kdump.stats.figures import Figures, FiguresReport
 from kdump.stats.grouping import By
-from kdump.stats.timeline import Step
+from kdump.stats.timeline import TimelineStep
 from kdump.system.blocks import escaped
 from kdump.system.units import bar, bytes_text, counted, percent, short_bytes, span_text, sparkline, time_text
 
@@ -54,7 +54,7 @@ class _Panel(NamedTuple):
         return self.rows.row_count + 2 + (1 if self.rows.show_header else 0)
 
 
-def stats_page(report: Report, by: By, *, width: int, color: bool) -> str:
+def stats_page(report: FiguresReport, by: By, *, width: int, color: bool) -> str:
     """The page: all groups together, then a line a group where there are several. Nothing where there is none."""
     if not report.groups:
         return ""
@@ -66,7 +66,7 @@ def stats_page(report: Report, by: By, *, width: int, color: bool) -> str:
     return text.getvalue()
 
 
-def print_page(console: Console, report: Report, by: By) -> None:
+def print_page(console: Console, report: FiguresReport, by: By) -> None:
     """The same to a console of rich."""
     width = console.width
     console.print(_overview(report, by, width))
@@ -75,7 +75,7 @@ def print_page(console: Console, report: Report, by: By) -> None:
         console.print(_group_table(report, by, width))
 
 
-def _overview(report: Report, by: By, width: int) -> RenderableType:
+def _overview(report: FiguresReport, by: By, width: int) -> RenderableType:
     total, sums = report.total, report.total.sums
     rows = _rows("dim", "")
     if len(report.groups) == 1:
@@ -238,7 +238,7 @@ def _producers(total: Figures) -> _Panel | None:
     return _Panel("producers", rows)
 
 
-def _group_table(report: Report, by: By, width: int) -> RenderableType:
+def _group_table(report: FiguresReport, by: By, width: int) -> RenderableType:
     from rich.box import ROUNDED
     from rich.table import Table
 
@@ -335,7 +335,7 @@ def _of(count: int, whole: int) -> str:
     return f"{count:,} ({percent(count, whole)})" if whole and 0 < count < whole else f"{count:,}"
 
 
-def _over_time(steps: Sequence[Step], step: int, values: Sequence[int], width: int) -> list[int]:
+def _over_time(steps: Sequence[TimelineStep], step: int, values: Sequence[int], width: int) -> list[int]:
     """Sums in as many columns as there is room for, over the whole time."""
     if not steps or width < 1:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class RangeStart(NamedTuple):
     """The start of a stretch of a log; sorts as the partition's records do.
 
     ``directory``: of the partition; a stream is one of its own. ``base_offset``: of the segment's name, -1 where it has

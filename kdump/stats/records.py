@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import DamageError
-from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
+from kdump.fast.blocks import BatchBlock, BlockReader, EntryRange
 from kdump.fast.headers import native_column
 from kdump.fast.legacymessages import MessagePart, read_messages
 from kdump.fast.pieces import batch_pieces
@@ -78,7 +78,7 @@ class RecordReader:
         """Read all records of a chunk; the numbers of the sound entries that are not proved right."""
         bounds = [*chunk.starts, chunk.end]
         for part in self._reader.read(chunk.data, bounds, chunk.position, damaged=chunk.damaged):
-            if isinstance(part, Stretch):
+            if isinstance(part, EntryRange):
                 yield from self._stretch(chunk, part, bounds, rows)
             elif part.records is not None:
                 yield from self._block(chunk, part, bounds)
@@ -102,7 +102,7 @@ class RecordReader:
         yield from block.numbers[is_doubtful].tolist()
 
     def _stretch(
-        self, chunk: CheckedChunk, stretch: Stretch, bounds: list[int], rows: NDArray[np.void]
+        self, chunk: CheckedChunk, stretch: EntryRange, bounds: list[int], rows: NDArray[np.void]
     ) -> Iterator[int]:
         own = np.array(bounds[stretch.first : stretch.last + 1], np.int64)
         for part in read_messages(chunk.data, own[:-1], own[1:], self._limit):

@@ -20,12 +20,12 @@ from kdump.log.partition import segments_behind
 from kdump.log.source import STDIN, Source, is_stream, open_source, read_whole
 from kdump.reading.outcomes import OPEN
 from kdump.reading.transactions import TransactionReader
-from kdump.stats.figures import Damage, Report, report
-from kdump.stats.fold import FOLD_CLASSES, Part, PartFold, StatsFold
+from kdump.stats.figures import Damage, FiguresReport, report
+from kdump.stats.fold import FOLD_CLASSES, LogPart, PartFold, StatsFold
 from kdump.stats.grouping import By, Key
 from kdump.stats.look import StatsLook
 from kdump.stats.offsettimes import CurveStep
-from kdump.stats.places import Place
+from kdump.stats.places import RangeStart
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES, Split
 from kdump.verify.holes import Behind
@@ -97,7 +97,7 @@ class StatsRun:
         """There was an error."""
         return any(counts[Severity.ERROR] for counts in self._found.values())
 
-    def report(self) -> Report:
+    def report(self) -> FiguresReport:
         """All that was counted."""
         self._fold.settle(self._outcome)
         by = self._options.by
@@ -163,7 +163,7 @@ class _FoldingLook:
     Sketches of keys say the same on every engine as they are made of the same parts, merged in the same order.
     """
 
-    def __init__(self, source: Source, behind: Behind, part: Part, options: StatsOptions, fold: StatsFold) -> None:
+    def __init__(self, source: Source, behind: Behind, part: LogPart, options: StatsOptions, fold: StatsFold) -> None:
         self._source = source
         self._behind = behind
         self._part = part
@@ -235,14 +235,14 @@ def unpacked_fold(fold: bytes) -> StatsFold:
     return made
 
 
-def _part(context: FileContext, whole: str, position: int) -> Part:
+def _part(context: FileContext, whole: str, position: int) -> LogPart:
     if _is_pipe(whole):
         # Two pipes need not be of one partition.
-        place = Place(whole, -1, whole, position)
+        place = RangeStart(whole, -1, whole, position)
     else:
         base_offset = base_offset_of(whole)
-        place = Place(files.directory_of(whole), -1 if base_offset is None else base_offset, whole, position)
-    return Part(context.file, context.topic, context.partition, place)
+        place = RangeStart(files.directory_of(whole), -1 if base_offset is None else base_offset, whole, position)
+    return LogPart(context.file, context.topic, context.partition, place)
 
 
 def _see_indexes(part: PartFold, path: str, size: int | None) -> None:

@@ -27,7 +27,7 @@ _MOST_STEPS: Final = 2048
 _CHECK_ROWS: Final = 1 << 14
 
 
-class Step(NamedTuple):
+class TimelineStep(NamedTuple):
     """A step of a timeline that holds something: when it begins (ms since 1970)."""
 
     begin: int
@@ -67,11 +67,11 @@ class Timeline:
         self._unchecked += 1
         self._coarsen()
 
-    def of(self, group: int) -> list[Step]:
+    def of(self, group: int) -> list[TimelineStep]:
         """The steps of a group, in order."""
         step = self.step
         bucket, sums = self._tally.of(group)
-        return [Step(begin, *both) for begin, both in zip((bucket * step).tolist(), sums.tolist(), strict=True)]
+        return [TimelineStep(begin, *both) for begin, both in zip((bucket * step).tolist(), sums.tolist(), strict=True)]
 
     def _add(
         self, assigned: Assigned, timestamp: NDArray[np.int64], size: NDArray[np.int64], count: NDArray[np.int64]

@@ -19,16 +19,16 @@ from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.format.control import ABORT, COMMIT
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.grouping import Assigned
-from kdump.stats.places import Place
+from kdump.stats.places import RangeStart
 
 OUTCOME_OF: Final = {COMMIT: COMMITTED, ABORT: ABORTED}
 """By marker type."""
 
-OutcomeBehind: TypeAlias = Callable[[str, int, int], str]
+OutcomeAfter: TypeAlias = Callable[[str, int, int], str]
 """What became of the batch at an offset, by file and producer: a marker may lie behind all that was looked at."""
 
 
-class Outcome(NamedTuple):
+class GroupOutcome(NamedTuple):
     """What batches of a group have come to.
 
     ``transactions``: markers of the group, or, where the outcome is ``open``, transactions that began in it.
@@ -68,21 +68,21 @@ class _Pending:
             joined.add(group, *sums)
         return joined
 
-    def come_to(self, outcome: str) -> Iterator[Outcome]:
+    def come_to(self, outcome: str) -> Iterator[GroupOutcome]:
         """That it ended so."""
         for group, (size, records) in self.sums.items():
-            yield Outcome(group, outcome, size, records)
+            yield GroupOutcome(group, outcome, size, records)
 
 
 @dataclass(slots=True)
-class _Producer:
+class _ProducerRun:
     """Of one producer in a run: the outcome of the first marker, and what follows the last one."""
 
     first_outcome: str | None = None
     pending: _Pending | None = None
 
 
-TRANSACTION_CLASSES: Final = (_Pending, _Producer)
+TRANSACTION_CLASSES: Final = (_Pending, _ProducerRun)
 """The classes of what is inside of ``TransactionRun``."""
 
 
@@ -90,9 +90,9 @@ class TransactionRun:
     """The transactions of a stretch of a segment."""
 
     def __init__(self) -> None:
-        self.producers: dict[int, _Producer] = {}
+        self.producers: dict[int, _ProducerRun] = {}
 
-    def see(self, rows: NDArray[np.void], assigned: Assigned) -> tuple[NDArray[np.int64], list[Outcome]]:
+    def see(self, rows: NDArray[np.void], assigned: Assigned) -> tuple[NDArray[np.int64], list[GroupOutcome]]:
         """The next sound rows of the batch table.
 
         Returns the marker type that ends the transaction of each row (markers end their own), -1 where none of these
@@ -122,12 +122,12 @@ class TransactionRun:
         self._keep(rows, group, np.flatnonzero(~has_marker & ~is_control))
         return ended, resolved
 
-    def _end(self, producer_id: NDArray[np.int64], first_kind: NDArray[np.int64]) -> list[Outcome]:
+    def _end(self, producer_id: NDArray[np.int64], first_kind: NDArray[np.int64]) -> list[GroupOutcome]:
         """What is pending of producers whose first marker is one of ``first_kind``, -1 for none."""
-        resolved: list[Outcome] = []
+        resolved: list[GroupOutcome] = []
         has_marker = first_kind >= 0
         for own_id, kind in zip(producer_id[has_marker].tolist(), first_kind[has_marker].tolist(), strict=True):
-            producer = self.producers.setdefault(own_id, _Producer())
+            producer = self.producers.setdefault(own_id, _ProducerRun())
             outcome = OUTCOME_OF[kind]
             if producer.first_outcome is None:
                 producer.first_outcome = outcome
@@ -161,7 +161,7 @@ class TransactionRun:
             )
         )
         for own_id, of_group, size, records in zip(*(column.tolist() for column in columns), strict=True):
-            producer = self.producers.setdefault(own_id, _Producer())
+            producer = self.producers.setdefault(own_id, _ProducerRun())
             if producer.pending is None:
                 producer.pending = _Pending(*beginning[own_id])
             producer.pending.add(of_group, size, records)
@@ -171,9 +171,9 @@ class TransactionRun:
 class TransactionRuns:
     """All runs, by where they begin."""
 
-    found: dict[Place, TransactionRun] = field(default_factory=dict)
+    found: dict[RangeStart, TransactionRun] = field(default_factory=dict)
 
-    def at(self, place: Place) -> TransactionRun:
+    def at(self, place: RangeStart) -> TransactionRun:
         """The run that begins there."""
         return self.found.setdefault(place, TransactionRun())
 
@@ -183,11 +183,11 @@ class TransactionRuns:
             mapped = self.found[place] = TransactionRun()
             for producer_id, producer in run.producers.items():
                 pending = None if producer.pending is None else producer.pending.with_groups(ids)
-                mapped.producers[producer_id] = _Producer(producer.first_outcome, pending)
+                mapped.producers[producer_id] = _ProducerRun(producer.first_outcome, pending)
 
-    def outcomes(self, behind: OutcomeBehind) -> Iterator[Outcome]:
+    def outcomes(self, behind: OutcomeAfter) -> Iterator[GroupOutcome]:
         """What the pending batches of the runs come to when these are put together in order."""
-        last: Place | None = None
+        last: RangeStart | None = None
         open_now: dict[int, _Pending] = {}
         for place in sorted(self.found):
             if last is not None and place.directory != last.directory:
@@ -206,9 +206,9 @@ class TransactionRuns:
             yield from _at_the_end(last, open_now, behind)
 
 
-def _at_the_end(last: Place, left: dict[int, _Pending], behind: OutcomeBehind) -> Iterator[Outcome]:
+def _at_the_end(last: RangeStart, left: dict[int, _Pending], behind: OutcomeAfter) -> Iterator[GroupOutcome]:
     for producer_id, pending in left.items():
         outcome = behind(last.file, producer_id, pending.first_offset)
         yield from pending.come_to(outcome)
         if outcome == OPEN:
-            yield Outcome(pending.first_group, OPEN, transactions=1)
+            yield GroupOutcome(pending.first_group, OPEN, transactions=1)

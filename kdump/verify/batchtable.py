@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kdump.log.gaps import Gap
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import Source
-from kdump.verify.indexes import LogView
+from kdump.verify.indexes import IndexedLog
 from kdump.verify.segment import Rows
 from kdump.verify.siblings import EpochRange
 from kdump.verify.sieve import cleaned
@@ -40,12 +40,14 @@ class BatchTable:
 
     def log_view(
         self, base_offset: int, size: int, holes: list[tuple[int, int]], next_base: int | None = None
-    ) -> LogView:
+    ) -> IndexedLog:
         """The sound batches as the indexes see them; for the arguments see LogView."""
         table = self._table()
         table = table[table["is_valid"]]
         is_legacy = bool((table["magic"] < 2).all())
-        return LogView(base_offset, size, _Columns(table), sorted(holes), is_legacy=is_legacy, next_base=next_base)
+        return IndexedLog(
+            base_offset, size, _TableColumns(table), sorted(holes), is_legacy=is_legacy, next_base=next_base
+        )
 
     def was_cleaned(self, base_offset: int) -> bool:
         """The log cleaner has been in the segment: in a batch, or before the first one."""
@@ -78,7 +80,7 @@ def read_table(source: Source) -> BatchTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
+class _TableColumns:
     """The columns of ``verify.indexes.BatchColumns``."""
 
     table: NDArray[np.void]

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
+from kdump.fast.blocks import BatchBlock, BlockReader, EntryRange
 from kdump.fast.headers import native_column
 from kdump.fast.ragged import copy_ranges
 from kdump.fast.records import RecordColumns
@@ -36,7 +36,7 @@ class RecordChecks:
         """
         damaged = set(chunk.damaged)
         for part in self._reader.read(chunk.data, [*chunk.starts, chunk.end], chunk.position, damaged=chunk.damaged):
-            if isinstance(part, Stretch):
+            if isinstance(part, EntryRange):
                 yield from (number for number in range(part.first, part.last) if number not in damaged)
             elif part.records is not None:
                 yield from part.numbers[part.is_valid & ~are_right(part, part.records)].tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kdump.format.batch import CRC_START, LOG_OVERHEAD, MAGIC_OFFSET
 from kdump.wire.checksum import crc32, crc32c
-from kdump.wire.syndrome import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, Change, single_change
+from kdump.wire.syndrome import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, ByteFlip, single_change
 
 
 def describe_crc(entry: memoryview, position: int) -> str:
@@ -19,7 +19,7 @@ def describe_crc(entry: memoryview, position: int) -> str:
     return message if change is None else f"{message}; {_explain(change, entry, start, position)}"
 
 
-def _explain(change: Change, entry: memoryview, start: int, position: int) -> str:
+def _explain(change: ByteFlip, entry: memoryview, start: int, position: int) -> str:
     if change.place is None:
         return "one flipped bit in the stored CRC explains it"
     index = start + change.place

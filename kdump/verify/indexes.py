@@ -75,7 +75,7 @@ class _NoBatches:
     position = end = base_offset = last_offset = max_timestamp = np.zeros(0, np.int64)
 
 
-class LogView:
+class IndexedLog:
     """A log as its indexes see it.
 
     Args:
@@ -116,7 +116,7 @@ class LogView:
         self.before = np.concatenate((np.array([first], np.int64), self.last[:-1]))[: self.last.size]
 
     @classmethod
-    def empty(cls, base_offset: int) -> LogView:
+    def empty(cls, base_offset: int) -> IndexedLog:
         """A log without batches."""
         return cls(base_offset, 0, _NoBatches())
 
@@ -153,7 +153,7 @@ class LogView:
         return np.asarray((number >= 0) & (position < self._hole_end[number]))
 
 
-def check_offset_index(data: bytes, log: LogView) -> Iterator[Finding]:
+def check_offset_index(data: bytes, log: IndexedLog) -> Iterator[Finding]:
     """What is wrong with an .index; positions are those of the entries in the index."""
     yield from _check_size(data, OFFSET_ENTRY_SIZE)
     offset, position = _entries(Kind.INDEX, data, log.base_offset)
@@ -193,7 +193,7 @@ def check_offset_index(data: bytes, log: LogView) -> Iterator[Finding]:
     yield from _sparse(position[begins & ~wrong], log)
 
 
-def check_time_index(data: bytes, log: LogView, *, is_closed: bool = False) -> Iterator[Finding]:
+def check_time_index(data: bytes, log: IndexedLog, *, is_closed: bool = False) -> Iterator[Finding]:
     """What is wrong with a .timeindex.
 
     Args:
@@ -241,7 +241,7 @@ def check_time_index(data: bytes, log: LogView, *, is_closed: bool = False) -> I
         )
 
 
-def without_appended(data: bytes, kind: Kind, log: LogView, size: int) -> bytes:
+def without_appended(data: bytes, kind: Kind, log: IndexedLog, size: int) -> bytes:
     """An index file of a log that has grown: without the last entries that are of what was appended.
 
     Args:
@@ -269,7 +269,7 @@ def is_near(offset: int, start: int, end: int) -> bool:
     return offset - end <= max(_NEAR, _FAR * (end - start))
 
 
-def offset_index_end(offset: Column, position: Column, log: LogView) -> int | None:
+def offset_index_end(offset: Column, position: Column, log: IndexedLog) -> int | None:
     """After the last offset of an .index, when all its entries are such as a broker makes for this log; else None.
 
     They rise, in steps that batches and index.interval.bytes allow; one that leads into a sound batch leads to its
@@ -294,7 +294,7 @@ def offset_index_end(offset: Column, position: Column, log: LogView) -> int | No
     return int(offset[-1]) + 1 if is_right.all() else None
 
 
-def time_index_end(timestamp: Column, offset: Column, log: LogView) -> int | None:
+def time_index_end(timestamp: Column, offset: Column, log: IndexedLog) -> int | None:
     """After the last offset of a .timeindex that rises and has the right timestamps of batches in the log; else None.
 
     It says less than an .index: not where in the file an offset is.
@@ -309,7 +309,7 @@ def time_index_end(timestamp: Column, offset: Column, log: LogView) -> int | Non
     return int(offset[-1]) + 1
 
 
-def index_end(kind: Kind, data: bytes, log: LogView) -> int | None:
+def index_end(kind: Kind, data: bytes, log: IndexedLog) -> int | None:
     """After the last offset that an index file names, when it is to be believed; None when not, or without an entry.
 
     One with zeros behind its entries is in use: where a follower truncates its log, the entries of what it took away
@@ -339,7 +339,7 @@ def indexed_end(kind: Kind, data: bytes, base_offset: int) -> int:
 _ENTRY_SIZES: Final = {Kind.INDEX: OFFSET_ENTRY_SIZE, Kind.TIME_INDEX: TIME_ENTRY_SIZE}
 
 
-def _txn_index_end(data: bytes, log: LogView) -> int | None:
+def _txn_index_end(data: bytes, log: IndexedLog) -> int | None:
     """After the last ABORT marker of a .txnindex whose entries are all possible and rise from the base; else None."""
     try:
         entries = parse_txn_index(data)
@@ -371,7 +371,7 @@ def _columns(data: bytes, dtype: np.dtype[np.void]) -> tuple[NDArray[np.generic]
 
 
 def _believed(
-    beyond: NDArray[np.bool_], first: Column, second: Column, log: LogView, end_of: Callable[..., int | None]
+    beyond: NDArray[np.bool_], first: Column, second: Column, log: IndexedLog, end_of: Callable[..., int | None]
 ) -> NDArray[np.bool_]:
     """``beyond`` where offsets may be lost after this log and the index is to be believed; else nothing of it.
 
@@ -407,14 +407,14 @@ def _tail(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(np.logical_and.accumulate(mask[::-1])[::-1])
 
 
-def _names_later_batch(offset: Column, position: Column, log: LogView) -> NDArray[np.bool_]:
+def _names_later_batch(offset: Column, position: Column, log: IndexedLog) -> NDArray[np.bool_]:
     """Whether each offset is the last one of a batch before the position of the next entry."""
     number, held = log.batch_of(offset)
     following = np.append(position[1:], log.size)
     return np.asarray(held & (log.last[number] == offset) & (log.position[number] < following))
 
 
-def _is_no_first_offset(number: Column, offset: Column, log: LogView) -> NDArray[np.bool_]:
+def _is_no_first_offset(number: Column, offset: Column, log: IndexedLog) -> NDArray[np.bool_]:
     """Whether an offset is not one that a legacy wrapper may have had first."""
     return np.asarray(~((log.first[number] == log.last[number]) & log.holds(number, offset)))
 
@@ -423,12 +423,12 @@ def _after(entry: int, *columns: Column) -> str:
     return " after " + ", ".join(str(column[entry - 1]) for column in columns) if entry else ""
 
 
-def _where(offset: int, position: int, log: LogView) -> str:
+def _where(offset: int, position: int, log: IndexedLog) -> str:
     place = f"behind the log's {log.size} bytes" if position >= log.size else "where no batch begins"
     return f"offset {offset} leads to position {position}, {place}"
 
 
-def _beyond(beyond: NDArray[np.bool_], offset: Column, log: LogView, entry_size: int) -> Iterator[Finding]:
+def _beyond(beyond: NDArray[np.bool_], offset: Column, log: IndexedLog, entry_size: int) -> Iterator[Finding]:
     if not beyond.any():
         return
     first = int(beyond.argmax())
@@ -459,7 +459,7 @@ def _of_append(of_append: NDArray[np.bool_]) -> Iterator[Finding]:
         yield Finding(Codes.TIME_INDEX_ENTRY, message, int(of_append.argmax()) * TIME_ENTRY_SIZE, graded=Severity.INFO)
 
 
-def _sparse(position: Column, log: LogView) -> Iterator[Finding]:
+def _sparse(position: Column, log: IndexedLog) -> Iterator[Finding]:
     """The longest stretch without an entry, if it is far longer than the others.
 
     A batch is indexed when more than an interval lies between the batch indexed last and it; so the last batch that

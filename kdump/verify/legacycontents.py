@@ -49,7 +49,7 @@ def check_entry(data: memoryview, position: int, limit: int) -> LegacyContents:
             first_offset = last_offset = entry.offset
         elif entry.codec <= _LAST_CODEC:
             content = legacy.wrapped_content(entry, limit)
-            walker = _Wrapped(entry)
+            walker = _WrappedMessages(entry)
             for record in legacy.wrapped_records(entry, content):
                 walker.see(record)
             inner_size = len(content)
@@ -64,7 +64,7 @@ def check_entry(data: memoryview, position: int, limit: int) -> LegacyContents:
     return LegacyContents(findings, first_offset, record_count, last_offset, inner_size)
 
 
-class _Wrapped:
+class _WrappedMessages:
     """The messages in a wrapper in stored order; ``found`` has the first message of each code."""
 
     def __init__(self, entry: Message) -> None:

@@ -17,18 +17,18 @@ from kdump.wire.compression import DEFAULT_LIMIT
 _END_TXN: Final = (control.ABORT, control.COMMIT)
 
 
-class Marker(NamedTuple):
+class ControlMarker(NamedTuple):
     """What kind of control record it is; the coordinator epoch of a transaction marker, else NO_MARKER's."""
 
     type: int
     coordinator_epoch: int
 
 
-NO_MARKER: Final = Marker(1 << 16, -1)
+NO_MARKER: Final = ControlMarker(1 << 16, -1)
 """No type that an int16 can be."""
 
 
-def read_marker(header: BatchHeader, batch: memoryview, limit: int = DEFAULT_LIMIT) -> Marker:
+def read_marker(header: BatchHeader, batch: memoryview, limit: int = DEFAULT_LIMIT) -> ControlMarker:
     """The first record of the control batch ``batch``; NO_MARKER when it holds none.
 
     Raises:
@@ -38,7 +38,7 @@ def read_marker(header: BatchHeader, batch: memoryview, limit: int = DEFAULT_LIM
     if record is None:
         return NO_MARKER
     kind = control.parse_type(record.key)
-    return Marker(kind, control.parse_end_txn(record.value) if kind in _END_TXN else NO_MARKER.coordinator_epoch)
+    return ControlMarker(kind, control.parse_end_txn(record.value) if kind in _END_TXN else NO_MARKER.coordinator_epoch)
 
 
 def check_marker(header: BatchHeader, batch: memoryview, position: int, limit: int, *, deep: bool) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ _GAP_SHARE: Final = 10
 
 
 @dataclass(slots=True)
-class _Segment:
+class _MissingInSegment:
     """What is missing in one segment, and before it."""
 
     path: str | None
@@ -60,8 +60,8 @@ class MissingOffsets:
     def __init__(self, is_compacted: bool | None) -> None:
         self._is_known = is_compacted is not None
         self.is_compacted = bool(is_compacted)
-        self._held: list[_Segment] = []
-        self._segment = _Segment(None)
+        self._held: list[_MissingInSegment] = []
+        self._segment = _MissingInSegment(None)
 
     @property
     def is_decided(self) -> bool:
@@ -75,7 +75,7 @@ class MissingOffsets:
 
     def start_segment(self, path: str | None) -> None:
         """The gaps to come are in this file."""
-        self._segment = _Segment(path)
+        self._segment = _MissingInSegment(path)
         self._held.append(self._segment)
 
     def note_rows(self, count: int, *, are_cleaned: bool) -> None:

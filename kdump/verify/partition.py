@@ -27,10 +27,10 @@ from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
 from kdump.log.source import STDIN, Source, open_source
 from kdump.verify.batchtable import BatchTable
 from kdump.verify.holes import Behind
-from kdump.verify.indexes import LogView
+from kdump.verify.indexes import IndexedLog
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.ordered import OrderedChecks
-from kdump.verify.reach import AlreadyLost, Evidence, LastSegment, Segment
+from kdump.verify.reach import AlreadyLost, LastSegment, PartitionEvidence, SegmentReach
 from kdump.verify.segment import CheckOptions, Look, Rows, SegmentLook, check_segment
 from kdump.verify.settling import (
     PAUSE_SECONDS,
@@ -107,8 +107,8 @@ class PartitionCheck:
             transactional_id=partial(transactional_id, os.path.dirname(directory)),
         )
         # Read before the logs, which may grow.
-        evidence = None if folder is None else Evidence.of_directory(folder)
-        seen = _Partition()
+        evidence = None if folder is None else PartitionEvidence.of_directory(folder)
+        seen = _PartitionSummary()
         exchanged = exchanged_logs(segments)
         seen.are_exchanged = bool(exchanged)
         for number, segment in enumerate(segments):
@@ -143,7 +143,9 @@ class PartitionCheck:
             return None
         return PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base, seen.reached)
 
-    def _segment(self, path: str, behind: Sequence[str], ordered: OrderedChecks, seen: _Partition) -> Iterator[Item]:
+    def _segment(
+        self, path: str, behind: Sequence[str], ordered: OrderedChecks, seen: _PartitionSummary
+    ) -> Iterator[Item]:
         counts = dict.fromkeys(Severity, 0)
         base_offset = base_offset_of(path)
         rows = BatchTable()
@@ -237,7 +239,7 @@ class _Reading(NamedTuple):
         return serious_of(item for item in self.items if isinstance(item, Finding))
 
 
-def _check_beside(reading: _Reading, log: LogView, ordered: OrderedChecks, *, is_closed: bool) -> Iterator[Finding]:
+def _check_beside(reading: _Reading, log: IndexedLog, ordered: OrderedChecks, *, is_closed: bool) -> Iterator[Finding]:
     """The files beside a log, until it is clear what is wrong with them."""
     path = reading.source.path
     beside = reading.beside
@@ -263,14 +265,16 @@ def _check_beside(reading: _Reading, log: LogView, ordered: OrderedChecks, *, is
     return iter(settled_findings(look, lambda: reading.source.has_changed or is_being_written(path)))
 
 
-def _already_lost(folder: str, newest: str, evidence: Evidence, seen: _Partition, watch: Watch) -> Iterator[Finding]:
+def _already_lost(
+    folder: str, newest: str, evidence: PartitionEvidence, seen: _PartitionSummary, watch: Watch
+) -> Iterator[Finding]:
     """What the log had once; a running broker writes the first leader epoch a little after it removed a segment."""
     rounds = count()
 
     def look() -> Iterator[Finding]:
         current = evidence
         if next(rounds):
-            current = Evidence.of_directory(folder)
+            current = PartitionEvidence.of_directory(folder)
             seen.reach(end_offset_of(list(segment_files(folder, lambda error: None))))
         if not _behind(newest):
             yield from seen.already_lost(current)
@@ -281,7 +285,7 @@ def _already_lost(folder: str, newest: str, evidence: Evidence, seen: _Partition
     return iter(settled_findings(look, is_changing))
 
 
-def _check_files(folder: str, newest: str, seen: _Partition, watch: Watch) -> Iterator[Finding]:
+def _check_files(folder: str, newest: str, seen: _PartitionSummary, watch: Watch) -> Iterator[Finding]:
     """The files of a partition that belong to no segment, against the log as it was seen, and if need be as it is."""
     rounds = count()
 
@@ -306,12 +310,12 @@ def _is_cleaned_now(directory: str, watch: Watch) -> bool:
     return is_cleaned_now(directory)
 
 
-class _Partition:
+class _PartitionSummary:
     """What the segments of a partition come to."""
 
     def __init__(self) -> None:
         self._epochs: list[EpochRange] = []
-        self._segments: list[tuple[str, Segment]] = []
+        self._segments: list[tuple[str, SegmentReach]] = []
         self.is_known = True
         """Every segment could be read, as a log of the offsets in its name."""
         self.is_end_known = True
@@ -321,7 +325,7 @@ class _Partition:
         self.end_offset: int | None = None
         self.reached: int | None = None
         """The end offset that the log once had, as far as that was asked for."""
-        self.last_log: LogView | None = None
+        self.last_log: IndexedLog | None = None
         """The batches of the segment added last; None for an empty one."""
         self.is_indexed_later = False
         """An index of it names offsets after its end."""
@@ -340,13 +344,13 @@ class _Partition:
         last = (base_offset or 0) - 1 if rows.last_offset is None else rows.last_offset
         self.end_offset = end = max(self.end_offset or 0, last + 1)
         if base_offset is not None:
-            self._segments.append((path, Segment(base_offset, rows.count == 0, lambda: end)))
+            self._segments.append((path, SegmentReach(base_offset, rows.count == 0, lambda: end)))
         self.last_log = None
         if rows.count:
             self._was_cleaned = partial(rows.was_cleaned, base_offset or 0)
         self.is_indexed_later = False
 
-    def already_lost(self, evidence: Evidence) -> Iterator[Finding]:
+    def already_lost(self, evidence: PartitionEvidence) -> Iterator[Finding]:
         """What the logs had once; found out once all segments are added."""
         last = self.last_log
         kinds = INDEX_KINDS if self.is_indexed_later else (Kind.TXN_INDEX,)

@@ -38,7 +38,7 @@ from kdump.log import files
 from kdump.log.names import INDEX_KINDS, FileName, Kind, is_uri, parse_file_name, parse_partition_directory
 from kdump.log.siblings import parse_leader_epochs, read_checkpoint
 from kdump.log.source import read_whole
-from kdump.verify.indexes import LogView, index_end, indexed_end, is_near, without_appended
+from kdump.verify.indexes import IndexedLog, index_end, indexed_end, is_near, without_appended
 
 _TIERED: Final = "__remote_log_metadata"
 """The topic that every broker with tiered storage holds partitions of: there a local log may begin later."""
@@ -75,7 +75,7 @@ class KnownOffsets(NamedTuple):
     log_start: int | None = None
 
 
-class Segment(NamedTuple):
+class SegmentReach(NamedTuple):
     """A .log as far as its offsets go: ``end_offset`` (exclusive) is asked for only where it is needed."""
 
     base_offset: int
@@ -87,14 +87,14 @@ class LastSegment(NamedTuple):
     """What may be asked about the end of a log.
 
     ``was_cleaned``: the log cleaner has been in the last segment; where that one is empty, in the one before it.
-    ``index_ends``: what ``Evidence.index_ends`` says of the last segment.
+    ``index_ends``: what ``PartitionEvidence.index_ends`` says of the last segment.
     """
 
     was_cleaned: Callable[[], bool]
     index_ends: Callable[[], Iterable[Witness]]
 
 
-class Evidence:
+class PartitionEvidence:
     """What lies beside the logs of one partition.
 
     Names, epochs and checkpoints are read at once: what a running broker appends later is in the logs when they are
@@ -143,7 +143,7 @@ class Evidence:
         self._epochs = [] if data is None else parse_leader_epochs(data)
 
     @classmethod
-    def of_directory(cls, directory: str) -> Evidence:
+    def of_directory(cls, directory: str) -> PartitionEvidence:
         """Of a partition directory on disk or in a store; nothing where it cannot be listed."""
         try:
             names = [entry.name for entry in files.listing(directory) if not entry.is_directory]
@@ -170,7 +170,7 @@ class Evidence:
             if known is not None and known > end:
                 yield Witness(name, known)
 
-    def index_ends(self, log: LogView, kinds: Iterable[Kind] = INDEX_KINDS) -> Iterator[Witness]:
+    def index_ends(self, log: IndexedLog, kinds: Iterable[Kind] = INDEX_KINDS) -> Iterator[Witness]:
         """The indexes of one log that name an offset after its end, and agree with what is in it."""
         for kind in kinds:
             name = self._index(log.base_offset, kind)
@@ -183,7 +183,7 @@ class Evidence:
             if name is not None and end is not None and end > log.end_offset + 1:
                 yield Witness(name, end)
 
-    def _size_now(self, log: LogView) -> int:
+    def _size_now(self, log: IndexedLog) -> int:
         """Bytes of a log on its disk; 0 where it cannot be asked."""
         name = self._index(log.base_offset, Kind.LOG)
         try:
@@ -223,7 +223,7 @@ class Evidence:
             del found[0]
         return found
 
-    def already_lost(self, segments: Sequence[Segment], last_segment: LastSegment | None) -> list[AlreadyLost]:
+    def already_lost(self, segments: Sequence[SegmentReach], last_segment: LastSegment | None) -> list[AlreadyLost]:
         """What the log had and its segments have not, rising.
 
         Args:
@@ -263,7 +263,7 @@ class Evidence:
         witnesses = [*self.ends(end)]
         for base, names in gone.items():
             witnesses += [Witness(name, base) for name in names]
-            witnesses += self.index_ends(LogView.empty(base))
+            witnesses += self.index_ends(IndexedLog.empty(base))
         if last_segment is not None:
             witnesses += last_segment.index_ends()
         found = self.believed(witnesses, end)
@@ -302,7 +302,7 @@ class Evidence:
             if not indexes or not is_empty.get(base, True) or any(parsed.state for parsed in names.values()):
                 continue
             # The last segment may be empty; its .index holds nothing then.
-            if base not in is_empty or any(self.index_ends(LogView.empty(base))):
+            if base not in is_empty or any(self.index_ends(IndexedLog.empty(base))):
                 gone[base] = indexes
         return gone
 

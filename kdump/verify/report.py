@@ -8,7 +8,7 @@ from typing import Final
 from xml.etree import ElementTree as Xml
 
 from kdump.codes import Finding, KdumpError, Severity
-from kdump.kafka.recover import Outcome, Recovery
+from kdump.kafka.recover import Recovery, RecoveryOutcome
 from kdump.log.context import FileContext
 from kdump.rows.scalar import finding_row
 from kdump.rows.spelling import json_line
@@ -45,7 +45,7 @@ def recovery_text(recovery: Recovery) -> str:
     """What LogSegment.recover would do to a segment."""
     if recovery.failure is not None:
         return f"fails, {recovery.failure.message}"
-    if recovery.outcome is Outcome.TRUNCATED:
+    if recovery.outcome is RecoveryOutcome.TRUNCATED:
         end = f"the log ends at {recovery.end:,} before offset {recovery.next_offset}"
         return f"{recovery.bytes_cut:,} bytes are cut, {end}"
     return "nothing is cut"

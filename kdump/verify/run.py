@@ -17,7 +17,7 @@ from kdump.log.partition import partition_folders, segment_files
 from kdump.log.source import STDIN, open_source, read_whole, reads_once
 from kdump.verify.logdir import Checkpoints, PartitionExtent, check_log_directory
 from kdump.verify.partition import Item, PartitionCheck, already_lost_finding, base_offset_of, counted
-from kdump.verify.reach import Evidence
+from kdump.verify.reach import PartitionEvidence
 from kdump.verify.segment import CheckOptions
 from kdump.verify.siblings import (
     LogSummary,
@@ -153,6 +153,6 @@ def _without_logs(folder: str) -> Iterator[Finding]:
     names = list(segment_files(folder, lambda error: None, all_files=True))
     if not names:
         return
-    for lost in Evidence.of_directory(folder).already_lost([], None):
+    for lost in PartitionEvidence.of_directory(folder).already_lost([], None):
         yield already_lost_finding(lost, os.path.join(folder, lost.witnesses[0]))
     yield from check_partition_files(folder, lambda: LogSummary(None))

@@ -32,7 +32,7 @@ from kdump.log.names import (
 from kdump.log.partition import has_gone
 from kdump.log.source import read_whole
 from kdump.verify.grouping import grouped
-from kdump.verify.indexes import LogView, check_offset_index, check_time_index, without_appended
+from kdump.verify.indexes import IndexedLog, check_offset_index, check_time_index, without_appended
 
 _OFFSET_DIGITS: Final = 20
 _LEFTOVERS: Final = (".deleted", *CLEANER_STATES)
@@ -63,7 +63,7 @@ class LogSummary(NamedTuple):
 
 def check_txn_index(
     data: bytes,
-    log: LogView | None,
+    log: IndexedLog | None,
     aborted: Sequence[AbortedTxn] | None = None,
     *,
     begun_before: Set[tuple[int, int]] = frozenset(),
@@ -199,7 +199,7 @@ class SegmentFiles:
             for kind, content in self.contents.items()
         )
 
-    def known_to(self, log: LogView, kind: Kind) -> bytes | KdumpError | None:
+    def known_to(self, log: IndexedLog, kind: Kind) -> bytes | KdumpError | None:
         """The contents of a file, without its last entries where they are of what the log has got since ``log``."""
         content = self.contents[kind]
         if not isinstance(content, bytes) or self.log_size is None or self.log_size <= log.size:
@@ -217,7 +217,7 @@ def _contents(path: str) -> bytes | KdumpError | None:
 
 def check_segment_files(
     beside: SegmentFiles,
-    log: LogView,
+    log: IndexedLog,
     *,
     is_closed: bool,
     aborted: Sequence[AbortedTxn] | None = None,
@@ -361,7 +361,7 @@ _TEXT_CHECKS: Final[Mapping[str, _TextCheck]] = {
 }
 
 
-def _odd_transactions(data: bytes, entries: Sequence[AbortedTxn], log: LogView | None) -> Iterator[str]:
+def _odd_transactions(data: bytes, entries: Sequence[AbortedTxn], log: IndexedLog | None) -> Iterator[str]:
     """What is impossible about each entry by itself and after the one before; '' for nothing."""
     last_offset = log.base_offset - 1 if log else -1
     for number, entry in enumerate(entries):

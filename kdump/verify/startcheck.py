@@ -13,14 +13,14 @@ from typing import Final, NamedTuple
 from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, parse_header
 from kdump.kafka.startup.batches import batches
 from kdump.kafka.startup.content import Content, ContentSource, sha256
-from kdump.kafka.startup.directory import Action, Directory
+from kdump.kafka.startup.directory import Directory, FileAction
 from kdump.kafka.startup.errors import StartFailureError
-from kdump.kafka.startup.loading import Settings
+from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.names import LOG, file_name, offset_of
-from kdump.kafka.startup.outcome import OpenTransaction, Outcome, RecoveredSegment, RemovalReason, Start
+from kdump.kafka.startup.outcome import OpenTransaction, RecoveredSegment, RemovalReason, Start, StartOutcome
 from kdump.kafka.startup.start import open_transactions, start
 from kdump.verify.batchtable import BatchTable, read_table
-from kdump.verify.reach import AlreadyLost, Evidence, LastSegment, Segment, Witness
+from kdump.verify.reach import AlreadyLost, LastSegment, PartitionEvidence, SegmentReach, Witness
 from kdump.verify.sound import SoundData, sound_data, torn_end
 from kdump.verify.swapped import OFFSET_BYTES, first_offset_of, swapped
 
@@ -59,7 +59,7 @@ class LostRange(NamedTuple):
     good_records: int
 
 
-class FileState(NamedTuple):
+class StartedFile(NamedTuple):
     """A file right after the start.
 
     ``size`` and ``sha256`` are None when it is gone, ``sha256`` also if it was not asked for; ``size_before`` is of
@@ -67,7 +67,7 @@ class FileState(NamedTuple):
     """
 
     name: str
-    action: Action
+    action: FileAction
     size: int | None
     sha256: str | None
     size_before: int | None
@@ -99,9 +99,9 @@ class StartCheck:
     """
 
     path: str
-    settings: Settings
+    settings: LoadSettings
     start: Start
-    files: tuple[FileState, ...]
+    files: tuple[StartedFile, ...]
     lost: tuple[LostRange, ...]
     already_lost: tuple[AlreadyLost, ...]
     swapped: tuple[tuple[str, str], ...]
@@ -113,7 +113,7 @@ class StartCheck:
     @property
     def is_harmless(self) -> bool:
         """The partition starts, and everything that was there is there afterwards, whatever was lost before."""
-        return self.start.outcome is Outcome.STARTS and not (self.lost or self.forgotten)
+        return self.start.outcome is StartOutcome.STARTS and not (self.lost or self.forgotten)
 
 
 class Obstacle(NamedTuple):
@@ -122,7 +122,7 @@ class Obstacle(NamedTuple):
     path: str
     java_class: str
     message: str
-    outcome: Outcome = Outcome.BROKER_STOPS
+    outcome: StartOutcome = StartOutcome.BROKER_STOPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,20 +137,20 @@ class LogDirectoryCheck:
     obstacles: tuple[Obstacle, ...]
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> StartOutcome:
         """Of the directory, and where it stops of its broker."""
         outcomes = {check.start.outcome for check in self.failed} | {obstacle.outcome for obstacle in self.obstacles}
-        if Outcome.BROKER_STOPS in outcomes:
-            return Outcome.BROKER_STOPS
-        return Outcome.DIR_OFFLINE if outcomes else Outcome.STARTS
+        if StartOutcome.BROKER_STOPS in outcomes:
+            return StartOutcome.BROKER_STOPS
+        return StartOutcome.DIR_OFFLINE if outcomes else StartOutcome.STARTS
 
 
 def check_start(
     directory: Directory,
-    settings: Settings,
+    settings: LoadSettings,
     *,
     checksums: bool = False,
-    evidence: Evidence | None = None,
+    evidence: PartitionEvidence | None = None,
     transactional_id: Callable[[int], str | None] | None = None,
 ) -> StartCheck:
     """What a broker would make of a partition directory.
@@ -177,7 +177,7 @@ def check_start(
             before = Directory(directory.path, directory.before)
             forgotten = open_transactions(before, settings, served.log_start_offset, served.end_offset)
     files = tuple(
-        FileState(
+        StartedFile(
             name,
             action,
             None if content is None else content.size,
@@ -225,7 +225,7 @@ def _swapped(directory: Directory) -> Iterator[tuple[str, str]]:
         yield logs[one][1], logs[other][1]
 
 
-def _already_lost(directory: Directory, evidence: Evidence, end_before: int | None) -> list[AlreadyLost]:
+def _already_lost(directory: Directory, evidence: PartitionEvidence, end_before: int | None) -> list[AlreadyLost]:
     """What the logs did not have before the start.
 
     Args:
@@ -259,7 +259,7 @@ def _already_lost(directory: Directory, evidence: Evidence, end_before: int | No
         if not segments[-1].is_empty and evidence.names_later(last_base, end_of(last_base)):
             yield from evidence.index_ends(table(last_base).log_view(last_base, logs[last_base][1].size, []))
 
-    segments = [Segment(base, not content.size, partial(end_of, base)) for base, (_, content) in logs.items()]
+    segments = [SegmentReach(base, not content.size, partial(end_of, base)) for base, (_, content) in logs.items()]
     return evidence.already_lost(segments, LastSegment(was_cleaned, index_ends) if segments else None)
 
 

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kdump.format.checkpoint import CLEAN_SHUTDOWN, PARTITION_METADATA
-from kdump.kafka.startup.directory import Action
-from kdump.kafka.startup.outcome import OpenTransaction, Outcome
+from kdump.kafka.startup.directory import FileAction
+from kdump.kafka.startup.outcome import OpenTransaction, StartOutcome
 from kdump.log import files
 from kdump.log.context import FileContext, as_text
 from kdump.log.names import parse_partition_directory
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
-from kdump.verify.startcheck import FileState, LogDirectoryCheck, LossReason, Obstacle, StartCheck
+from kdump.verify.startcheck import LogDirectoryCheck, LossReason, Obstacle, StartCheck, StartedFile
 
 _FEW: Final = 5
 """Names that are listed; of more only their number is told."""
@@ -98,7 +98,7 @@ def keeps_changing_json(path: str) -> str:
     return _line(path, None, None, _NOTHING_SERVED)
 
 
-def _line(path: str, outcome: Outcome | None, exception: str | None, members: dict[str, Any]) -> str:
+def _line(path: str, outcome: StartOutcome | None, exception: str | None, members: dict[str, Any]) -> str:
     topic, partition = parse_partition_directory(os.path.basename(files.absolute(path))) or (None, None)
     context = FileContext(FileContext.of(path).file, topic, partition)
     head = {"type": "startup", **context.columns(), "outcome": outcome and outcome.value, "exception": exception}
@@ -171,14 +171,14 @@ def _details(check: StartCheck, *, is_brief: bool) -> Iterator[str]:
         for transaction in check.start.served.open_transactions:
             yield f"left open: {_transaction(check, transaction)}"
     for file in check.files:
-        if file.action is Action.CUT:
+        if file.action is FileAction.CUT:
             yield f"cut: {file.name}, from {file.size_before:,} to {file.size:,} bytes"
     later = set(check.start.deleted_later)
     for title, names in (
-        ("rebuilt", [] if is_brief else _names(check.files, Action.REBUILT)),
-        ("created", [] if is_brief else _names(check.files, Action.CREATED)),
-        ("deleted", _names(check.files, Action.DELETED)),
-        ("renamed", [name for name in _names(check.files, Action.RENAMED) if name not in later]),
+        ("rebuilt", [] if is_brief else _names(check.files, FileAction.REBUILT)),
+        ("created", [] if is_brief else _names(check.files, FileAction.CREATED)),
+        ("deleted", _names(check.files, FileAction.DELETED)),
+        ("renamed", [name for name in _names(check.files, FileAction.RENAMED) if name not in later]),
         ("deleted after 60 s", sorted(later)),
     ):
         if names:
@@ -187,8 +187,8 @@ def _details(check: StartCheck, *, is_brief: bool) -> Iterator[str]:
 
 _ARTICLES: Final = {"clean": "a clean", "unclean": "an unclean"}
 _CONSEQUENCES: Final = {
-    Outcome.DIR_OFFLINE: "its log directory goes offline; the broker runs on with the others, if there are any",
-    Outcome.BROKER_STOPS: "the whole broker stops",
+    StartOutcome.DIR_OFFLINE: "its log directory goes offline; the broker runs on with the others, if there are any",
+    StartOutcome.BROKER_STOPS: "the whole broker stops",
 }
 
 
@@ -196,7 +196,7 @@ def log_directory_text(check: LogDirectoryCheck) -> str:
     """What becomes of a log directory, in one line or two."""
     path = escaped(check.path)
     text = f"{path}: {check.partitions:,} partitions, {'clean' if check.is_clean else 'unclean'}: "
-    if check.outcome is Outcome.STARTS:
+    if check.outcome is StartOutcome.STARTS:
         return f"{text}{'all start' if not check.unread else f'{check.unread:,} cannot be read, the others start'}\n"
     paths = [*(failed.path for failed in check.failed), *(obstacle.path for obstacle in check.obstacles)]
     failed = [os.path.basename(files.absolute(one)) for one in paths]
@@ -208,7 +208,9 @@ def log_directory_text(check: LogDirectoryCheck) -> str:
 
 def obstacle_text(obstacle: Obstacle) -> str:
     """What stops the directory or the broker."""
-    what = "the whole broker stops" if obstacle.outcome is Outcome.BROKER_STOPS else "the log directory goes offline"
+    what = (
+        "the whole broker stops" if obstacle.outcome is StartOutcome.BROKER_STOPS else "the log directory goes offline"
+    )
     return f"{escaped(obstacle.path)}: {what}: {escaped(obstacle.message)} ({obstacle.java_class})\n"
 
 
@@ -222,7 +224,7 @@ def _transaction(check: StartCheck, transaction: OpenTransaction) -> str:
     return text
 
 
-def _names(states: Iterable[FileState], action: Action) -> list[str]:
+def _names(states: Iterable[StartedFile], action: FileAction) -> list[str]:
     return [file.name for file in states if file.action is action]
 
 

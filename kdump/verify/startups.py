@@ -21,7 +21,7 @@ from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import ILLEGAL_STATE, KAFKA, KAFKA_STORAGE
-from kdump.kafka.startup.loading import Settings
+from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.logdirectory import (
     LogDirectory,
     Partition,
@@ -30,14 +30,14 @@ from kdump.kafka.startup.logdirectory import (
     served_partition,
     sort_folders,
 )
-from kdump.kafka.startup.outcome import Outcome
+from kdump.kafka.startup.outcome import StartOutcome
 from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.names import CLUSTER_METADATA, Kind, parse_file_name, parse_partition_directory
 from kdump.log.partition import no_segments
 from kdump.log.siblings import read_checkpoint
 from kdump.log.source import read_whole
-from kdump.verify.reach import Evidence, KnownOffsets
+from kdump.verify.reach import KnownOffsets, PartitionEvidence
 from kdump.verify.settling import Watch, settled
 from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck, check_start
 from kdump.verify.transactionalids import transactional_id
@@ -64,7 +64,7 @@ class Task(NamedTuple):
     """One partition directory to be started."""
 
     path: str
-    settings: Settings
+    settings: LoadSettings
     checksums: bool
 
     def run(self) -> StartCheck | KdumpError:
@@ -94,10 +94,10 @@ class Task(NamedTuple):
             return KdumpError(Codes.CHANGED_WHILE_READ, "cannot be told: the files keep changing", path=self.path)
         return result
 
-    def _evidence(self, contents: Mapping[str, Content]) -> Evidence:
+    def _evidence(self, contents: Mapping[str, Content]) -> PartitionEvidence:
         """What lies beside the logs; where no offset is given, there is no line of it in the checkpoint."""
         settings = self.settings
-        return Evidence(
+        return PartitionEvidence(
             self.path,
             contents,
             lambda name: read_whole(os.path.join(self.path, name)),
@@ -117,7 +117,7 @@ def _harm(result: StartCheck | KdumpError) -> frozenset[object]:
     """
     if isinstance(result, KdumpError):
         return frozenset({object()})
-    outcome = {result.start.outcome} - {Outcome.STARTS}
+    outcome = {result.start.outcome} - {StartOutcome.STARTS}
     losses = ((loss.reason, loss.first_offset) for loss in result.lost)
     return frozenset({*outcome, *losses, *result.already_lost, *result.forgotten, *result.swapped})
 
@@ -133,7 +133,7 @@ Item = StartCheck | Obstacle | LogDirectoryCheck | KeepsChanging
 Runner = Callable[[Sequence[Task]], Iterable[StartCheck | KdumpError]]
 
 
-class _Place(NamedTuple):
+class _StartTarget(NamedTuple):
     """What one PATH stands for. ``log_directory`` is that above where it is a partition directory, not ``is_whole``."""
 
     path: str
@@ -186,7 +186,7 @@ def start_all(
                 else:
                     on_error(result)
                 continue
-            if result.start.outcome is not Outcome.STARTS:
+            if result.start.outcome is not StartOutcome.STARTS:
                 failed.append(result)
             yield result
         obstacles = [*place.obstacles, *(duplicates[task.path] for task in place.tasks if task.path in duplicates)]
@@ -223,11 +223,11 @@ def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
     if log_start is None:
         log_start = known.log_starts.get(partition, 0) if partition is not None else 0
     is_clean = known.is_clean if options.is_clean is None else options.is_clean
-    settings = Settings(is_clean, recovery_point, log_start, options.max_index_size, options.now)
+    settings = LoadSettings(is_clean, recovery_point, log_start, options.max_index_size, options.now)
     return Task(directory, settings, options.checksums)
 
 
-def _place(path: str, options: StartOptions) -> _Place:
+def _place(path: str, options: StartOptions) -> _StartTarget:
     if not files.is_directory(path):
         if not files.exists(path):
             raise KdumpError(Codes.MISSING, Codes.MISSING.value.title)
@@ -238,7 +238,7 @@ def _place(path: str, options: StartOptions) -> _Place:
     if _holds_segments(path, entries):
         above = _above(path)
         known = read_log_directory(above)
-        return _Place(path, known, False, [_task(path, known, options)], _refusals(above, known))
+        return _StartTarget(path, known, False, [_task(path, known, options)], _refusals(above, known))
     folders = sort_folders([entry.name for entry in entries if entry.is_directory])
     is_broker_s = any(entry.name in _OF_LOG_DIRECTORIES for entry in entries if not entry.is_directory)
     if not folders.partitions and not (is_broker_s and folders.unparsable):
@@ -247,12 +247,12 @@ def _place(path: str, options: StartOptions) -> _Place:
     tasks = [_task(os.path.join(path, name), known, options) for name in folders.partitions]
     message = "the name is not <topic>-<number>"
     obstacles = [Obstacle(os.path.join(path, name), KAFKA, message) for name in folders.unparsable]
-    return _Place(path, known, True, tasks, obstacles + _refusals(path, known))
+    return _StartTarget(path, known, True, tasks, obstacles + _refusals(path, known))
 
 
 def _refusals(path: str, known: LogDirectory) -> list[Obstacle]:
     return [
-        Obstacle(os.path.join(path, name), KAFKA_STORAGE, message, Outcome.DIR_OFFLINE)
+        Obstacle(os.path.join(path, name), KAFKA_STORAGE, message, StartOutcome.DIR_OFFLINE)
         for name, message in known.refusals
     ]
 
@@ -265,7 +265,7 @@ def is_partition(path: str) -> bool:
         return False
 
 
-def _holds_segments(path: str, entries: Sequence[files.Entry]) -> bool:
+def _holds_segments(path: str, entries: Sequence[files.ListingEntry]) -> bool:
     """By the files in it; an empty directory by its name."""
     for entry in entries:
         name = parse_file_name(entry.name)
@@ -276,7 +276,7 @@ def _holds_segments(path: str, entries: Sequence[files.Entry]) -> bool:
     return not has_partitions and parse_partition_directory(os.path.basename(files.absolute(path))) is not None
 
 
-def _duplicates(places: Iterable[_Place]) -> dict[str, Obstacle]:
+def _duplicates(places: Iterable[_StartTarget]) -> dict[str, Obstacle]:
     """Directories of one partition of one broker, by path."""
     owners: dict[tuple[Partition, bool], list[tuple[str, LogDirectory]]] = {}
     for place in places:

@@ -20,7 +20,7 @@ from kdump.format.batch import (
     parse_header,
 )
 from kdump.log.resync import CheckedChunk
-from kdump.verify.markers import NO_MARKER, Marker, read_marker
+from kdump.verify.markers import NO_MARKER, ControlMarker, read_marker
 
 if TYPE_CHECKING:
     import numpy as np
@@ -144,7 +144,7 @@ def _read_row(chunk: CheckedChunk, start: int, end: int, is_valid: bool, is_behi
     )  # fmt: skip
 
 
-def _marker(batch: memoryview) -> Marker:
+def _marker(batch: memoryview) -> ControlMarker:
     """The marker of a control batch; NO_MARKER also where it cannot be read (a local check says why)."""
     header = parse_header(batch)
     if header.codec:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import Codes, Finding, Severity
-from kdump.fast.blocks import BatchBlock, BlockReader, Stretch
+from kdump.fast.blocks import BatchBlock, BlockReader, EntryRange
 from kdump.fast.entries import Entries, LargeEntry
 from kdump.fast.legacymessages import read_messages
 from kdump.fast.pieces import batch_pieces
@@ -82,7 +82,7 @@ class EntryReader:
                 continue
             damaged = self._check(item)
             for part in self._reader.read(item.data, [*item.starts, item.end], item.position, damaged=item.damaged):
-                if isinstance(part, Stretch):
+                if isinstance(part, EntryRange):
                     yield from self._stretch(item, part, damaged)
                 else:
                     yield from self._batches(item, part, damaged)
@@ -125,7 +125,7 @@ class EntryReader:
         sound = are_right(block, block.records)
         yield from self._sound(chunk, entries, sound, damaged[first : first + sound.size])
 
-    def _stretch(self, chunk: CheckedChunk, stretch: Stretch, damaged: NDArray[np.bool_]) -> Iterator[Entries]:
+    def _stretch(self, chunk: CheckedChunk, stretch: EntryRange, damaged: NDArray[np.bool_]) -> Iterator[Entries]:
         # Batches of unknown codecs or magics are errors of their headers.
         bounds = np.array(chunk.bounds(stretch.first, stretch.last), np.int64)
         for part in read_messages(chunk.data, bounds[:-1], bounds[1:], self._limit):

@@ -25,7 +25,7 @@ _LARGEST: Final = 1 << 28
 _STRIDE: Final = 64
 
 
-class Change(NamedTuple):
+class ByteFlip(NamedTuple):
     """``mask`` is to be XORed to the byte at index ``place`` under the CRC; place None: to the stored CRC itself."""
 
     place: int | None
@@ -34,7 +34,7 @@ class Change(NamedTuple):
 
 def single_change(
     stored: int, computed: int, size: int, polynomial: int, *, longest: int = LONGEST_BITS
-) -> Change | None:
+) -> ByteFlip | None:
     """The one flipped bit, else the one changed byte, that turns ``computed`` into ``stored``.
 
     Args:
@@ -48,10 +48,10 @@ def single_change(
     if difference == 0 or size > longest:
         return None
     if difference.bit_count() == 1:
-        return Change(None, difference)
+        return ByteFlip(None, difference)
     strides = _strides(polynomial)
     back0, back1, back2, back3 = strides.back
-    found: list[Change] = []
+    found: list[ByteFlip] = []
     register = difference
     for passed in range(0, size, _STRIDE):
         for distance, mask in strides.patterns.get(register, ()):
@@ -60,15 +60,15 @@ def single_change(
                 continue
             # Two flips of one bit each never leave the same register in less than 2^31 bits.
             if mask.bit_count() == 1:
-                return Change(index, mask)
-            found.append(Change(index, mask))
+                return ByteFlip(index, mask)
+            found.append(ByteFlip(index, mask))
         register = (
             back0[register & 0xFF] ^ back1[register >> 8 & 0xFF] ^ back2[register >> 16 & 0xFF] ^ back3[register >> 24]
         )
     return found[0] if len(found) == 1 and size <= LONGEST_BYTES else None
 
 
-def flipped_bit(stored: int, computed: int, size: int, polynomial: int) -> Change | None:
+def flipped_bit(stored: int, computed: int, size: int, polynomial: int) -> ByteFlip | None:
     """The same, one flipped bit only, in larger ranges too: where it is worth seconds, as it saves a batch."""
     change = single_change(stored, computed, size, polynomial, longest=_LARGEST)
     return change if change is not None and change.mask.bit_count() == 1 else None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kdump.codes import KdumpError
-from kdump.repair.plan import PartitionPlan, Settings
+from kdump.repair.plan import PartitionPlan, RepairSettings
 from kdump.repair.run import Repair, RepairOptions
 
 KINDS = ("log", "index", "timeindex", "txnindex")
@@ -18,7 +18,7 @@ def differences(root: Path, case: dict[str, Any], output: Path) -> list[str]:
     """In what a repaired copy of a case differs from what Kafka left: empty when it is the same, byte for byte."""
     log = root / "mutants" / case["id"] / f"{case['name']}.log"
     errors: list[KdumpError] = []
-    options = RepairOptions(settings=Settings(first_segment=True), output=str(output))
+    options = RepairOptions(settings=RepairSettings(first_segment=True), output=str(output))
     with Repair(options, on_error=errors.append) as job:
         plans = [repaired.plan for repaired in job.path(str(log))]
     assert not errors

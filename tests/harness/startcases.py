@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.loading import Settings
+from kdump.kafka.startup.loading import LoadSettings
 from kdump.verify.startcheck import StartCheck, check_start
 from kdump.verify.startreport import startup_json
 
@@ -15,9 +15,9 @@ NOW = 1_700_003_600_000
 """The clock (ms) of all starts."""
 
 
-def settings_of(params: dict[str, Any], now: int | None = NOW) -> Settings:
+def settings_of(params: dict[str, Any], now: int | None = NOW) -> LoadSettings:
     """What the broker of a case knew."""
-    return Settings(
+    return LoadSettings(
         params["clean"], params["recovery_point"], params["log_start_offset"], params["segment_index_bytes"], now
     )
 

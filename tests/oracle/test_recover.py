@@ -12,7 +12,7 @@ import pytest
 from crc32c import crc32c
 
 from kdump.kafka.failures import FailureKind
-from kdump.kafka.recover import Outcome, Recovery, recover
+from kdump.kafka.recover import Recovery, RecoveryOutcome, recover
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.log.source import open_source
 from kdump.reading.view import DecodePath
@@ -51,7 +51,7 @@ def model(case: Case, directory: Path, path: DecodePath) -> Answer:
             index_size=case.index_size,
             path=path,
         )
-    if recovery.outcome is Outcome.FAILED:
+    if recovery.outcome is RecoveryOutcome.FAILED:
         assert recovery.failure is not None
         return Answer(recovery.failure.kind.java_class, 0, None, None, None, None)
     return _files(case, recovery)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.verify.indexes import LogView
+from kdump.verify.indexes import IndexedLog
 from kdump.verify.siblings import EpochRange
 from kdump.verify.table import UNKNOWN_OFFSET
 
@@ -53,7 +53,7 @@ def read_columns(data: bytes) -> tuple[Columns, list[EpochRange]]:
     return columns(rows, position), epochs
 
 
-def view(log: Path) -> LogView:
+def view(log: Path) -> IndexedLog:
     """A log file as its indexes see it."""
     data = log.read_bytes()
-    return LogView(int(log.name.partition(".")[0]), len(data), read_columns(data)[0])
+    return IndexedLog(int(log.name.partition(".")[0]), len(data), read_columns(data)[0])

@@ -9,10 +9,10 @@ from checked import MemorySource, check
 
 from kdump.codes import Severity
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.recover import Outcome, recover
+from kdump.kafka.recover import RecoveryOutcome, recover
 from kdump.log.walk import Walk
 from kdump.repair.mendedsource import MendedSource
-from kdump.repair.pieces import MendedLog, Origin
+from kdump.repair.pieces import MendedLog, PieceOrigin
 from kdump.repair.salvage import SalvageOptions, salvage
 from kdump.repair.surroundings import Surroundings
 
@@ -27,7 +27,7 @@ class Mended:
     data: bytes
 
     @property
-    def origins(self) -> list[Origin]:
+    def origins(self) -> list[PieceOrigin]:
         return [piece.origin for piece in self.log.pieces]
 
     @property
@@ -75,7 +75,7 @@ def check_result(data: bytes, result: Mended, producers: ProducerStates | None =
     assert len(result.data) == log.size
     source = MemorySource(result.data)
     recovery = recover(source, log.base_offset, producers or ProducerStates())
-    assert recovery.outcome is Outcome.UNCHANGED, recovery
+    assert recovery.outcome is RecoveryOutcome.UNCHANGED, recovery
     found = check(result.data, base_offsets=[log.base_offset])
     assert [str(one) for one in found if one.severity is Severity.ERROR] == []
     offsets = [(piece.first_offset, piece.last_offset) for piece in log.pieces]

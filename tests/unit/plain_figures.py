@@ -11,7 +11,7 @@ from row_runs import Row, run_rows
 from kdump.codes import Finding
 from kdump.reading.view import ViewOptions
 from kdump.rows.tables import BATCH, RECORD
-from kdump.stats.figures import Report
+from kdump.stats.figures import FiguresReport
 from kdump.stats.grouping import By
 from kdump.stats.report import stats_row
 from kdump.stats.run import StatsOptions, StatsRun
@@ -104,7 +104,7 @@ def outcomes(records: Iterable[Row]) -> dict[str, int]:
     return {outcome: states.count(outcome) for outcome in ("committed", "aborted", "open")}
 
 
-def report_of(*paths: str, by: By = By.SEGMENT, with_records: bool = True) -> Report:
+def report_of(*paths: str, by: By = By.SEGMENT, with_records: bool = True) -> FiguresReport:
     """What ``kdump stats`` has to say of paths."""
     run = StatsRun(StatsOptions(by, with_records=with_records))
     verification = Verification(run.judge(), on_error=lambda error: None)

@@ -14,7 +14,7 @@ from batches import plain_rows, v2_batch
 from cli_runs import CLEAN, DAMAGE, kdump
 
 from kdump.kafka.producers import ProducerStates
-from kdump.verify.reach import AlreadyLost, Evidence, KnownOffsets, Segment, Witness
+from kdump.verify.reach import AlreadyLost, KnownOffsets, PartitionEvidence, SegmentReach, Witness
 from tests.harness.archives import unpack_archive, unpack_cases
 
 ROOT = Path(__file__).parents[2]
@@ -249,12 +249,12 @@ def test_garbage_invents_no_loss(partition: Path, damage: Callable[[Path], objec
     assert lost(partition) == []
 
 
-def evidence(*names: str, **checkpoints: int | bool) -> Evidence:
-    return Evidence("t-0", names, lambda name: SNAPSHOT, KnownOffsets(**checkpoints))  # type: ignore[arg-type]
+def evidence(*names: str, **checkpoints: int | bool) -> PartitionEvidence:
+    return PartitionEvidence("t-0", names, lambda name: SNAPSHOT, KnownOffsets(**checkpoints))  # type: ignore[arg-type]
 
 
-def segments(*bounds: tuple[int, int]) -> list[Segment]:
-    return [Segment(first, first == end, lambda end=end: end) for first, end in bounds]  # type: ignore[misc]
+def segments(*bounds: tuple[int, int]) -> list[SegmentReach]:
+    return [SegmentReach(first, first == end, lambda end=end: end) for first, end in bounds]  # type: ignore[misc]
 
 
 class TestWitnesses:
@@ -292,9 +292,9 @@ class TestWitnesses:
 
         body = struct.pack(">i", 1) + entry
         data = struct.pack(">hI", 1, crc32c(body)) + body
-        found = Evidence("t-0", [f"{30:020}.snapshot"], lambda name: data, KnownOffsets())
+        found = PartitionEvidence("t-0", [f"{30:020}.snapshot"], lambda name: data, KnownOffsets())
         assert list(found.ends(10)) == []
-        found = Evidence("t-0", [f"{91:020}.snapshot"], lambda name: data, KnownOffsets())
+        found = PartitionEvidence("t-0", [f"{91:020}.snapshot"], lambda name: data, KnownOffsets())
         assert list(found.ends(10)) == [Witness(f"{91:020}.snapshot", 91)]
 
 

@@ -19,7 +19,7 @@ from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.producers import ProducerStates
 from kdump.verify.grouping import MOST_FINDINGS
-from kdump.verify.indexes import LogView, check_offset_index, check_time_index
+from kdump.verify.indexes import IndexedLog, check_offset_index, check_time_index
 from kdump.verify.siblings import (
     EpochRange,
     LogSummary,
@@ -40,8 +40,8 @@ BATCHES = [(number * SIZE, BASE + 10 * number, BASE + 10 * number + 9, 50 + numb
 """20 batches of 1000 bytes and 10 offsets; the largest timestamps rise."""
 
 
-def log(batches: list[tuple[int, int, int, int]] = BATCHES, holes: Iterable[tuple[int, int]] = ()) -> LogView:
-    return LogView(BASE, 20 * SIZE, columns(batches, 20 * SIZE), list(holes))
+def log(batches: list[tuple[int, int, int, int]] = BATCHES, holes: Iterable[tuple[int, int]] = ()) -> IndexedLog:
+    return IndexedLog(BASE, 20 * SIZE, columns(batches, 20 * SIZE), list(holes))
 
 
 def index(*entries: tuple[int, int]) -> bytes:
@@ -137,14 +137,14 @@ def test_odd_size() -> None:
 @pytest.mark.parametrize("data", [b"", bytes(65536)])
 def test_no_entries(data: bytes) -> None:
     assert not codes(check_offset_index(data, log()))
-    assert not codes(check_offset_index(data, LogView.empty(BASE)))
+    assert not codes(check_offset_index(data, IndexedLog.empty(BASE)))
 
 
 @pytest.mark.parametrize("batch_size", [1000, 100_000, 40 << 20])
 def test_sparse_index(batch_size: int) -> None:
     count = (400 << 20) // batch_size
     batches = [(number * batch_size, BASE + number, BASE + number, 5) for number in range(count)]
-    big = LogView(BASE, count * batch_size, columns(batches, count * batch_size))
+    big = IndexedLog(BASE, count * batch_size, columns(batches, count * batch_size))
     every = max(1, 5000 // batch_size)
     entries = [(BASE + number, number * batch_size) for number in range(every, count, every)]
     assert not codes(check_offset_index(index(*entries), big))
@@ -233,14 +233,14 @@ def test_what_brokers_write_is_sound(sets: list[list[tuple[int, int, int, int]]]
         since += position - rows[start][0]
     if is_closed and rows and (not times or latest[0] > times[-1][0]):
         times.append(latest)
-    written = LogView(BASE, position, columns(rows, position))
+    written = IndexedLog(BASE, position, columns(rows, position))
     assert set(codes(check_offset_index(index(*entries), written))) <= {Codes.INDEX_LATER_BATCH}
     assert not codes(check_time_index(time_index(*times), written, is_closed=is_closed))
 
 
 @given(st.binary(max_size=400), st.booleans())
 def test_any_index(data: bytes, is_empty: bool) -> None:
-    some = LogView.empty(BASE) if is_empty else log(holes=[(3000, 4000)])
+    some = IndexedLog.empty(BASE) if is_empty else log(holes=[(3000, 4000)])
     for findings in (check_offset_index(data, some), check_time_index(data, some, is_closed=True)):
         found = codes(findings)
         assert all(found.count(code) <= MOST_FINDINGS for code in found)

@@ -12,7 +12,7 @@ from fast_reference import Row
 
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, export_segment
-from kdump.convert.losses import Loss
+from kdump.convert.losses import LossKind
 from kdump.reading.selection import Range
 from kdump.system.files import publish
 from tests.harness.captures import FIXTURES
@@ -38,7 +38,7 @@ def export(source: Path, target: Path, **settings: object) -> tuple[object, int,
     assert result.error is None, result.error
     publish(result.staged)
     assert result.records is not None
-    return pq.read_table(target.open("rb")), result.records, result.losses[Loss.CONTROL_RECORDS]
+    return pq.read_table(target.open("rb")), result.records, result.losses[LossKind.CONTROL_RECORDS]
 
 
 def test_names_that_are_no_utf8(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_timestamps_that_do_not_fit_are_losses(tmp_path: Path) -> None:
     )
     result = export_segment(ExportJob(str(log), str(tmp_path / "x.parquet"), "parquet", Conversion()))
     assert result.error is None, result.error
-    assert result.losses == {Loss.TIMESTAMPS: 1}
+    assert result.losses == {LossKind.TIMESTAMPS: 1}
     publish(result.staged)
     assert pq.read_table(tmp_path / "x.parquet").column("timestamp").to_pylist() == [None, None]
 

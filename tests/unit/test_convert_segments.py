@@ -28,11 +28,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kdump.codes import Codes
-from kdump.convert.losses import Loss
+from kdump.convert.losses import LossKind
 from kdump.format.batch import parse_header
 from kdump.format.index import parse_txn_index
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.recover import Outcome, recover
+from kdump.kafka.recover import RecoveryOutcome, recover
 from kdump.log.source import open_source
 from kdump.reading.selection import Range
 from tests.harness.captures import FIXTURES, Captures
@@ -52,7 +52,7 @@ def recovered(log: Path) -> None:
     """The index files are those that a broker's recovery builds."""
     with open_source(str(log)) as source:
         recovery = recover(source, int(log.stem), ProducerStates())
-    assert recovery.outcome is Outcome.UNCHANGED
+    assert recovery.outcome is RecoveryOutcome.UNCHANGED
     assert recovery.indexes is not None
     assert log.with_suffix(".index").read_bytes() == recovery.indexes.index
     assert log.with_suffix(".timeindex").read_bytes() == recovery.indexes.time_index
@@ -325,7 +325,7 @@ def test_read_committed(tmp_path: Path, to_magic: int) -> None:
         record.offset for record in committed if record.offset <= got[-1].offset
     ]
     assert result.left_out > 0
-    assert Loss.ABORTED not in result.losses
+    assert LossKind.ABORTED not in result.losses
     assert not any(entry[16] == 2 and entry[22] & (TRANSACTIONAL | CONTROL) for entry in entries(log))
 
 
@@ -334,10 +334,12 @@ def test_losses_of_transactions(tmp_path: Path) -> None:
     result = convert(transactional_log(), tmp_path / NAME, to_magic=1)
     headers = [parse_header(entry) for entry in entries(transactional_log().read_bytes())]
     data = [header for header in headers if header.is_transactional and not header.is_control]
-    assert result.losses[Loss.ABORTED] == len(everything) - len(committed)
-    assert result.losses[Loss.TRANSACTIONS] == len(data)
-    assert result.losses[Loss.CONTROL_RECORDS] == sum(header.is_control for header in headers)
-    assert result.losses[Loss.PRODUCERS] == sum(header.producer_id >= 0 and not header.is_control for header in headers)
+    assert result.losses[LossKind.ABORTED] == len(everything) - len(committed)
+    assert result.losses[LossKind.TRANSACTIONS] == len(data)
+    assert result.losses[LossKind.CONTROL_RECORDS] == sum(header.is_control for header in headers)
+    assert result.losses[LossKind.PRODUCERS] == sum(
+        header.producer_id >= 0 and not header.is_control for header in headers
+    )
 
 
 def test_recompression_loses_nothing(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ from kdump.log.source import FileSource
 from kdump.reading.selection import Range
 from kdump.rows.arrow import arrow_schema
 from kdump.rows.tables import RECORD
-from kdump.spark.byteranges import ChangedError, Stretch, stretches_between
+from kdump.spark.byteranges import ByteRange, ChangedError, stretches_between
 from kdump.spark.partitions import PartitionLog, list_partitions
-from kdump.spark.positions import UNLIMITED, Budget, DataLossError, Navigator, Place, shares
+from kdump.spark.positions import UNLIMITED, Budget, DataLossError, StreamPosition, StreamTracker, shares
 from kdump.spark.readrecords import ArrowOptions, read_splits
 from kdump.tasks.splits import Split, Wanted, find_logs, plan
 from tests.harness.captures import Captures
@@ -63,7 +63,7 @@ class Reader:
 
     def __init__(self, partition: Partition, *, fails: bool = True) -> None:
         self.directory = str(partition.directory)
-        self.place: Place | None = None
+        self.place: StreamPosition | None = None
         self.offsets: list[int] = []
         self.losses: list[str] = []
         self.fails = fails
@@ -74,23 +74,23 @@ class Reader:
         self.losses.append(what)
 
     @property
-    def navigator(self) -> Navigator:
-        return Navigator(self.on_loss)
+    def navigator(self) -> StreamTracker:
+        return StreamTracker(self.on_loss)
 
     def log(self) -> PartitionLog:
         return list_partitions([self.directory], Wanted(), raised)[self.directory]
 
-    def end(self, budget: Budget = UNLIMITED) -> Place:
+    def end(self, budget: Budget = UNLIMITED) -> StreamPosition:
         log, navigator = self.log(), self.navigator
         start = navigator.earliest(log) if self.place is None else navigator.located(log, self.place)
         end = navigator.advanced(log, start, budget)
-        assert Place.from_json(end.to_json()) == end
+        assert StreamPosition.from_json(end.to_json()) == end
         return end
 
-    def stretches(self, end: Place) -> list[Stretch]:
+    def stretches(self, end: StreamPosition) -> list[ByteRange]:
         return list(stretches_between(self.navigator, self.log(), self.place, end))
 
-    def rows(self, end: Place) -> Iterator[int]:
+    def rows(self, end: StreamPosition) -> Iterator[int]:
         for stretch in self.stretches(end):
             options = ArrowOptions(RECORD, SCHEMA, Wanted(offsets=Range(stretch.first_offset, None)))
             for rows in read_splits(list(stretch.pieces(1 << 20)), options):
@@ -189,8 +189,8 @@ def test_limits_take_whole_batches_and_go_on(partition: Partition) -> None:
 
 def test_limits_are_shared_by_what_is_new(tmp_path: Path) -> None:
     size = len(batch(0))
-    logs: dict[str, tuple[PartitionLog, Place]] = {}
-    navigator = Navigator(lambda what: None)
+    logs: dict[str, tuple[PartitionLog, StreamPosition]] = {}
+    navigator = StreamTracker(lambda what: None)
     for number, count in enumerate([0, 10, 30]):
         partition = Partition(tmp_path / f"t-{number}")
         partition.append(0, batches(0, 2 * count))

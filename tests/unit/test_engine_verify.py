@@ -18,7 +18,7 @@ from batches import GZIP, TRANSACTIONAL, plain_rows, v2_batch
 from cli_runs import BATCH, DAMAGED_BATCH, NAME
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.kafka.recover import Outcome
+from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.files import enter
 from kdump.log.metered import MeteredSource
 from kdump.log.source import Source, open_source
@@ -33,7 +33,11 @@ SEGMENTS = FIXTURES / "segments"
 DAMAGED = "damaged/"
 QUICK = CheckOptions(deep=False)
 UNDECODABLE = v2_batch(body=b"rubbish", record_count=1, attributes=GZIP)
-KAFKA_OUTCOMES = {"unchanged": Outcome.UNCHANGED, "truncated": Outcome.TRUNCATED, "exception": Outcome.FAILED}
+KAFKA_OUTCOMES = {
+    "unchanged": RecoveryOutcome.UNCHANGED,
+    "truncated": RecoveryOutcome.TRUNCATED,
+    "exception": RecoveryOutcome.FAILED,
+}
 LOCK_AND_WAIT = """
 import fcntl, sys
 lock = open(sys.argv[1], "r+b")
@@ -174,7 +178,7 @@ def test_what_kafka_rejects_is_an_error_and_recovery_is_as_in_kafka(tmp_path: Pa
         recovery = summary.recovery
         if not errors(findings) or recovery is None or recovery.outcome is not KAFKA_OUTCOMES[case["outcome"]]:
             wrong.append((case["id"], case["mutation"], codes(findings), recovery and recovery.outcome))
-        elif recovery.outcome is Outcome.TRUNCATED and recovery.end != case["recover"]["size"]:
+        elif recovery.outcome is RecoveryOutcome.TRUNCATED and recovery.end != case["recover"]["size"]:
             wrong.append((case["id"], case["mutation"], recovery.end, case["recover"]["size"]))
     assert wrong == []
 
@@ -325,7 +329,7 @@ def test_recovery(tmp_path: Path) -> None:
     path = written(tmp_path, BATCH, DAMAGED_BATCH, v2_batch(plain_rows(3), base_offset=6))
     _, (summary,) = verified(path)
     assert summary.recovery is not None
-    assert (summary.recovery.outcome, summary.recovery.end) == (Outcome.TRUNCATED, len(BATCH))
+    assert (summary.recovery.outcome, summary.recovery.end) == (RecoveryOutcome.TRUNCATED, len(BATCH))
     assert summary.counts[Severity.ERROR] == 1
 
 
@@ -336,7 +340,7 @@ def test_recovery_that_fails(tmp_path: Path) -> None:
     findings, (summary,) = verified(written(tmp_path, transactional, plain))
     assert errors(findings) == [Codes.TRANSACTION_STATE]
     assert summary.recovery is not None
-    assert summary.recovery.outcome is Outcome.FAILED
+    assert summary.recovery.outcome is RecoveryOutcome.FAILED
 
 
 def test_hole_and_where_it_goes_on(tmp_path: Path) -> None:

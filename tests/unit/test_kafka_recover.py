@@ -19,7 +19,7 @@ from kdump.format.batch import MAX_INT32
 from kdump.kafka import recover as recover_module
 from kdump.kafka.failures import FailureKind
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.recover import CutReason, Outcome, Recovery, recover
+from kdump.kafka.recover import CutReason, Recovery, RecoveryOutcome, recover
 from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.log.source import Source, open_source
 from kdump.reading.view import DecodePath
@@ -53,7 +53,7 @@ def outline(recovery: Recovery) -> tuple[object, ...]:
     """All of a recovery that has a meaning, as values that can be compared."""
     rest = replace(recovery, producers=ProducerStates())
     fields = tuple(getattr(rest, name) for name in Recovery.__slots__ if name != "producers")
-    if recovery.outcome is Outcome.FAILED:
+    if recovery.outcome is RecoveryOutcome.FAILED:
         return fields
     producers = recovery.producers
     return (*fields, producers.snapshot(), producers.end_offset, list(producers.by_id), dict(producers.ongoing))
@@ -161,7 +161,7 @@ def test_the_segments_of_a_broker_one_after_the_other() -> None:
             assert log.with_suffix(".snapshot").read_bytes() == producers.snapshot()
         with open_source(str(log)) as source:
             recovery = recover(source, int(log.stem), producers)
-        assert (recovery.outcome, recovery.end) == (Outcome.UNCHANGED, log.stat().st_size)
+        assert (recovery.outcome, recovery.end) == (RecoveryOutcome.UNCHANGED, log.stat().st_size)
         assert recovery.indexes is not None
         assert (recovery.indexes.txn_index or b"") == log.with_suffix(".txnindex").read_bytes()
         producers = recovery.producers
@@ -174,7 +174,7 @@ def test_the_segments_of_a_broker_one_after_the_other() -> None:
 def test_a_sound_log_is_unchanged() -> None:
     log = data_batch(0, count=2) + data_batch(2)
     recovery = both(log)
-    assert recovery.outcome is Outcome.UNCHANGED
+    assert recovery.outcome is RecoveryOutcome.UNCHANGED
     assert (recovery.size, recovery.end, recovery.bytes_cut, recovery.next_offset) == (len(log), len(log), 0, 3)
     assert recovery.cut is None
     assert recovery.failure is None
@@ -182,7 +182,7 @@ def test_a_sound_log_is_unchanged() -> None:
 
 def test_an_empty_log() -> None:
     recovery = both(b"", 7)
-    assert (recovery.outcome, recovery.end, recovery.next_offset) == (Outcome.UNCHANGED, 0, 7)
+    assert (recovery.outcome, recovery.end, recovery.next_offset) == (RecoveryOutcome.UNCHANGED, 0, 7)
     assert recovery.indexes is not None
     assert (recovery.indexes.index, recovery.indexes.time_index, recovery.indexes.txn_index) == (b"", b"", None)
 
@@ -204,7 +204,7 @@ SHORT_BATCH = struct.pack(">qiib", 1, 40, 0, 2) + bytes(35)
 )
 def test_cut_behind_the_last_good_batch(tail: bytes, reason: CutReason) -> None:
     recovery = both(GOOD + tail)
-    assert (recovery.outcome, recovery.end, recovery.bytes_cut) == (Outcome.TRUNCATED, len(GOOD), len(tail))
+    assert (recovery.outcome, recovery.end, recovery.bytes_cut) == (RecoveryOutcome.TRUNCATED, len(GOOD), len(tail))
     assert recovery.cut is not None
     assert recovery.cut.reason is reason
 
@@ -212,12 +212,12 @@ def test_cut_behind_the_last_good_batch(tail: bytes, reason: CutReason) -> None:
 def test_a_bad_marker_is_the_last_batch_kept() -> None:
     log = data_batch(0, 9, transactional=True) + marker(1, 9, 0, value=b"\xff\xff" + bytes(4))
     recovery = both(log + data_batch(2))
-    assert (recovery.outcome, recovery.end, recovery.next_offset) == (Outcome.TRUNCATED, len(log), 2)
+    assert (recovery.outcome, recovery.end, recovery.next_offset) == (RecoveryOutcome.TRUNCATED, len(log), 2)
     assert recovery.cut is not None
     assert recovery.cut.reason is CutReason.MARKER
     assert recovery.producers.end_offset == 1
     assert recovery.producers.by_id[9].txn_first_offset == 0
-    assert both(log).outcome is Outcome.UNCHANGED
+    assert both(log).outcome is RecoveryOutcome.UNCHANGED
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_bad_marker_is_the_last_batch_kept() -> None:
 )
 def test_failures(batch: bytes, base_offset: int, kind: FailureKind) -> None:
     recovery = both(batch, base_offset)
-    assert (recovery.outcome, recovery.bytes_cut) == (Outcome.FAILED, 0)
+    assert (recovery.outcome, recovery.bytes_cut) == (RecoveryOutcome.FAILED, 0)
     assert recovery.failure is not None
     assert recovery.failure.kind is kind
     assert not kind.empties_segment
@@ -273,7 +273,7 @@ def test_offsets_of_index_entries_must_rise() -> None:
     assert recovery.failure.kind is FailureKind.INVALID_OFFSET
     assert recovery.failure.kind.empties_segment
     assert recovery.end == len(data_batch(0) + data_batch(3))
-    assert both(log).outcome is Outcome.UNCHANGED
+    assert both(log).outcome is RecoveryOutcome.UNCHANGED
 
 
 def test_the_last_time_entry_may_fail_after_the_truncation() -> None:
@@ -287,7 +287,7 @@ def test_the_last_time_entry_may_fail_after_the_truncation() -> None:
 
 def test_a_full_index_fails() -> None:
     log = b"".join(data_batch(offset) for offset in range(9))
-    assert both(log, index_interval_bytes=0, index_size=8 * 20).outcome is Outcome.UNCHANGED
+    assert both(log, index_interval_bytes=0, index_size=8 * 20).outcome is RecoveryOutcome.UNCHANGED
     recovery = both(log, index_interval_bytes=0, index_size=8 * 7)
     assert recovery.failure is not None
     assert recovery.failure.kind is FailureKind.INDEX_FULL

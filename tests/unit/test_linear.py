@@ -21,19 +21,19 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import SegmentRecovery
 from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.kafka.startup import epochs
-from kdump.kafka.startup.content import Content, ContentSource, Piece
+from kdump.kafka.startup.content import Content, ContentPiece, ContentSource
 from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.loading import Settings
-from kdump.log.gaps import Gap as Bytes
+from kdump.kafka.startup.loading import LoadSettings
+from kdump.log.gaps import LostOffsets as Bytes
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.walk import Walk
-from kdump.reading.lostmarkers import Follower, Gap, Marker
+from kdump.reading.lostmarkers import Follower, LostOffsets, RemainingMarker
 from kdump.repair import later, readthrough
 from kdump.repair.endings import _FreeOffsets
 from kdump.repair.later import END_TXN, LaterTransactions
 from kdump.repair.place import place_of
-from kdump.repair.plan import Settings as RepairSettings
+from kdump.repair.plan import LoadSettings as RepairSettings
 from kdump.repair.plan import Way
 from kdump.repair.planner import Planner
 from kdump.repair.readthrough import read_through, start_sha256
@@ -60,7 +60,7 @@ def test_epochs_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(epochs, "Content", Counted)
     directory = Directory.on_disk(str(tmp_path))
-    check_start(directory, Settings(is_clean=False))
+    check_start(directory, LoadSettings(is_clean=False))
     expected = f"0\n{MANY}\n" + "".join(f"{n} {n}\n" for n in range(MANY))
     assert directory.read("leader-epoch-checkpoint") == expected.encode()
     assert written == [b"", expected.encode()]
@@ -109,14 +109,14 @@ def transactional_row(chance: random.Random, offset: int) -> tuple[object, ...]:
     )
 
 
-def stepped(followed: Follower, items: list[Gap | BatchRow]) -> None:
+def stepped(followed: Follower, items: list[LostOffsets | BatchRow]) -> None:
     """The same as TouchedTransactions.see_later, a batch at a time; a transaction that begins is not followed."""
     for one in items:
-        if isinstance(one, Gap):
+        if isinstance(one, LostOffsets):
             followed.gap(one)
         elif one.producer_id in followed.open and one.is_control and one.marker_type in END_TXN:
             is_abort = one.marker_type == control.ABORT
-            followed.marker(one.producer_id, Marker(one.base_offset, one.producer_epoch, is_abort))
+            followed.marker(one.producer_id, RemainingMarker(one.base_offset, one.producer_epoch, is_abort))
         elif one.producer_id in followed.open and not one.is_control:
             followed.batch(one.producer_id, one.producer_epoch, one.base_offset)
 
@@ -125,16 +125,20 @@ def stepped(followed: Follower, items: list[Gap | BatchRow]) -> None:
 def test_what_is_kept_of_later_segments(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """It tells of transactions what all batches do, whoever asked before."""
     chance = random.Random(seed)
-    segments: list[list[Gap | BatchRow]] = []
+    segments: list[list[LostOffsets | BatchRow]] = []
     for number in range(10):
         offsets = range(100 * number, 100 * number + chance.randrange(8))
         rows = [BatchRow(*transactional_row(chance, one)) for one in offsets]  # type: ignore[arg-type]
-        segments.append([Gap(row.base_offset, row.base_offset, 1) if chance.random() < 0.2 else row for row in rows])
+        segments.append(
+            [LostOffsets(row.base_offset, row.base_offset, 1) if chance.random() < 0.2 else row for row in rows]
+        )
     reads: list[str] = []
 
     def rows_and_gaps(path: str, base_offset: int, next_base: int | None) -> list[object]:
         reads.append(path)
-        return [one if isinstance(one, Gap) else np.array([tuple(one)], row_dtype()) for one in segments[int(path)]]
+        return [
+            one if isinstance(one, LostOffsets) else np.array([tuple(one)], row_dtype()) for one in segments[int(path)]
+        ]
 
     monkeypatch.setattr(later, "_rows_and_gaps", rows_and_gaps)
     known = LaterTransactions([str(number) for number in range(len(segments))])
@@ -145,7 +149,7 @@ def test_what_is_kept_of_later_segments(seed: int, monkeypatch: pytest.MonkeyPat
             for followed in (found, expected):
                 followed.batch(producer_id, epoch, 100 * first - 9)
                 if has_gap:
-                    gap = Gap(100 * first - 8 + producer_id, 100 * first - 8 + producer_id, 1)
+                    gap = LostOffsets(100 * first - 8 + producer_id, 100 * first - 8 + producer_id, 1)
                     followed.gap(gap)
         expected.open = {number: stretch for number, stretch in expected.open.items() if stretch.gaps}
         found.see_later(known, len(segments) - first)
@@ -222,8 +226,8 @@ def test_zeros_that_are_not_stored_are_not_read(tmp_path: Path, monkeypatch: pyt
 def test_data_of_pieces(tmp_path: Path) -> None:
     """Made zeros and those of files are passed over; what lies before a piece of a file is not looked at."""
     path = sparse(tmp_path / "a", [(0, b"a"), (4 * MIB, b"b")], 8 * MIB)
-    tail = Piece(str(path), MIB, 7 * MIB)
-    content = Content((Piece(None, 0, 2 * MIB, b"made"), tail), 9 * MIB)
+    tail = ContentPiece(str(path), MIB, 7 * MIB)
+    content = Content((ContentPiece(None, 0, 2 * MIB, b"made"), tail), 9 * MIB)
     with ContentSource("", content) as source:
         assert [source.data_from(at) for at in (0, 3, 4, 2 * MIB, 6 * MIB)] == [0, 3, 5 * MIB, 5 * MIB, 9 * MIB]
 

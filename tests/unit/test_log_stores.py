@@ -250,7 +250,7 @@ def test_entering_forgets_what_was_listed(store: CountingStore, folder: Path) ->
     fill(folder, 3000)
     assert files.listing(directory) == []
     files.enter(directory)
-    entry = files.Entry(NAME, URI, is_directory=False, size=(folder / NAME).stat().st_size)
+    entry = files.ListingEntry(NAME, URI, is_directory=False, size=(folder / NAME).stat().st_size)
     assert files.listing(directory) == [entry]
     assert files.size(URI) == entry.size
     with pytest.raises(KdumpError) as caught:

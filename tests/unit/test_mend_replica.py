@@ -11,7 +11,7 @@ from mended import Mended, mend
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import EpochEntry
-from kdump.repair.pieces import Origin
+from kdump.repair.pieces import PieceOrigin
 from kdump.repair.surroundings import Surroundings
 
 BASE = Surroundings(base_offset=0)
@@ -46,7 +46,7 @@ def test_a_hole_is_filled(tmp_path: Path) -> None:
     batches = log()
     result = filled(hole(batches, 3, 6), tmp_path, {0: batches})
     assert result.data == b"".join(batches)
-    assert result.origins == [Origin.KEPT, Origin.REPLICA, Origin.KEPT]
+    assert result.origins == [PieceOrigin.KEPT, PieceOrigin.REPLICA, PieceOrigin.KEPT]
     piece = result.log.pieces[1]
     assert (piece.path, piece.batches) == (str(tmp_path / "0" / "t-0" / f"{0:020d}.log"), 3)
     assert result.log.lost == ()
@@ -85,14 +85,14 @@ def test_other_histories_are_refused(tmp_path: Path, replica: list[bytes]) -> No
 def test_epochs_must_fit(tmp_path: Path) -> None:
     before, between, behind = log(3, epoch=4), log(3, first=15, epoch=5), log(4, first=30, epoch=6)
     damaged = hole(before + between + behind, 3, 6)
-    assert filled(damaged, tmp_path / "a", {0: before + between + behind}).origins[1] is Origin.REPLICA
+    assert filled(damaged, tmp_path / "a", {0: before + between + behind}).origins[1] is PieceOrigin.REPLICA
     for epoch in (3, 7):
         other = log(3, first=15, epoch=epoch)
         result = filled(damaged, tmp_path / str(epoch), {0: before + other + behind})
-        assert result.origins[1] is Origin.HELD
+        assert result.origins[1] is PieceOrigin.HELD
     around = Surroundings(base_offset=0, epochs=[EpochEntry(4, 0), EpochEntry(6, 20)])
     result = filled(damaged, tmp_path / "c", {0: before + between + behind}, around=around)
-    assert Origin.REPLICA not in result.origins
+    assert PieceOrigin.REPLICA not in result.origins
 
 
 def test_damaged_batches_of_a_replica_are_not_taken(tmp_path: Path) -> None:

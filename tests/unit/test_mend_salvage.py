@@ -12,11 +12,11 @@ from mended import PATH, Mended, base_offset, entries, mend, put
 
 from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import OffsetEntry, TimeEntry
-from kdump.repair.pieces import Lost, Origin
+from kdump.repair.pieces import Lost, PieceOrigin
 from kdump.repair.salvage import salvage
 from kdump.repair.salvageoptions import SalvageOptions
 from kdump.repair.surroundings import Surroundings
-from kdump.verify.reach import Evidence, KnownOffsets
+from kdump.verify.reach import KnownOffsets, PartitionEvidence
 
 SPAN = 5
 
@@ -40,7 +40,7 @@ def test_a_clean_log_is_one_piece() -> None:
     data = joined(log())
     result = mend(data)
     assert result.data == data
-    assert result.origins == [Origin.KEPT]
+    assert result.origins == [PieceOrigin.KEPT]
     assert (result.log.pieces[0].batches, result.log.records) == (8, 40)
     assert (result.log.dropped, result.log.lost, result.log.restored, result.log.transactions) == ((), (), (), ())
 
@@ -233,7 +233,7 @@ def test_batches_out_of_order_are_put_in_order() -> None:
     swapped = [*batches[:2], batches[3], batches[2], *batches[4:]]
     result = mend(joined(swapped))
     assert result.data == joined(batches)
-    assert Origin.MOVED in result.origins
+    assert PieceOrigin.MOVED in result.origins
     assert not result.log.dropped
     assert mend(joined(batches[::-1])).data == joined(batches)
 
@@ -274,7 +274,7 @@ def test_flipped_bits_are_corrected(codec: int, place: int) -> None:
     damaged = put(data, position, bytes([data[position] ^ 0x10]))
     result = mend(damaged, correct=True)
     assert result.data == data
-    assert result.origins == [Origin.KEPT, Origin.CORRECTED, Origin.KEPT]
+    assert result.origins == [PieceOrigin.KEPT, PieceOrigin.CORRECTED, PieceOrigin.KEPT]
     assert restored(result) == [("bit 4", damaged[position], data[position])]
     assert mend(damaged).spans == [("kept", 0, 19), ("held", 20, 39), ("kept", 40, 79)]
 
@@ -282,7 +282,7 @@ def test_flipped_bits_are_corrected(codec: int, place: int) -> None:
 def test_two_flipped_bits_are_not_corrected() -> None:
     batches = log()
     damaged = put(joined(batches), len(batches[0]) + 80, b"\x00\x00\x00")
-    assert Origin.CORRECTED not in mend(damaged, correct=True).origins
+    assert PieceOrigin.CORRECTED not in mend(damaged, correct=True).origins
 
 
 def test_shallow_keeps_what_deep_drops() -> None:
@@ -425,7 +425,7 @@ class TestTail:
         assert mend(data, Surroundings(base_offset=0, index=index)).log.end_offset == 35
         times = [TimeEntry(NOW + 4, 4), TimeEntry(NOW + 100, 39)]
         assert mend(data, Surroundings(base_offset=0, time_index=times)).log.end_offset == 40
-        evidence = Evidence("t-0", [], lambda name: b"", KnownOffsets(recovery_point=31))
+        evidence = PartitionEvidence("t-0", [], lambda name: b"", KnownOffsets(recovery_point=31))
         assert mend(data, Surroundings(base_offset=0, evidence=evidence)).log.end_offset == 31
 
     @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.producers import ProducerStates
-from kdump.repair.pieces import Origin, TxnOutcome, TxnPolicy
+from kdump.repair.pieces import PieceOrigin, TxnOutcome, TxnPolicy
 from kdump.repair.surroundings import Surroundings
 
 HOLE = b"\x55" * 150
@@ -89,7 +89,7 @@ def outcomes(result: Mended) -> list[TxnOutcome]:
 
 def markers(result: Mended) -> list[tuple[int, int, int, int, int]]:
     """(offset, producer id, epoch, type, coordinator epoch) of the made markers."""
-    made = [piece.data for piece in result.log.pieces if piece.origin is Origin.MARKER]
+    made = [piece.data for piece in result.log.pieces if piece.origin is PieceOrigin.MARKER]
     return [
         (
             *struct.unpack_from(">q", batch),
@@ -232,7 +232,10 @@ def test_a_made_marker_has_the_leader_epoch_of_its_place(behind: tuple[bytes, ..
     states = ProducerStates.from_snapshot([ProducerEntry(7, 3, 5, -1, 1, NOW, 4, 0)], 0)
     epochs = [EpochEntry(5, 0)]
     result = log.mended(TxnPolicy.ABORT, producers=states, epochs=epochs, next_base=6 if not behind else None)
-    assert [origin for origin in result.origins if origin is not Origin.KEPT] == [Origin.MARKER, Origin.HELD]
+    assert [origin for origin in result.origins if origin is not PieceOrigin.KEPT] == [
+        PieceOrigin.MARKER,
+        PieceOrigin.HELD,
+    ]
     assert {parse_header(batch).partition_leader_epoch for batch in result.batches} == {epoch}
 
 

@@ -19,7 +19,7 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.repair.journal import HOME
 from kdump.repair.made import end_marker
-from kdump.repair.pieces import Origin
+from kdump.repair.pieces import PieceOrigin
 from kdump.repair.plan import Way
 from kdump.repair.run import Repair, Repaired, RepairOptions, finish_repairs, undo_repair
 from kdump.repair.salvageoptions import SalvageOptions
@@ -379,7 +379,7 @@ def test_two_copies_make_up_for_one_another(tmp_path: Path) -> None:
         for segment in plan.segments
         if segment.salvaged is not None
         for piece in segment.salvaged.pieces
-        if piece.origin is Origin.REPLICA
+        if piece.origin is PieceOrigin.REPLICA
     }
     assert taken == {str(other / f"{40:020}.log"), str(one / f"{80:020}.log")}
 
@@ -401,7 +401,7 @@ class TestOtherHistories:
             empty(damaged, f"{base:020}")
         plan = run(damaged, options(replica)).plan
         pieces = [piece for segment in plan.segments if segment.salvaged for piece in segment.salvaged.pieces]
-        assert all(piece.origin is not Origin.REPLICA for piece in pieces)
+        assert all(piece.origin is not PieceOrigin.REPLICA for piece in pieces)
         assert any(segment.salvaged is not None and segment.salvaged.not_taken for segment in plan.segments)
         done = kdump("repair", "--from", str(replica), str(damaged), cwd=tmp_path)
         assert f"are not taken from the copy {replica}: " in done.stdout.decode()

@@ -22,7 +22,7 @@ from kdump.log.partition import segment_files
 from kdump.repair import planned
 from kdump.repair.pieces import TxnPolicy
 from kdump.repair.place import place_of
-from kdump.repair.plan import Loss, PartitionPlan, Settings, Way
+from kdump.repair.plan import PartitionPlan, RepairLoss, RepairSettings, Way
 from kdump.repair.planned import planned_contents, planned_start
 from kdump.repair.planner import Planner
 from kdump.repair.run import Repair, Repaired, RepairOptions, undo_repair
@@ -46,7 +46,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plan_of(directory: Path, way: Way, salvaging: SalvageOptions) -> PartitionPlan:
     """As a repair in place makes it: salvage is worked out where it is asked for."""
     segments = list(segment_files(str(directory), lambda error: None))
-    planner = Planner(way, Settings(), salvaging=salvaging if way is Way.SALVAGE else None)
+    planner = Planner(way, RepairSettings(), salvaging=salvaging if way is Way.SALVAGE else None)
     return planner.partition(str(directory), segments, place_of(str(directory)), is_whole=True)
 
 
@@ -78,7 +78,7 @@ def logs_of(directory: Path) -> dict[int, bytes]:
 def test_a_segment_that_begins_before_its_name_gets_its_own(tmp_path: Path) -> None:
     """The offsets before the name are neither lost nor held in the segment before."""
     directory = partition_of(tmp_path / "t-0", o0=batches_of(0, 5), o13=batches_of(10, 15))
-    assert plan_of(directory, Way.SALVAGE, SalvageOptions()).salvage_loss() == Loss(0, 0, 0, (), 0, 20)
+    assert plan_of(directory, Way.SALVAGE, SalvageOptions()).salvage_loss() == RepairLoss(0, 0, 0, (), 0, 20)
     assert kdump("repair", "--salvage", "--in-place", str(directory), cwd=tmp_path).returncode == CLEAN
     assert logs_of(directory) == {0: batches_of(0, 5), 10: batches_of(10, 15)}
 
@@ -97,7 +97,7 @@ def test_batches_that_the_segment_before_has_do_not_rename_one(tmp_path: Path) -
     directory = partition_of(tmp_path / "t-0", o0=batches_of(0, 5), o10=batches_of(5, 10, 15))
     plan = plan_of(directory, Way.SALVAGE, SalvageOptions())
     assert plan.overlapping is None
-    assert plan.salvage_loss() == Loss(len(batches_of(5)), 5, 1, (), 0, 20)
+    assert plan.salvage_loss() == RepairLoss(len(batches_of(5)), 5, 1, (), 0, 20)
     assert kdump("repair", "--salvage", "--in-place", str(directory), cwd=tmp_path).returncode == CLEAN
     assert logs_of(directory) == {0: batches_of(0, 5), 10: batches_of(10, 15)}
 
@@ -134,7 +134,7 @@ def test_the_planned_directory_is_the_repaired_one(root: Path, tmp_path: Path, w
             continue
         before = task_of(str(directory), StartOptions()).run()
         assert isinstance(before, StartCheck)
-        contents = planned_contents(plan, Settings())
+        contents = planned_contents(plan, RepairSettings())
         expected = {}
         for keeps in (False, True):
             files = planned_start(plan, contents, before.settings, keeps_marker=keeps).directory
@@ -156,7 +156,7 @@ def test_a_log_that_goes_after_the_plan(tmp_path: Path) -> None:
     """A broker may delete a segment at any time; found by the fuzzer."""
     directory = partition_of(tmp_path / "t-0", o0=batches_of(0, 10)[:-1])
     plan = plan_of(directory, Way.LIKE_BROKER, SalvageOptions())
-    settings = Settings()
+    settings = RepairSettings()
     assert planned_contents(plan, settings)
     (directory / f"{0:020}.log").unlink()
     with pytest.raises(KdumpError) as caught:

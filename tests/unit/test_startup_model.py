@@ -7,27 +7,27 @@ from pathlib import Path
 import pytest
 from batches import message, plain_rows, v2_batch, wrapper
 
-from kdump.kafka.startup.directory import Action, Directory
-from kdump.kafka.startup.loading import Settings
-from kdump.kafka.startup.outcome import Outcome
+from kdump.kafka.startup.directory import Directory, FileAction
+from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.outcome import StartOutcome
 from kdump.verify.startcheck import StartCheck, check_start
 
 
 def started(directory: Path, *, is_clean: bool = True) -> StartCheck:
-    return check_start(Directory.on_disk(str(directory)), Settings(is_clean))
+    return check_start(Directory.on_disk(str(directory)), LoadSettings(is_clean))
 
 
 @pytest.mark.parametrize(
     ("text", "outcome", "java_class"),
     [
-        (b"0\n-1\n", Outcome.BROKER_STOPS, "java.lang.IllegalArgumentException"),
-        (b"0\n-1\n1 5\n", Outcome.BROKER_STOPS, "java.lang.IllegalArgumentException"),
-        (b"0\n1\n" + b"1" * 5000 + b" 5\n", Outcome.BROKER_STOPS, "java.lang.NumberFormatException"),
-        (b"0" * 5000 + b"\n1\n1 5\n", Outcome.STARTS, None),
-        (b"0\n" + b"0" * 5000 + b"1\n1 5\n", Outcome.STARTS, None),
+        (b"0\n-1\n", StartOutcome.BROKER_STOPS, "java.lang.IllegalArgumentException"),
+        (b"0\n-1\n1 5\n", StartOutcome.BROKER_STOPS, "java.lang.IllegalArgumentException"),
+        (b"0\n1\n" + b"1" * 5000 + b" 5\n", StartOutcome.BROKER_STOPS, "java.lang.NumberFormatException"),
+        (b"0" * 5000 + b"\n1\n1 5\n", StartOutcome.STARTS, None),
+        (b"0\n" + b"0" * 5000 + b"1\n1 5\n", StartOutcome.STARTS, None),
     ],
 )
-def test_leader_epochs(tmp_path: Path, text: bytes, outcome: Outcome, java_class: str | None) -> None:
+def test_leader_epochs(tmp_path: Path, text: bytes, outcome: StartOutcome, java_class: str | None) -> None:
     (tmp_path / "leader-epoch-checkpoint").write_bytes(text)
     start = started(tmp_path).start
     assert (start.outcome, start.failure and start.failure.java_class) == (outcome, java_class)
@@ -40,7 +40,7 @@ def test_names_of_negative_offsets(tmp_path: Path) -> None:
     check = started(tmp_path)
     assert check.start.served is not None
     assert [base for base, _ in check.start.served.segments] == [-5, 0]
-    made = {file.name for file in check.files if file.action is Action.CREATED}
+    made = {file.name for file in check.files if file.action is FileAction.CREATED}
     assert {f"-{5:020}.log", f"-{5:020}.index"} < made
 
 
@@ -49,7 +49,7 @@ def test_a_wrapper_in_a_wrapper_stops_the_broker(tmp_path: Path) -> None:
     (tmp_path / f"{0:020}.log").write_bytes(wrapper(1, 3, [inner]))
     for is_clean in (True, False):
         start = started(tmp_path, is_clean=is_clean).start
-        assert start.outcome is Outcome.BROKER_STOPS
+        assert start.outcome is StartOutcome.BROKER_STOPS
         assert start.failure is not None
         assert start.failure.java_class == "org.apache.kafka.common.InvalidRecordException"
 

@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 from kdump.codes import Codes, KdumpError
 from kdump.format.snapshot import parse_snapshot
 from kdump.kafka.startup import content as contents
-from kdump.kafka.startup.content import Content, ContentSource, Piece, sha256
-from kdump.kafka.startup.directory import Action, Directory
+from kdump.kafka.startup.content import Content, ContentPiece, ContentSource, sha256
+from kdump.kafka.startup.directory import Directory, FileAction
 from kdump.kafka.startup.errors import StartFailureError
-from kdump.kafka.startup.loading import Settings
+from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.names import file_name, offset_of
-from kdump.kafka.startup.outcome import Outcome, Start
+from kdump.kafka.startup.outcome import Start, StartOutcome
 from kdump.kafka.startup.start import start
 from kdump.log.source import Source, open_source
 from kdump.verify.startcheck import LossReason, check_start
 
-UNCLEAN, CLEAN = Settings(False, max_index_size=1000, now=NOW), Settings(True, max_index_size=1000, now=NOW)
+UNCLEAN, CLEAN = LoadSettings(False, max_index_size=1000, now=NOW), LoadSettings(True, max_index_size=1000, now=NOW)
 SIZE = 3
 DAY = 86_400_000
 
@@ -101,7 +101,7 @@ def test_contents_of_files(tmp_path: Path) -> None:
     assert read == [5]
     assert sha256(made) == hashlib.sha256(bytes(range(10, 20)) + bytes(3 << 20) + b"x").hexdigest()
     # A file that became shorter since.
-    longer = Content((Piece(str(path), 90, 20),), 20)
+    longer = Content((ContentPiece(str(path), 90, 20),), 20)
     with ContentSource("x", longer) as source, pytest.raises(KdumpError, match="has become shorter"):
         source.read(0, 20)
 
@@ -129,13 +129,13 @@ def test_what_became_of_files() -> None:
     found["made.tmp"] = Content.zeros(1)
     found.rename("made.tmp", "made")
     assert {change.name: change.action for change in found.changes()} == {
-        "kept": Action.KEPT,
-        "cut": Action.CUT,
-        "new": Action.REBUILT,
-        "gone": Action.DELETED,
-        "old": Action.RENAMED,
-        "moved.deleted": Action.RENAMED,
-        "made": Action.CREATED,
+        "kept": FileAction.KEPT,
+        "cut": FileAction.CUT,
+        "new": FileAction.REBUILT,
+        "gone": FileAction.DELETED,
+        "old": FileAction.RENAMED,
+        "moved.deleted": FileAction.RENAMED,
+        "made": FileAction.CREATED,
     }
 
 
@@ -208,7 +208,7 @@ def test_leader_epochs_that_are_refused(text: bytes, expected: tuple[str, str | 
 def test_leader_epochs_that_stay(entries: str, expected: str) -> None:
     text = f"0\n{entries.count(chr(10))}\n{entries}"
     found = directory(segment(0), **{"leader-epoch-checkpoint": text.encode()})
-    assert start(found, CLEAN._replace(log_start_offset=1)).outcome is Outcome.STARTS
+    assert start(found, CLEAN._replace(log_start_offset=1)).outcome is StartOutcome.STARTS
     # The epoch at the log start begins there.
     wanted = expected.replace("0 0", "0 1")
     assert found.read("leader-epoch-checkpoint").decode() == f"0\n{wanted.count(chr(10))}\n{wanted}"
@@ -244,7 +244,7 @@ def test_leftovers() -> None:
     files = dict.fromkeys(("1.checkpoint.deleted", "x.deleted", f"{6:020}.log.cleaned", "readme.txt", "a.orig"), b"x")
     files[f"{9:020}.log.swap"] = batch(9)
     found = directory(segment(0), **files)
-    assert start(found, UNCLEAN).outcome is Outcome.STARTS
+    assert start(found, UNCLEAN).outcome is StartOutcome.STARTS
     # What a cleaner had not finished goes, and with it the swaps behind.
     assert {name for name in left(found) if not name.startswith("0")} >= {
         "1.checkpoint.deleted",
@@ -414,7 +414,7 @@ def test_offsets_that_go_backwards_empty_the_segment() -> None:
 
 
 @pytest.mark.parametrize("settings", [UNCLEAN, CLEAN])
-def test_a_log_start_beyond_the_end(settings: Settings) -> None:
+def test_a_log_start_beyond_the_end(settings: LoadSettings) -> None:
     found = directory(segment(0), segment(6), **{"leader-epoch-checkpoint": b"0\n1\n0 0\n"})
     check = check_start(found, settings._replace(log_start_offset=50))
     assert [loss[:4] for loss in check.lost] == [(0, 11, 12, LossReason.LOG_START)]

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from kdump.log.extents import Extent
 from kdump.log.source import open_source
 from kdump.stats.figures import Damage, report
-from kdump.stats.fold import Part, StatsFold
+from kdump.stats.fold import LogPart, StatsFold
 from kdump.stats.grouping import By
 from kdump.stats.look import StatsLook
-from kdump.stats.places import Place
+from kdump.stats.places import RangeStart
 from kdump.stats.report import stats_row
 from kdump.stats.run import StatsOptions, fold_split, unpacked_fold
 from kdump.tasks.splits import find_logs, plan
@@ -81,9 +81,9 @@ def random_entries(random: Random, count: int) -> list[bytes]:
 def folded(path: Path, extent: Extent, by: By, *, with_records: bool) -> StatsFold:
     fold = StatsFold(by, with_records=with_records)
     base_offset = int(path.stem)
-    place = Place(str(path.parent), base_offset, str(path), extent.start)
+    place = RangeStart(str(path.parent), base_offset, str(path), extent.start)
     with open_source(str(path)) as source:
-        part = fold.part(Part(str(path), "t", 0, place))
+        part = fold.part(LogPart(str(path), "t", 0, place))
         look = StatsLook(source, None, extent, part, with_records=with_records, limit=DEFAULT_LIMIT)
         for _ in look.items():
             pass

@@ -14,7 +14,7 @@ from kdump.wire.syndrome import (
     CRC32C_POLYNOMIAL,
     LONGEST_BITS,
     LONGEST_BYTES,
-    Change,
+    ByteFlip,
     flipped_bit,
     single_change,
 )
@@ -30,8 +30,8 @@ def test_a_flipped_bit(checksum, polynomial: int, data: bytes, draw: st.DataObje
     mask = 1 << draw.draw(st.integers(0, 7))
     damaged = bytearray(data)
     damaged[place] ^= mask
-    assert single_change(stored, checksum(damaged), len(data), polynomial) == Change(place, mask)
-    assert flipped_bit(stored, checksum(damaged), len(data), polynomial) == Change(place, mask)
+    assert single_change(stored, checksum(damaged), len(data), polynomial) == ByteFlip(place, mask)
+    assert flipped_bit(stored, checksum(damaged), len(data), polynomial) == ByteFlip(place, mask)
 
 
 @pytest.mark.parametrize(("checksum", "polynomial"), CHECKSUMS)
@@ -42,13 +42,13 @@ def test_a_changed_byte(checksum, polynomial: int, data: bytes, draw: st.DataObj
     mask = draw.draw(st.integers(1, 255))
     damaged = bytearray(data)
     damaged[place] ^= mask
-    assert single_change(stored, checksum(damaged), len(data), polynomial) == Change(place, mask)
+    assert single_change(stored, checksum(damaged), len(data), polynomial) == ByteFlip(place, mask)
 
 
 def test_a_flipped_bit_of_the_checksum() -> None:
     stored = crc32c(b"data")
-    assert single_change(stored ^ 0x400, stored, 4, CRC32C_POLYNOMIAL) == Change(None, 0x400)
-    assert flipped_bit(stored ^ 0x400, stored, 4, CRC32C_POLYNOMIAL) == Change(None, 0x400)
+    assert single_change(stored ^ 0x400, stored, 4, CRC32C_POLYNOMIAL) == ByteFlip(None, 0x400)
+    assert flipped_bit(stored ^ 0x400, stored, 4, CRC32C_POLYNOMIAL) == ByteFlip(None, 0x400)
 
 
 def test_more_than_a_byte_is_not_guessed() -> None:
@@ -72,7 +72,7 @@ def test_a_flipped_bit_in_a_long_range(checksum, polynomial: int, size: int, dra
     mask = 1 << draw.draw(st.integers(0, 7))
     damaged = bytearray(size)
     damaged[place] = mask
-    assert single_change(checksum(bytes(size)), checksum(damaged), size, polynomial) == Change(place, mask)
+    assert single_change(checksum(bytes(size)), checksum(damaged), size, polynomial) == ByteFlip(place, mask)
 
 
 def test_two_flipped_bits_in_a_long_range_are_not_guessed() -> None:
@@ -86,5 +86,5 @@ def test_only_bits_are_looked_for_in_more_than_a_few_bytes() -> None:
     size = LONGEST_BYTES + 1
     data, one_bit, one_byte = bytes(size), bytearray(size), bytearray(size)
     one_bit[9], one_byte[9] = 0x10, 0x11
-    assert single_change(crc32c(data), crc32c(one_bit), size, CRC32C_POLYNOMIAL) == Change(9, 0x10)
+    assert single_change(crc32c(data), crc32c(one_bit), size, CRC32C_POLYNOMIAL) == ByteFlip(9, 0x10)
     assert single_change(crc32c(data), crc32c(one_byte), size, CRC32C_POLYNOMIAL) is None

@@ -22,7 +22,7 @@ from kdump.fast.blocks import BatchBlock, BlockReader
 from kdump.format.batch import CODEC_NAMES, BatchHeader, increment_sequence, parse_header, wrap_int64
 from kdump.log.context import FileContext
 from kdump.reading.outcomes import STATES
-from kdump.reading.printing import Run, TextBytes
+from kdump.reading.printing import BatchRun, TextBytes
 from kdump.rows import text as columnrows
 from kdump.rows.syntax import Output
 from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
@@ -202,7 +202,7 @@ def some_of(names: tuple[str, ...]) -> st.SearchStrategy[tuple[str, ...]]:
 RECORD_FIELDS = some_of(RECORD.names) | some_of(RECORD_METADATA.names)
 
 
-def text_of(runs: Sequence[Run[TextBytes]]) -> str:
+def text_of(runs: Sequence[BatchRun[TextBytes]]) -> str:
     return b"".join(run.rows for run in runs if run.rows is not None).decode()
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.failures import FailureKind
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.recover import Failure, Outcome, Recovery
+from kdump.kafka.recover import Recovery, RecoveryFailure, RecoveryOutcome
 from kdump.rows import tables
 from kdump.verify.report import JUnitReport, finding_json, finding_line, summary_line
 from kdump.verify.summary import SegmentSummary
@@ -69,16 +69,19 @@ def test_names_and_messages_do_not_drive_a_terminal() -> None:
     assert summary.removesuffix("\n").isprintable()
 
 
-def recovery(outcome: Outcome, failure: Failure | None = None) -> Recovery:
+def recovery(outcome: RecoveryOutcome, failure: RecoveryFailure | None = None) -> Recovery:
     return Recovery(outcome, 13553, 7628, 62, -1, [], ProducerStates(), failure=failure)
 
 
 @pytest.mark.parametrize(
     ("result", "text"),
     [
-        (recovery(Outcome.TRUNCATED), "5,925 bytes are cut, the log ends at 7,628 before offset 62"),
-        (recovery(Outcome.UNCHANGED), "nothing is cut"),
-        (recovery(Outcome.FAILED, Failure(FailureKind.OFFSET_OVERFLOW, "offset overflow")), "fails, offset overflow"),
+        (recovery(RecoveryOutcome.TRUNCATED), "5,925 bytes are cut, the log ends at 7,628 before offset 62"),
+        (recovery(RecoveryOutcome.UNCHANGED), "nothing is cut"),
+        (
+            recovery(RecoveryOutcome.FAILED, RecoveryFailure(FailureKind.OFFSET_OVERFLOW, "offset overflow")),
+            "fails, offset overflow",
+        ),
     ],
     ids=["cut", "unchanged", "failed"],
 )

@@ -88,7 +88,7 @@ def too_small(length: int, path: str | None, position: int) -> DamageError:
     )
 
 
-class BatchTable:
+class BatchSearch:
     """All batches of a log, read once; a search is then a few steps whatever the size of the log."""
 
     def __init__(self, log: Source) -> None:

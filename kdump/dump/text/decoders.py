@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from kdump.codes import Codes, DamageError
 from kdump.dump.text.remotemetadata import RefusedError, remote_metadata_text
 from kdump.format.legacy import ContentSizeError, Message
-from kdump.payloads.decoded import Part, PayloadError, RecordDecoder, Trouble
+from kdump.payloads.decoded import PayloadError, RecordDecoder, RecordPart, Trouble
 from kdump.payloads.internal import (
     CoordinatorDecoder,
     MetadataDecoder,
@@ -27,7 +27,7 @@ from kdump.wire.utf8 import decode_utf8
 DELETED: Final = "<DELETE>"
 
 
-class Contents(NamedTuple):
+class LineContents(NamedTuple):
     """What a record's line shows; None: nothing, not even the word in front of it."""
 
     key: str | None
@@ -51,10 +51,10 @@ class ContentsDecoder(Protocol):
     def in_columns(self) -> bool:
         """What it makes is valid UTF-8, as lines that are made as columns must be."""
 
-    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
+    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
         """Of one record. DamageError where the Java tool stops."""
 
-    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> Contents:
+    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> LineContents:
         """Of a message of magic 0 or 1 whose key or value does not fit it. DamageError where the Java tool stops."""
 
 
@@ -64,11 +64,11 @@ class TextDecoding(NamedTuple):
     decoder: ContentsDecoder
     report: Report
 
-    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
+    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
         """Of the next record; its problems are reported."""
         return self._reported(offset, self.decoder.contents(offset, key, value))
 
-    def message_contents(self, offset: int, message: Message) -> Contents:
+    def message_contents(self, offset: int, message: Message) -> LineContents:
         """The same of a message of magic 0 or 1; ``offset`` is that of its record."""
         try:
             key, value = message.key(), message.value()
@@ -76,7 +76,7 @@ class TextDecoding(NamedTuple):
             return self._reported(offset, self.decoder.ill_fitting(offset, message, error))
         return self.contents(offset, key, value)
 
-    def _reported(self, offset: int, made: Contents) -> Contents:
+    def _reported(self, offset: int, made: LineContents) -> LineContents:
         for problem in made.problems:
             self.report(offset, problem)
         return made
@@ -108,26 +108,26 @@ class CoordinatorContents:
         self.coordinator = decoder
         self._goes_on = goes_on
 
-    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
+    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
         """See ContentsDecoder: the Java tool stops at a record without key."""
         self._require_key(offset, is_null=key is None)
         try:
             message = self.coordinator.key(key)
             key_text = json_text(key_frame(message))
             if value is None:
-                return Contents(key_text, DELETED)
+                return LineContents(key_text, DELETED)
             decoded = self.coordinator.value(message, value)
         except PayloadError as error:
             if error.trouble is Trouble.MISSING:
-                return Contents(None, None if value is None else decode_utf8(value), (error,))
-            return Contents(_coordinator_error(error, offset), None, (error,))
+                return LineContents(None, None if value is None else decode_utf8(value), (error,))
+            return LineContents(_coordinator_error(error, offset), None, (error,))
         data = with_member_messages(decoded, newest=False)
-        return Contents(key_text, json_text({"version": str(decoded.version), "data": data}))
+        return LineContents(key_text, json_text({"version": str(decoded.version), "data": data}))
 
-    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> Contents:
+    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> LineContents:
         """See ContentsDecoder: the key is asked for before the value, and its size before both."""
         self._require_key(offset, is_null=message.key_size() < 0)
-        return Contents(f"Error at offset {offset}, skipping. {_size_cause(error)}", None, (_size_problem(error),))
+        return LineContents(f"Error at offset {offset}, skipping. {_size_cause(error)}", None, (_size_problem(error),))
 
     def _require_key(self, offset: int, *, is_null: bool) -> None:
         if is_null and not self._goes_on:
@@ -146,16 +146,16 @@ class MetadataContents:
     def __init__(self, decoder: MetadataDecoder) -> None:
         self._decoder = decoder
 
-    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
+    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
         """See ContentsDecoder."""
         try:
-            return Contents(None, json_text(metadata_frame(self._decoder.value(value))))
+            return LineContents(None, json_text(metadata_frame(self._decoder.value(value))))
         except PayloadError as error:
-            return Contents(None, f"Error at {offset}, skipping. {_metadata_error(error)}", (error,))
+            return LineContents(None, f"Error at {offset}, skipping. {_metadata_error(error)}", (error,))
 
-    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> Contents:
+    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> LineContents:
         """See ContentsDecoder."""
-        return Contents(None, f"Error at {offset}, skipping. {_value_size_cause(error)}", (_size_problem(error),))
+        return LineContents(None, f"Error at {offset}, skipping. {_value_size_cause(error)}", (_size_problem(error),))
 
 
 class RemoteMetadataContents:
@@ -167,22 +167,22 @@ class RemoteMetadataContents:
     def __init__(self, decoder: MetadataDecoder) -> None:
         self._decoder = decoder
 
-    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
+    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
         """See ContentsDecoder."""
         try:
             if value is None:
-                raise PayloadError(Trouble.MISSING, Part.VALUE, "is null")
-            return Contents(None, remote_metadata_text(self._decoder.value(value)))
+                raise PayloadError(Trouble.MISSING, RecordPart.VALUE, "is null")
+            return LineContents(None, remote_metadata_text(self._decoder.value(value)))
         except RefusedError as error:
-            text, problem = str(error), PayloadError(Trouble.REFUSED, Part.VALUE, f"is refused by Kafka: {error}")
+            text, problem = str(error), PayloadError(Trouble.REFUSED, RecordPart.VALUE, f"is refused by Kafka: {error}")
         except PayloadError as error:
             text, problem = _metadata_error(error), error
-        return Contents(None, f"Error at offset {offset}, skipping. {text}", (problem,))
+        return LineContents(None, f"Error at offset {offset}, skipping. {text}", (problem,))
 
-    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> Contents:
+    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> LineContents:
         """See ContentsDecoder."""
         text = f"Error at offset {offset}, skipping. {_value_size_cause(error)}"
-        return Contents(None, text, (_size_problem(error),))
+        return LineContents(None, text, (_size_problem(error),))
 
 
 class PlainContents:
@@ -194,16 +194,16 @@ class PlainContents:
     def __init__(self, decoder: PlainRecordDecoder) -> None:
         self._decoder = decoder
 
-    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> Contents:
+    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
         """See ContentsDecoder; what does not decode is shown as it is without a decoder."""
         decoded = self._decoder.decode(key, value)
-        return Contents(
+        return LineContents(
             None if key is None else _plain_text(decoded.key, as_stored=self._decoder.key_name == NONE),
             None if value is None else _plain_text(decoded.value, as_stored=self._decoder.value_name == NONE),
             decoded.findings,
         )
 
-    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> Contents:
+    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> LineContents:
         """See ContentsDecoder: no such decoder is asked."""
         raise error
 
@@ -241,14 +241,14 @@ def _size_cause(error: ContentSizeError) -> str:
 
 def _value_size_cause(error: ContentSizeError) -> str:
     """The same to who asks for the value only: behind a key that does not fit its size cannot be found."""
-    return _size_cause(error) if error.what == Part.VALUE.value else "null"
+    return _size_cause(error) if error.what == RecordPart.VALUE.value else "null"
 
 
 def _size_problem(error: ContentSizeError) -> PayloadError:
     text = "has its size outside the message"
     if error.size is not None:
         text = f"has {error.size} bytes where {error.left} are left in its message"
-    return PayloadError(Trouble.REFUSED, Part(error.what), text)
+    return PayloadError(Trouble.REFUSED, RecordPart(error.what), text)
 
 
 _NO_VALUE: Final = (

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kdump.codes import Codes, DamageError
-from kdump.dump.text.batches import BatchTable, Located, batch_at
+from kdump.dump.text.batches import BatchSearch, Located, batch_at
 from kdump.dump.text.options import DumpOptions
 from kdump.dump.text.reports import Reports
 from kdump.dump.text.timestamps import MaxTimestamps
@@ -31,7 +31,7 @@ _NO_TIMESTAMP = -1
 
 
 @dataclass(frozen=True, slots=True)
-class IndexFile:
+class DumpedIndex:
     """An index on its way to text: its path, printed name, base offset and contents, and the log beside it."""
 
     path: str
@@ -82,7 +82,7 @@ class IndexFile:
         if not entries:
             return
         index = parse_offset_index(read_whole(index_path), self.base_offset)
-        table = BatchTable(self.log)
+        table = BatchSearch(self.log)
         timestamps = MaxTimestamps(self.log, options.max_decompressed_size)
         previous = _NO_TIMESTAMP
         used = list(used_entries(entries, self.base_offset))
@@ -110,7 +110,7 @@ class IndexFile:
                 previous = entry.timestamp
 
     def _locate(
-        self, number: int, entry: TimeEntry, index: list[OffsetEntry], table: BatchTable
+        self, number: int, entry: TimeEntry, index: list[OffsetEntry], table: BatchSearch
     ) -> Located | DamageError | None:
         """The batch that a time index entry leads to; an error is given back, to be raised in its turn."""
         position = lookup(index, entry.offset)

@@ -32,7 +32,7 @@ from kdump.reading.printing import LongRow, TextRow, is_long
 from kdump.wire.utf8 import decode_utf8, pieces
 
 if TYPE_CHECKING:
-    from kdump.dump.text.decoders import Contents, TextDecoding
+    from kdump.dump.text.decoders import LineContents, TextDecoding
 
 _INT64 = 2**63
 _CREATE_TIME = "CreateTime"
@@ -181,7 +181,7 @@ def _with_contents(line: str, contents: str, options: DumpOptions) -> str:
     return (f"|{contents}" if contents else "") if options.skip_record_metadata else line + contents
 
 
-def contents_text(contents: Contents) -> str:
+def contents_text(contents: LineContents) -> str:
     """Key and payload behind their words."""
     text = "" if contents.key is None else f" key: {contents.key}"
     return text if contents.payload is None else f"{text} payload: {contents.payload}"

@@ -10,7 +10,7 @@ from kdump.dump.text.options import DumpOptions
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
-from kdump.reading.printing import AnyRecord, BlockPrinter, Run, TextBytes, TextRow, TextRows
+from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, TextBytes, TextRow, TextRows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,7 +73,7 @@ class _TextColumns:
 
         return left_to_scalar(block.records, block.headers, self._options)
 
-    def records(self, block: BatchBlock) -> Iterator[Run[TextBytes]]:
+    def records(self, block: BatchBlock) -> Iterator[BatchRun[TextBytes]]:
         """See BlockPrinter."""
         from kdump.dump.text.columnlines import batch_text, dump_runs
 
@@ -81,4 +81,4 @@ class _TextColumns:
             return
         batches = batch_text(block.headers, block.position, block.is_valid)
         for run in dump_runs(block.arena, block.records, block.headers, self._options, batches):
-            yield Run(run.first_batch, run.last_batch, None if run.text is None else run.text.data)
+            yield BatchRun(run.first_batch, run.last_batch, None if run.text is None else run.text.data)

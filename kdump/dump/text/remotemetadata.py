@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kdump.payloads.internal import Message
+from kdump.payloads.internal import DecodedMessage
 
 _SEGMENT_STATES: Final = (
     "COPY_SEGMENT_STARTED",
@@ -23,7 +23,7 @@ class RefusedError(Exception):
     """A message decodes, but Kafka's classes do not take what it says; the text is theirs."""
 
 
-def remote_metadata_text(message: Message) -> str:
+def remote_metadata_text(message: DecodedMessage) -> str:
     """One record. RefusedError where the Java tool prints an error."""
     return _TEXTS[message.schema.name](message.values)
 

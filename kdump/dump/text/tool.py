@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.dump.run import FileRun
-from kdump.dump.text.indexes import IndexFile
+from kdump.dump.text.indexes import DumpedIndex
 from kdump.dump.text.logs import LogDump
 from kdump.dump.text.options import DumpOptions
 from kdump.dump.text.reports import Reports
@@ -186,13 +186,13 @@ class DumpTool(FileRun):
             self._lines(time_index.time_index_lines(index.path, self._options, self._reports))
 
     @contextmanager
-    def _index_file(self, target: Target) -> Iterator[IndexFile]:
+    def _index_file(self, target: Target) -> Iterator[DumpedIndex]:
         base_offset = _number(target)
         # Read to tell a missing file from a missing log before anything is printed, and before the log, which a broker
         # may be writing to: that is never behind its index then.
         data = read_whole(target.path)
         with _open_sibling(target, Kind.LOG) as log:
-            yield IndexFile(target.path, _displayed(target), base_offset, data, log)
+            yield DumpedIndex(target.path, _displayed(target), base_offset, data, log)
 
     def _dump_txn_index(self, target: Target) -> None:
         _number(target)

@@ -15,7 +15,7 @@ _ZEROS: Final = bytes(_BLOCK)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ContentPiece:
     """``length`` bytes of the file ``path`` from ``position`` on; without a path of ``data``, and zeros behind them."""
 
     path: str | None
@@ -23,34 +23,34 @@ class Piece:
     length: int
     data: bytes = b""
 
-    def part(self, start: int, end: int) -> Piece:
+    def part(self, start: int, end: int) -> ContentPiece:
         """Its bytes from ``start`` to ``end`` (exclusive)."""
         if self.path is None:
-            return Piece(None, 0, end - start, self.data[start:end])
-        return Piece(self.path, self.position + start, end - start)
+            return ContentPiece(None, 0, end - start, self.data[start:end])
+        return ContentPiece(self.path, self.position + start, end - start)
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
     """Pieces in file order, ``size`` bytes in all."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ContentPiece, ...]
     size: int
 
     @classmethod
     def of_file(cls, path: str, size: int) -> Content:
         """A file on disk."""
-        return cls((Piece(path, 0, size),), size)
+        return cls((ContentPiece(path, 0, size),), size)
 
     @classmethod
     def of_bytes(cls, data: bytes) -> Content:
         """A small file that was made."""
-        return cls((Piece(None, 0, len(data), data),), len(data))
+        return cls((ContentPiece(None, 0, len(data), data),), len(data))
 
     @classmethod
     def zeros(cls, size: int) -> Content:
         """Nothing but zeros."""
-        return cls((Piece(None, 0, size),), size)
+        return cls((ContentPiece(None, 0, size),), size)
 
     def part(self, start: int, end: int) -> Content:
         """Its bytes from ``start`` to ``end`` (exclusive, at most the size)."""
@@ -81,7 +81,7 @@ class Content:
         return Content(self.pieces + other.pieces, self.size + other.size)
 
 
-class ContentSource(PiecewiseSource[Piece]):
+class ContentSource(PiecewiseSource[ContentPiece]):
     """Reads a content.
 
     Args:
@@ -101,7 +101,7 @@ class ContentSource(PiecewiseSource[Piece]):
         super().__init__(path, content.pieces, opened)
         self._on_read = on_read
 
-    def _was_read(self, view: memoryview, piece: Piece, start: int) -> None:
+    def _was_read(self, view: memoryview, piece: ContentPiece, start: int) -> None:
         self._on_read(len(view))
 
 

@@ -18,7 +18,7 @@ _MOST_AT_ONCE: Final = 2**31 - 9
 """Files.readAllBytes."""
 
 
-class Action(Enum):
+class FileAction(Enum):
     """What becomes of a file."""
 
     KEPT = "kept"
@@ -32,11 +32,11 @@ class Action(Enum):
     """It had another name before; a file that had this one is gone."""
 
 
-class FileChange(NamedTuple):
+class StartFileChange(NamedTuple):
     """A file as a start leaves it; ``content`` is None when it is deleted."""
 
     name: str
-    action: Action
+    action: FileAction
     content: Content | None
 
 
@@ -141,7 +141,7 @@ class Directory:
         with self.open(name) as source:
             return source.read(0, size)
 
-    def changes(self) -> Iterator[FileChange]:
+    def changes(self) -> Iterator[StartFileChange]:
         """What became of each file, in order of the names; one with another name now is not under its old one."""
         moved = set()
         for name, former in self._former_names.items():
@@ -150,20 +150,20 @@ class Directory:
         for name in sorted(self._before.keys() | self._files.keys(), key=os.fsencode):
             content = self._files.get(name)
             if content is not None:
-                yield FileChange(name, self._action(name, content), content)
+                yield StartFileChange(name, self._action(name, content), content)
             elif name not in moved:
-                yield FileChange(name, Action.DELETED, None)
+                yield StartFileChange(name, FileAction.DELETED, None)
 
-    def _action(self, name: str, content: Content) -> Action:
+    def _action(self, name: str, content: Content) -> FileAction:
         former = self._former_names[name]
         if former != name and former in self._before:
-            return Action.RENAMED
+            return FileAction.RENAMED
         before = self._before.get(name)
         if before is None:
-            return Action.CREATED
+            return FileAction.CREATED
         if content == before:
-            return Action.KEPT
-        return Action.CUT if content.starts_as(before) else Action.REBUILT
+            return FileAction.KEPT
+        return FileAction.CUT if content.starts_as(before) else FileAction.REBUILT
 
     def _note(self, name: str) -> None:
         self._by_suffix.setdefault(_suffix(name), {})[name] = None

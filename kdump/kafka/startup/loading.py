@@ -15,10 +15,10 @@ from kdump.kafka.startup.epochs import LeaderEpochs
 from kdump.kafka.startup.names import DELETED
 from kdump.kafka.startup.outcome import RecoveredSegment, RemovalReason
 from kdump.kafka.startup.producers import ProducerManager
-from kdump.kafka.startup.segment import Segment
+from kdump.kafka.startup.segment import StartSegment
 
 
-class Settings(NamedTuple):
+class LoadSettings(NamedTuple):
     """What a broker knows of a partition before it opens its directory.
 
     ``is_clean``: .kafka_cleanshutdown was there; the offsets are the partition's lines in the two checkpoints, 0
@@ -39,10 +39,10 @@ class Loading:
         StartFailureError: leader-epoch-checkpoint or the name of a snapshot is refused.
     """
 
-    def __init__(self, directory: Directory, settings: Settings) -> None:
+    def __init__(self, directory: Directory, settings: LoadSettings) -> None:
         self.directory = directory
         self.settings = settings
-        self.segments: dict[int, Segment] = {}
+        self.segments: dict[int, StartSegment] = {}
         self.deleted_later: list[str] = []
         self.recovered: list[RecoveredSegment] = []
         self.removed: dict[int, RemovalReason] = {}
@@ -51,15 +51,15 @@ class Loading:
         self.producers = ProducerManager(directory, self._clock)
 
     @property
-    def last_segment(self) -> Segment:
+    def last_segment(self) -> StartSegment:
         """The one with the highest base offset."""
         return self.segments[max(self.segments)]
 
-    def open_segment(self, base_offset: int, suffix: str = "") -> Segment:
+    def open_segment(self, base_offset: int, suffix: str = "") -> StartSegment:
         """See Segment."""
-        return Segment(self.directory, base_offset, self.settings.max_index_size, suffix)
+        return StartSegment(self.directory, base_offset, self.settings.max_index_size, suffix)
 
-    def recover_segment(self, segment: Segment) -> int:
+    def recover_segment(self, segment: StartSegment) -> int:
         """Recover one segment behind those loaded so far; gives the bytes cut.
 
         Raises:

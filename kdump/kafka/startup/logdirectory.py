@@ -49,7 +49,7 @@ class LogDirectory(NamedTuple):
     broker: tuple[str | None, int | None] | None
 
 
-class Folders(NamedTuple):
+class FolderNames(NamedTuple):
     """Names of the folders of a log directory, each kind sorted; with ``unparsable`` ones a broker does not start."""
 
     partitions: list[str]
@@ -84,12 +84,12 @@ def parse_folder(name: str) -> tuple[Partition, str] | None:
     return ((topic, partition), form) if topic and partition is not None else None
 
 
-def sort_folders(names: Iterable[str]) -> Folders:
+def sort_folders(names: Iterable[str]) -> FolderNames:
     """Which of the folders of a log directory a broker loads, and over which it stops.
 
     The metadata of a KRaft cluster are loaded by other code.
     """
-    found = Folders([], [])
+    found = FolderNames([], [])
     for name in sorted(names):
         folder = parse_folder(name)
         if name in _IGNORED or (folder is not None and folder[0][0] == CLUSTER_METADATA):

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Outcome(Enum):
+class StartOutcome(Enum):
     """What becomes of the partition, and of its broker."""
 
     STARTS = "starts"
@@ -49,7 +49,7 @@ class RecoveredSegment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class StartFailure:
     """The exception that ends a start; ``java_class`` is None where it never ends."""
 
     java_class: str | None
@@ -94,9 +94,9 @@ class Start:
         deleted_later: names of files that go 60 s (file.delete.delay.ms) after the start.
     """
 
-    outcome: Outcome
+    outcome: StartOutcome
     served: Served | None
-    failure: Failure | None
+    failure: StartFailure | None
     recovered: tuple[RecoveredSegment, ...] = ()
     removed: Mapping[int, RemovalReason] = field(default_factory=dict)
     deleted_later: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import INDEX_OUT_OF_BOUNDS, INVALID_RECORD, StartFailureError
 from kdump.kafka.startup.names import SNAPSHOT, file_name, offset_of
-from kdump.kafka.startup.segment import Segment
+from kdump.kafka.startup.segment import StartSegment
 from kdump.log.source import Source
 
 _EXPIRATION_MS: Final = 86_400_000
@@ -57,7 +57,7 @@ class ProducerManager:
         """The least first offset of the open transactions, and of those that ended behind the snapshot loaded."""
         return min((*self.states.ongoing, *self._completed), default=None)
 
-    def rebuild(self, segments: Mapping[int, Segment], start: int, end: int, *, is_clean: bool) -> None:
+    def rebuild(self, segments: Mapping[int, StartSegment], start: int, end: int, *, is_clean: bool) -> None:
         """Bring the state to ``end``: from the newest snapshot, over the segments behind it.
 
         Raises:
@@ -99,7 +99,7 @@ class ProducerManager:
         self._reset(offset)
         self._snapshot_offset = 0
 
-    def remove_strays(self, bases: Mapping[int, Segment]) -> None:
+    def remove_strays(self, bases: Mapping[int, StartSegment]) -> None:
         """Of the snapshots at no segment's base only the newest stays, and only behind the last base."""
         self._snapshots = self._listed()
         strays = sorted(self._snapshots.keys() - bases.keys())
@@ -152,7 +152,7 @@ class ProducerManager:
             self._snapshot_offset = offset
             return
 
-    def _replay(self, segments: Mapping[int, Segment], base: int, bases: list[int], start: int, end: int) -> None:
+    def _replay(self, segments: Mapping[int, StartSegment], base: int, bases: list[int], start: int, end: int) -> None:
         segment = segments[base]
         offset = self.states.end_offset = max(base, self.states.end_offset, start)
         if base in bases[-2:]:

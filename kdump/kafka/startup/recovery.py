@@ -11,7 +11,7 @@ from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.startup.errors import StartFailureError
 from kdump.kafka.startup.loading import Loading
 from kdump.kafka.startup.outcome import RecoveredSegment, RemovalReason
-from kdump.kafka.startup.segment import Segment
+from kdump.kafka.startup.segment import StartSegment
 
 _LONG_MAX: Final = 2**63 - 1
 
@@ -66,7 +66,7 @@ def _unflushed(loading: Loading) -> list[int]:
     return [base for base in bases if first is None or base >= first]
 
 
-def _recover(loading: Loading, segment: Segment) -> int:
+def _recover(loading: Loading, segment: StartSegment) -> int:
     """The bytes cut; a segment whose index would go backwards is emptied."""
     try:
         return loading.recover_segment(segment)

@@ -28,7 +28,7 @@ from kdump.log.walk import Walk
 class OffsetOverflowError(Exception):
     """A batch does not fit the segment: it would be split."""
 
-    def __init__(self, segment: Segment, message: str) -> None:
+    def __init__(self, segment: StartSegment, message: str) -> None:
         super().__init__(message)
         self.segment = segment
         self.message = message
@@ -41,7 +41,7 @@ class FoundBatch(NamedTuple):
     base_offset: int
 
 
-class Segment:
+class StartSegment:
     """The files of one base offset; the .log is made if it is missing.
 
     Args:

@@ -24,7 +24,7 @@ from kdump.kafka.startup.errors import (
 )
 from kdump.kafka.startup.loading import Loading
 from kdump.kafka.startup.names import CLEANED, DELETED, INDEX, LOG, SWAP, TIME_INDEX, file_name
-from kdump.kafka.startup.segment import OffsetOverflowError, Segment
+from kdump.kafka.startup.segment import OffsetOverflowError, StartSegment
 from kdump.log.source import Source
 
 _Result = TypeVar("_Result")
@@ -51,7 +51,7 @@ def split_on_overflow(loading: Loading, step: Callable[[Loading], _Result]) -> _
     raise StartFailureError("", "a segment is split again and again, without an end")
 
 
-def _split(loading: Loading, segment: Segment) -> None:
+def _split(loading: Loading, segment: StartSegment) -> None:
     made = _made_parts(loading, segment)
     is_loaded = segment.base_offset in loading.segments
     for part in reversed(made):
@@ -67,7 +67,7 @@ def _split(loading: Loading, segment: Segment) -> None:
         part.rename(SWAP, "")
 
 
-def _made_parts(loading: Loading, segment: Segment) -> list[Segment]:
+def _made_parts(loading: Loading, segment: StartSegment) -> list[StartSegment]:
     """The new segments, as .cleaned files; all of them are written when they are whole."""
     directory = loading.directory
     log = directory[segment.log_name]

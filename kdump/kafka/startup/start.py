@@ -11,19 +11,19 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup.clock import Clock
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import KAFKA, StartFailureError
-from kdump.kafka.startup.loading import Loading, Settings
+from kdump.kafka.startup.loading import Loading, LoadSettings
 from kdump.kafka.startup.names import LOG, offset_of
-from kdump.kafka.startup.outcome import Failure, OpenTransaction, Outcome, Served, Start
+from kdump.kafka.startup.outcome import OpenTransaction, Served, Start, StartFailure, StartOutcome
 from kdump.kafka.startup.producers import ProducerManager
 from kdump.kafka.startup.recovery import recover_log
-from kdump.kafka.startup.segment import Segment
+from kdump.kafka.startup.segment import StartSegment
 from kdump.kafka.startup.segments import load_segments
 from kdump.kafka.startup.splits import split_on_overflow
 from kdump.kafka.startup.swaps import finish_swaps
 from kdump.kafka.startup.topicid import check_topic_id
 
 
-def start(directory: Directory, settings: Settings) -> Start:
+def start(directory: Directory, settings: LoadSettings) -> Start:
     """What a broker makes of a partition directory.
 
     Args:
@@ -47,13 +47,13 @@ def start(directory: Directory, settings: Settings) -> Start:
         failure = StartFailureError(KAFKA, str(error))
     if loading is not None:
         loading.epochs.flush()
-    outcome = Outcome.STARTS
+    outcome = StartOutcome.STARTS
     if failure is not None:
-        outcome = Outcome.DIR_OFFLINE if failure.is_io else Outcome.BROKER_STOPS
+        outcome = StartOutcome.DIR_OFFLINE if failure.is_io else StartOutcome.BROKER_STOPS
     return Start(
         outcome,
         served,
-        None if failure is None else Failure(failure.java_class or None, failure.message),
+        None if failure is None else StartFailure(failure.java_class or None, failure.message),
         () if loading is None else tuple(loading.recovered),
         {} if loading is None else loading.removed,
         () if loading is None else tuple(sorted({name for name in loading.deleted_later if name in directory})),
@@ -61,7 +61,7 @@ def start(directory: Directory, settings: Settings) -> Start:
 
 
 def open_transactions(
-    directory: Directory, settings: Settings, log_start_offset: int, end_offset: int
+    directory: Directory, settings: LoadSettings, log_start_offset: int, end_offset: int
 ) -> tuple[OpenTransaction, ...]:
     """Those that batches between two offsets leave open, as far as the log can be read: a broker need not know them.
 
@@ -76,7 +76,7 @@ def open_transactions(
     return _open(producers)
 
 
-def producers_at_end(directory: Directory, settings: Settings) -> ProducerStates | None:
+def producers_at_end(directory: Directory, settings: LoadSettings) -> ProducerStates | None:
     """What a broker finds out about the producers at the end of a log, from its snapshots and batches.
 
     ``end_offset`` of the states is that of the log. None where the log cannot be read up to its end, or has none after
@@ -108,9 +108,9 @@ def producers_at_end(directory: Directory, settings: Settings) -> ProducerStates
     return producers.states
 
 
-def _segments(directory: Directory, settings: Settings) -> dict[int, Segment]:
+def _segments(directory: Directory, settings: LoadSettings) -> dict[int, StartSegment]:
     bases = [offset_of(name) for name in directory.names() if name.endswith(LOG)]
-    return {base: Segment(directory, base, settings.max_index_size) for base in bases}
+    return {base: StartSegment(directory, base, settings.max_index_size) for base in bases}
 
 
 def _open(producers: ProducerManager) -> tuple[OpenTransaction, ...]:
