@@ -25,6 +25,8 @@ from kdump.format.batch import (
     MAGIC,
     MAX_INT32,
     NO_SEQUENCE,
+    NO_TIMESTAMP_TYPE,
+    TIMESTAMP_TYPES,
     TRANSACTIONAL,
     BatchHeader,
 )
@@ -32,8 +34,7 @@ from kdump.format.legacy import NO_TIMESTAMP
 from kdump.format.record import Record
 from kdump.kafka.downconvert import convert_down
 from kdump.log.source import Source
-from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
-from kdump.rows import scalar as rows
+from kdump.reading.outcomes import OUTCOMES
 from kdump.wire import compression
 from kdump.wire.checksum import Buffer
 
@@ -41,8 +42,7 @@ _BLOCK: Final = 1 << 20
 """Bytes read, and about as many encoded, at a time."""
 _BATCH_BYTES: Final = 16 << 10
 """Of records that no batch is named for: a producer's batch.size."""
-_TIMESTAMP_TYPES: Final = (rows.CREATE_TIME, rows.LOG_APPEND_TIME, rows.NO_TIMESTAMP_TYPE)
-_OUTCOMES: Final = (COMMITTED, ABORTED, OPEN)
+_TIMESTAMP_TYPES: Final = (*TIMESTAMP_TYPES, NO_TIMESTAMP_TYPE)
 _MOST_SHOWN: Final = 80
 """Characters of a value in a message."""
 _INT64: Final = range(-(1 << 63), 1 << 63)
@@ -289,7 +289,7 @@ def _check_outcome(row: dict[str, Any]) -> None:
     outcome = row.get("txnState")
     if outcome is None:
         return
-    _choice(row, "txnState", _OUTCOMES)
+    _choice(row, "txnState", OUTCOMES)
     if row.get("isTransactional") is not True:
         raise ValueError(f"txnState is {_shown(outcome)}, but isTransactional is not true")
 

@@ -17,7 +17,6 @@ from kdump.explain.values import count as counted
 from kdump.explain.values import date, span
 from kdump.format.batch import (
     CODEC_MASK,
-    CODEC_NAMES,
     CONTROL,
     CRC_START,
     DELETE_HORIZON,
@@ -26,6 +25,7 @@ from kdump.format.batch import (
     LOG_OVERHEAD,
     TRANSACTIONAL,
     BatchHeader,
+    codec_name,
     parse_header,
 )
 from kdump.wire.checksum import crc32c
@@ -145,8 +145,8 @@ def _count_note(header: BatchHeader) -> str:
 def _attribute_bits(header: BatchHeader) -> dict[str, tuple[int, str]]:
     unused = header.attributes & _UNUSED_ATTRIBUTES
     return {
-        "compression": (CODEC_MASK, codec_name(header.codec)),
-        "timestampType": (LOG_APPEND_TIME, "LogAppendTime" if header.is_log_append_time else "CreateTime"),
+        "compression": (CODEC_MASK, codec_note(header.codec)),
+        "timestampType": (LOG_APPEND_TIME, header.timestamp_type),
         "isTransactional": (TRANSACTIONAL, str(header.is_transactional).lower()),
         "isControl": (CONTROL, str(header.is_control).lower()),
         "deleteHorizonMs": (DELETE_HORIZON, "in baseTimestamp" if header.attributes & DELETE_HORIZON else "none"),
@@ -154,9 +154,9 @@ def _attribute_bits(header: BatchHeader) -> dict[str, tuple[int, str]]:
     }
 
 
-def codec_name(codec: int) -> str:
+def codec_note(codec: int) -> str:
     """Kafka's name of a codec id."""
-    return CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else f"unknown ({codec})"
+    return codec_name(codec, "unknown ({})")
 
 
 def _compressed(labeller: Labeller, header: BatchHeader, limit: int, is_cut: bool) -> Iterator[Line]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from kdump.codes import DamageError
 from kdump.explain import kafka_says
-from kdump.explain.batch import codec_name
+from kdump.explain.batch import codec_note
 from kdump.explain.checksums import judge
 from kdump.explain.lines import Labelled, Labeller, Line, Space, Statement, StuckError, Tone
 from kdump.explain.payload import Container, payload_lines
@@ -20,7 +20,14 @@ from kdump.explain.recordfields import RecordStarts
 from kdump.explain.selection import How, select
 from kdump.explain.values import count as counted
 from kdump.explain.values import date, quoted, sized, span
-from kdump.format.batch import CODEC_MASK, LOG_APPEND_TIME, LOG_OVERHEAD, MAGIC_OFFSET, MIN_ENTRY_LENGTH
+from kdump.format.batch import (
+    CODEC_MASK,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MIN_ENTRY_LENGTH,
+    TIMESTAMP_TYPES,
+)
 from kdump.format.legacy import Message, check_inner, parse_message, read_records
 from kdump.wire.checksum import crc32
 from kdump.wire.compression import NONE, ZSTD
@@ -161,10 +168,9 @@ def _number(data: memoryview, start: int, size: int, *, signed: bool = True) -> 
 
 
 def _attribute_bits(magic: int, attributes: int) -> dict[str, tuple[int, str]]:
-    bits = {"compression": (CODEC_MASK, codec_name(attributes & CODEC_MASK))}
+    bits = {"compression": (CODEC_MASK, codec_note(attributes & CODEC_MASK))}
     if magic == 1:
-        is_append_time = attributes & LOG_APPEND_TIME
-        bits["timestampType"] = (LOG_APPEND_TIME, "LogAppendTime" if is_append_time else "CreateTime")
+        bits["timestampType"] = (LOG_APPEND_TIME, TIMESTAMP_TYPES[bool(attributes & LOG_APPEND_TIME)])
     unused = _UNUSED_ATTRIBUTES if magic == 1 else _UNUSED_ATTRIBUTES | LOG_APPEND_TIME
     bits["unused"] = (unused, "set, ignored" if attributes & unused else "")
     return bits
@@ -176,7 +182,7 @@ def _wrapper(labeller: Labeller, value: Labelled, codec: int, limit: int, *, is_
     magic = labeller.data[MAGIC_OFFSET]
     if codec >= ZSTD:
         yield replace(value, value=counted(len(value.data), "byte"), is_damaged=True)
-        yield Statement(Tone.DAMAGE, f"Codec id {codec} ({codec_name(codec)}) is none of this format.")
+        yield Statement(Tone.DAMAGE, f"Codec id {codec} ({codec_note(codec)}) is none of this format.")
         yield Statement(Tone.KAFKA, kafka_says.WRAPPER)
         return
     wrapper = parse_message(labeller.data)

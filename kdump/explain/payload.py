@@ -16,7 +16,7 @@ from kdump.explain.containers import FieldBytes, container_pieces
 from kdump.explain.lines import Labeller, Line, Space, Statement, StuckError, Tone
 from kdump.explain.values import count as counted
 from kdump.explain.values import span
-from kdump.format.batch import CODEC_NAMES
+from kdump.format.batch import CODEC_NAMES, codec_name
 from kdump.wire import compression
 
 _FIRST_BLOCKS: Final = 2
@@ -49,7 +49,7 @@ def payload_lines(labeller: Labeller, container: Container, limit: int, inner: I
     start, end, codec = container.start, container.end, container.codec
     data = labeller.data[start:end]
     where = span(labeller.at(start), labeller.at(end))
-    name = CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else f"unknown codec {codec}"
+    name = codec_name(codec, "unknown codec {}")
     yield Statement(Tone.GROUP, f"compressed records ({name}): {where} ({counted(len(data), 'byte')})")
     if codec >= len(CODEC_NAMES):
         if len(data):

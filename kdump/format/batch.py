@@ -59,6 +59,10 @@ DELETE_HORIZON: Final = 0x40
 
 CODEC_NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 """Codec names by id, as Kafka's ``compression.type`` spells them; ids 5-7 are invalid."""
+TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
+"""Names of the timestamp types by their attribute bit, as Kafka's ``TimestampType`` prints them."""
+NO_TIMESTAMP_TYPE: Final = "NoTimestampType"
+"""That of messages of magic 0."""
 
 NO_SEQUENCE: Final = -1
 MAX_INT32: Final = 2**31 - 1
@@ -109,6 +113,11 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & LOG_APPEND_TIME)
 
     @property
+    def timestamp_type(self) -> str:
+        """Whose time the records have, one of TIMESTAMP_TYPES."""
+        return TIMESTAMP_TYPES[self.is_log_append_time]
+
+    @property
     def is_transactional(self) -> bool:
         """Written inside a transaction (markers too)."""
         return bool(self.attributes & TRANSACTIONAL)
@@ -122,6 +131,11 @@ class BatchHeader(NamedTuple):
     def delete_horizon_ms(self) -> int | None:
         """base_timestamp where the cleaner put the delete horizon there (KIP-534)."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
+
+
+def codec_name(codec: int, unknown: str = "unknown({})") -> str:
+    """The name of a codec id, ``unknown`` with the id for those that Kafka does not have."""
+    return CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else unknown.format(codec)
 
 
 def parse_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:

@@ -17,6 +17,8 @@ from kdump.format.batch import (
     MAGIC_OFFSET,
     MIN_ENTRY_LENGTH,
     NO_SEQUENCE,
+    NO_TIMESTAMP_TYPE,
+    TIMESTAMP_TYPES,
     wrap_int64,
 )
 from kdump.format.record import Record
@@ -63,6 +65,11 @@ class Message(NamedTuple):
     def is_log_append_time(self) -> bool:
         """The timestamp is the broker's; magic 0 has no timestamp."""
         return self.magic > 0 and bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def timestamp_type(self) -> str:
+        """Whose time the message has, by its name."""
+        return NO_TIMESTAMP_TYPE if self.magic == 0 else TIMESTAMP_TYPES[self.is_log_append_time]
 
     @property
     def is_valid(self) -> bool:

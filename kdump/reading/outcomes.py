@@ -5,5 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
-STATES: Final = (None, COMMITTED, ABORTED, OPEN)
+OUTCOMES: Final = (COMMITTED, ABORTED, OPEN)
+STATES: Final = (None, *OUTCOMES)
 """Outcomes by the numbers that ``Transactions.column`` gives; None: not a transactional batch."""

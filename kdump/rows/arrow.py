@@ -28,7 +28,7 @@ from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import record_offsets, record_timestamps
 from kdump.fast.sequences import record_sequences
 from kdump.fast.text import RaggedText
-from kdump.format.batch import CONTROL, TRANSACTIONAL, BatchHeader
+from kdump.format.batch import CONTROL, NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES, TRANSACTIONAL, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.log.context import FileContext
@@ -60,7 +60,7 @@ _TYPES: Final = {
     ColumnType.VALUE: pa.string(),
 }
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
-_TIMESTAMP_TYPES: Final = {rows.NO_TIMESTAMP_TYPE: -1, rows.CREATE_TIME: 0, rows.LOG_APPEND_TIME: 1}
+_TIMESTAMP_TYPES: Final = {name: number for number, name in enumerate((NO_TIMESTAMP_TYPE, *TIMESTAMP_TYPES), -1)}
 KAFKA_SOURCE: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
 """Either side of 1970, whose microseconds fit into 64 bits."""

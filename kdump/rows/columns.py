@@ -22,6 +22,7 @@ from kdump.format.batch import (
     DELETE_HORIZON,
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
+    TIMESTAMP_TYPES,
     TRANSACTIONAL,
 )
 from kdump.log.context import FileContext
@@ -61,7 +62,6 @@ class Choices:
 
 BatchValue: TypeAlias = Same | Numbers | Flags | Choices
 
-_TIMESTAMP_TYPES: Final = (rows.CREATE_TIME, rows.LOG_APPEND_TIME)
 _FLAGS: Final = {"isTransactional": TRANSACTIONAL, "isControl": CONTROL}
 _STORED: Final = {
     "baseOffset": "base_offset",
@@ -120,7 +120,7 @@ class BatchValues:
             return Flags(self.has(_FLAGS[name]))
         match name:
             case "timestampType":
-                return Choices(self.has(LOG_APPEND_TIME), _TIMESTAMP_TYPES)
+                return Choices(self.has(LOG_APPEND_TIME), TIMESTAMP_TYPES)
             case "deleteHorizonMs":
                 return Numbers(self.header("base_timestamp"), self.has(DELETE_HORIZON))
             case "compression":

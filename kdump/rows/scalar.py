@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from kdump.codes import DamageError, Finding
 from kdump.format import control
-from kdump.format.batch import CODEC_NAMES, BatchHeader
+from kdump.format.batch import BatchHeader, codec_name
 from kdump.format.index import AbortedTxn, OffsetEntry, TimeEntry
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Headers, ManyHeaders, Record
@@ -23,9 +23,6 @@ from kdump.payloads.message_json import json_value, known_version, message_json
 Row: TypeAlias = dict[str, Any]
 """Values by column name, without the columns of ``tables.FILE``."""
 
-CREATE_TIME: Final = "CreateTime"
-LOG_APPEND_TIME: Final = "LogAppendTime"
-NO_TIMESTAMP_TYPE: Final = "NoTimestampType"
 WRONG_CRC: Final = "the CRC of the batch is wrong"
 """``problem`` of records whose batch is shown in spite of its CRC."""
 
@@ -55,7 +52,7 @@ def batch_row(header: BatchHeader, position: int, is_valid: bool) -> Row:
         "isControl": header.is_control,
         "deleteHorizonMs": header.delete_horizon_ms,
         "position": position,
-        "timestampType": _timestamp_type(header),
+        "timestampType": header.timestamp_type,
         "maxTimestamp": header.max_timestamp,
         "size": header.size,
         "magic": header.magic,
@@ -71,7 +68,7 @@ def entry_row(entry: Message, position: int, is_valid: bool) -> Row:
         **dict.fromkeys(_V2_BATCH_FIELDS),
         "lastOffset": entry.offset,
         "position": position,
-        "timestampType": _legacy_timestamp_type(entry),
+        "timestampType": entry.timestamp_type,
         "maxTimestamp": _legacy_timestamp(entry, entry.timestamp),
         "size": entry.size,
         "magic": entry.magic,
@@ -111,7 +108,7 @@ def record_row(header: BatchHeader, position: int, is_valid: bool, record: Recor
     return {
         "offset": record.offset,
         "timestamp": record.timestamp,
-        "timestampType": _timestamp_type(header),
+        "timestampType": header.timestamp_type,
         "key": record.key,
         "value": record.value,
         "headers": record.headers,
@@ -161,7 +158,7 @@ def legacy_record_row(entry: Message, position: int, is_valid: bool, record: Leg
         **dict.fromkeys(_V2_RECORD_FIELDS),
         "offset": record.offset,
         "timestamp": _legacy_timestamp(entry, record.timestamp),
-        "timestampType": _legacy_timestamp_type(entry),
+        "timestampType": entry.timestamp_type,
         "key": message.key(),
         "value": message.value(),
         "headers": (),
@@ -262,11 +259,6 @@ def finding_row(finding: Finding) -> Row:
     }
 
 
-def codec_name(codec: int) -> str:
-    """The codec's name, ``unknown(5)`` for ids that Kafka does not have."""
-    return CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else f"unknown({codec})"
-
-
 def _control_value(control_type: int, value: bytes | None) -> Row | None:
     if control_type in (control.ABORT, control.COMMIT):
         return {"coordinatorEpoch": control.parse_end_txn(value)}
@@ -277,16 +269,6 @@ def _control_value(control_type: int, value: bytes | None) -> Row | None:
     # As the compatible text has it: the members of the version that the message claims.
     members: Row = json.loads(message_json(schema, known_version(schema, values), values))
     return members
-
-
-def _timestamp_type(header: BatchHeader) -> str:
-    return LOG_APPEND_TIME if header.is_log_append_time else CREATE_TIME
-
-
-def _legacy_timestamp_type(entry: Message) -> str:
-    if entry.magic == 0:
-        return NO_TIMESTAMP_TYPE
-    return LOG_APPEND_TIME if entry.is_log_append_time else CREATE_TIME
 
 
 def _legacy_timestamp(entry: Message, timestamp: int) -> int | None:

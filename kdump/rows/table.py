@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kdump.codes import Finding
 from kdump.log.context import FileContext
+from kdump.reading.outcomes import ABORTED
 from kdump.rows.longrows import shortened
 from kdump.rows.scalar import Row
 from kdump.rows.spelling import plain
@@ -226,7 +227,7 @@ def _style(row: Row) -> str:
     """Damage red, aborted records dim, control batches magenta, transactional ones cyan."""
     if row.get("isValid") is False or row.get("problem"):
         return "bold red"
-    if row.get("txnState") == "aborted":
+    if row.get("txnState") == ABORTED:
         return "dim yellow"
     if row.get("isControl"):
         return "magenta"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from kdump.format.batch import NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES, codec_name
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
-from kdump.rows.scalar import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP_TYPE, codec_name
 from kdump.stats.fold import StatsFold
 from kdump.stats.grouping import Key
 from kdump.stats.keys import DistinctKeys, HeavyKey
@@ -14,7 +14,7 @@ from kdump.stats.producers import ProducerStats
 from kdump.stats.sizes import SizeSummary
 from kdump.stats.timeline import TimelineStep
 
-_TIMESTAMP_TYPES: Final = (NO_TIMESTAMP_TYPE, CREATE_TIME, LOG_APPEND_TIME)
+_TIMESTAMP_TYPES: Final = (NO_TIMESTAMP_TYPE, *TIMESTAMP_TYPES)
 HEAVY_KEYS: Final = 10
 MOST_PRODUCERS: Final = 20
 

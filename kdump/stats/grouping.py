@@ -15,8 +15,7 @@ from typing import Any, Final, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.format.batch import CODEC_MASK
-from kdump.rows.scalar import codec_name
+from kdump.format.batch import CODEC_MASK, codec_name
 
 HOUR: Final = 3_600_000
 """Milliseconds."""

@@ -18,7 +18,8 @@ from kdump.dump.text.decoders import DELETED, ContentsDecoder, TextDecoding
 from kdump.dump.text.lines import contents_text
 from kdump.fast.headers import native_column
 from kdump.fast.records import RecordColumns
-from kdump.fast.sequences import last_sequences, record_sequences
+from kdump.fast.recordvalues import RecordValues
+from kdump.fast.sequences import last_sequences
 from kdump.fast.text import Bytes, Choice, Column, Integer, Literal, RaggedText, assemble
 from kdump.fast.utf8 import replace_malformed
 from kdump.format.batch import (
@@ -28,6 +29,7 @@ from kdump.format.batch import (
     DELETE_HORIZON,
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
+    TIMESTAMP_TYPES,
     TRANSACTIONAL,
 )
 from kdump.payloads.decoded import PayloadError
@@ -35,7 +37,7 @@ from kdump.rows.decoded import contents_of, json_groups, merged
 
 _BLOCK_ROWS: Final = 8192
 """Record lines assembled at a time."""
-_TIMESTAMP_TYPES: Final = (b"CreateTime", b"LogAppendTime")
+_TIMESTAMP_TYPES: Final = tuple(name.encode() for name in TIMESTAMP_TYPES)
 _BOOLEANS: Final = (b"false", b"true")
 
 
@@ -197,11 +199,7 @@ class _RecordLines:
         self._left_to_scalar = left_to_scalar(columns, headers, options)
         self._header_bounds = np.zeros(columns.batch.size + 1, np.int64)
         np.cumsum(columns.header_count, out=self._header_bounds[1:])
-        self._base_offset = native_column(headers, "base_offset")
-        self._base_timestamp = native_column(headers, "base_timestamp")
-        self._max_timestamp = native_column(headers, "max_timestamp")
-        self._base_sequence = native_column(headers, "base_sequence")
-        self._is_log_append_time = headers["attributes"] & LOG_APPEND_TIME != 0
+        self._values = RecordValues(headers, columns)
 
     def block(
         self, first: int, last: int, batches: RaggedText | None = None, with_line: NDArray[np.bool_] | None = None
@@ -240,25 +238,19 @@ class _RecordLines:
 
     def _metadata(self, rows: slice) -> list[Column]:
         records = self._records
-        batch = records.batch[rows]
-        offset_delta = records.offset_delta[rows]
-        is_log_append_time = self._is_log_append_time[batch]
-        timestamp = self._base_timestamp.take(batch) + records.timestamp_delta[rows]
-        if is_log_append_time.any():
-            timestamp = np.where(is_log_append_time, self._max_timestamp.take(batch), timestamp)
         return [
             Literal(b"| offset: "),
-            Integer(self._base_offset.take(batch) + offset_delta),
+            Integer(self._values.offsets(rows)),
             Literal(b" "),
-            Choice(is_log_append_time, _TIMESTAMP_TYPES),
+            Choice(self._values.are_log_append_time(rows), _TIMESTAMP_TYPES),
             Literal(b": "),
-            Integer(timestamp),
+            Integer(self._values.timestamps(rows)),
             Literal(b" keySize: "),
             Integer(records.key_size[rows].astype(np.int64)),
             Literal(b" valueSize: "),
             Integer(records.value_size[rows].astype(np.int64)),
             Literal(b" sequence: "),
-            Integer(record_sequences(self._base_sequence.take(batch), offset_delta)),
+            Integer(self._values.sequences(rows)),
             Literal(b" headerKeys: ["),
             self._header_keys(rows),
             Literal(b"]"),
@@ -309,7 +301,7 @@ class _RecordLines:
         left = np.flatnonzero(is_left & ~self._left_to_scalar[records.batch[rows]])
         if left.size:
             batch = records.batch[rows][left]
-            offset = self._base_offset.take(batch) + records.offset_delta[rows][left]
+            offset = self._values.offsets(rows)[left]
             texts = []
             for number, *record in zip(batch.tolist(), offset.tolist(), *contents.part(left).pairs(), strict=True):
                 made = decoder.contents(*record)

@@ -22,6 +22,7 @@ from kdump.format.batch import (
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
     NO_SEQUENCE,
+    TIMESTAMP_TYPES,
     TRANSACTIONAL,
     BatchHeader,
 )
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     from kdump.dump.text.decoders import LineContents, TextDecoding
 
 _INT64 = 2**63
-_CREATE_TIME = "CreateTime"
-_LOG_APPEND_TIME = "LogAppendTime"
-_NO_TIMESTAMP_TYPE = "NoTimestampType"
 
 _KRAFT_LABELS = {
     control.LEADER_CHANGE: "LeaderChange:",
@@ -73,7 +71,7 @@ def _attribute_texts(attributes: int) -> tuple[str, str, str]:
     transactional, is_control = bool(attributes & TRANSACTIONAL), bool(attributes & CONTROL)
     return (
         f"isTransactional: {_bool(transactional)} isControl: {_bool(is_control)}",
-        _LOG_APPEND_TIME if attributes & LOG_APPEND_TIME else _CREATE_TIME,
+        TIMESTAMP_TYPES[bool(attributes & LOG_APPEND_TIME)],
         _codec_name(attributes & CODEC_MASK),
     )
 
@@ -83,7 +81,7 @@ def legacy_batch_line(entry: Message, position: int, is_valid: bool) -> str:
     if entry.magic < 0:
         raise DamageError(Codes.MAGIC, f"magic byte {entry.magic}")
     return (
-        f"offset: {entry.offset} position: {position} {_legacy_timestamp_type(entry)}: {entry.timestamp} "
+        f"offset: {entry.offset} position: {position} {entry.timestamp_type}: {entry.timestamp} "
         f"size: {entry.size} magic: {entry.magic} compresscodec: {_codec_name(entry.codec)} crc: {entry.crc} "
         f"isvalid: {_bool(is_valid)}\n"
     )
@@ -94,8 +92,8 @@ def record_line(
 ) -> TextRow:
     """A record of a v2 batch; ``decoding``: of keys and values. DamageError where the Java tool stops."""
     if decoding is None and options.prints_text and not header.is_control and is_long(item):
-        return LongRow(_long_line(_long_metadata(item, _timestamp_type(header)), item.key, item.value, options))
-    line = "" if options.skip_record_metadata else _record_metadata(item, _timestamp_type(header))
+        return LongRow(_long_line(_long_metadata(item, header.timestamp_type), item.key, item.value, options))
+    line = "" if options.skip_record_metadata else _record_metadata(item, header.timestamp_type)
     if not header.is_control:
         if options.print_data_log:
             line = _with_contents(line, _contents(item.offset, item.key, item.value, options, decoding), options)
@@ -134,12 +132,12 @@ def legacy_record_line(
     """A record of a legacy entry; ``is_valid``: its own CRC holds. DamageError where the Java tool stops."""
     if decoding is None and options.prints_text and is_long(item):
         message = item.message
-        metadata = _legacy_metadata(item, _legacy_timestamp_type(entry), is_valid)
+        metadata = _legacy_metadata(item, entry.timestamp_type, is_valid)
         shown = (message.key(), message.value()) if options.print_data_log else (None, None)
         return LongRow(_long_line([metadata], *shown, options))
     line = ""
     if not options.skip_record_metadata:
-        line = _legacy_metadata(item, _legacy_timestamp_type(entry), is_valid)
+        line = _legacy_metadata(item, entry.timestamp_type, is_valid)
     if options.print_data_log:
         message = item.message
         if decoding is not None:
@@ -198,16 +196,6 @@ def control_text(key: bytes | None, value: bytes | None) -> str:
         return f" controlType: UNKNOWN({control_type})"
     values = control.parse_kraft(schema, value)
     return f" {_KRAFT_LABELS[control_type]} {message_json(schema, known_version(schema, values), values)}"
-
-
-def _timestamp_type(header: BatchHeader) -> str:
-    return _LOG_APPEND_TIME if header.is_log_append_time else _CREATE_TIME
-
-
-def _legacy_timestamp_type(entry: Message) -> str:
-    if entry.magic == 0:
-        return _NO_TIMESTAMP_TYPE
-    return _LOG_APPEND_TIME if entry.is_log_append_time else _CREATE_TIME
 
 
 def _codec_name(codec: int) -> str:
