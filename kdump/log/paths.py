@@ -140,12 +140,17 @@ class PathDirectory:
 
     path: str
 
+    @property
+    def folder(self) -> str:
+        """The path as the paths of the files in it have it: ``orders-0`` of ``orders-0/``."""
+        return _folder_of(self.path)
+
     def partitions(
         self, on_error: Callable[[KdumpError], None], *, all_files: bool = False
     ) -> Iterator[PartitionFolder]:
         """The directory itself and the partitions in it, each listed when its turn comes; see ``segment_files``."""
         for folder, names in files_by_partition(self.path, on_error, all_files=all_files):
-            yield PartitionFolder(_without_slash(folder), tuple(names), folder == self.path)
+            yield PartitionFolder(_folder_of(folder), tuple(names), folder == self.path)
 
     def files(
         self, on_error: Callable[[KdumpError], None], *, all_files: bool = False
@@ -156,6 +161,10 @@ class PathDirectory:
                 file = file_by_name(os.path.join(folder, name))
                 if file is not None:
                     yield file
+
+    def logs(self, on_error: Callable[[KdumpError], None]) -> Iterator[LogSegment]:
+        """The .log files of all ``partitions``."""
+        return (file for file in self.files(on_error) if isinstance(file, LogSegment))
 
 
 Resolved: TypeAlias = Stream | LogSegment | Sibling | TextFile | OtherFile | PathDirectory
@@ -219,6 +228,5 @@ def expanded(path: str, on_error: Callable[[KdumpError], None]) -> list[str]:
     return paths
 
 
-def _without_slash(folder: str) -> str:
-    """A directory as the paths of the files in it have it: ``orders-0`` of ``orders-0/``."""
-    return os.path.dirname(os.path.join(folder, "file"))
+def _folder_of(directory: str) -> str:
+    return os.path.dirname(os.path.join(directory, "file"))

@@ -13,10 +13,11 @@ import pyarrow as pa
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
+from kdump.log.paths import expanded
 from kdump.rows.arrow import row_batch
 from kdump.rows.scalar import Row, finding_row
 from kdump.rows.tables import FINDING
-from kdump.tasks.splits import OPEN_COST, STRANGERS, Wanted, expanded
+from kdump.tasks.splits import OPEN_COST, STRANGERS, Wanted
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Item, PartitionCheck, base_offset_of, end_offset_of
 from kdump.verify.readings import Group, groups_of
