@@ -16,11 +16,19 @@ from kdump.codes import Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, Form, export_segment
 from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment, count_records
-from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.names import MAX_OFFSET, Kind, parse_file_name
-from kdump.log.partition import segment_files
-from kdump.log.source import STDIN, is_stream
+from kdump.log.names import MAX_OFFSET, Kind, sibling
+from kdump.log.paths import (
+    LogSegment,
+    OtherFile,
+    PathDirectory,
+    Resolved,
+    Sibling,
+    Stream,
+    file_by_name,
+    resolve,
+)
+from kdump.log.source import is_stream
 from kdump.system.files import Staged, discard, make_directories, publish, remove_empty
 
 _OFFSET_NAME: Final = re.compile(r"(\d{20})\.log")
@@ -45,14 +53,14 @@ def plan_conversion(source: str, destination: str, conversion: Conversion) -> li
         KdumpError: MISSING, UNREADABLE, NO_SEGMENTS, NOT_A_SEGMENT_FILE, OFFSET_TOO_LARGE.
         DestinationError: a log would replace a file of the source.
     """
+    found = resolve(source)
+    is_alone = not isinstance(found, PathDirectory)
     jobs = []
-    is_alone = not files.is_directory(source)
-    for path, target in _pairs(source, destination, Kind.LOG.value):
-        name = None if _is_pipe(path) else parse_file_name(path)
+    for log, target in _pairs(found, destination, Kind.LOG.value):
         base_offset = _offset_in(target)
-        if base_offset is None and name is not None:
-            base_offset = name.base_offset
-        jobs.append(SegmentJob(path, target, base_offset, conversion, is_alone=is_alone))
+        if base_offset is None and isinstance(log, LogSegment):
+            base_offset = log.base_offset
+        jobs.append(SegmentJob(log.path, target, base_offset, conversion, is_alone=is_alone))
     if conversion.renumber is not None:
         jobs = list(_numbered(jobs, conversion.renumber, not is_alone or _is_directory(destination)))
     _refuse_sources(jobs)
@@ -61,7 +69,7 @@ def plan_conversion(source: str, destination: str, conversion: Conversion) -> li
 
 def plan_import(source: str, destination: str, conversion: Conversion) -> list[SegmentJob]:
     """The log that a file of JSON lines becomes. Raises as ``plan_conversion``."""
-    if files.is_directory(source):
+    if isinstance(resolve(source), PathDirectory):
         raise KdumpError(Codes.UNREADABLE, "is a directory, JSON lines are read from a file", path=source)
     target = destination
     if _is_directory(destination):
@@ -77,7 +85,8 @@ def plan_export(
 ) -> list[ExportJob]:
     """The segments of a path and the files made of them. Raises as ``plan_conversion``."""
     jobs = [
-        ExportJob(path, target, form, conversion, is_safe) for path, target in _pairs(source, destination, f".{form}")
+        ExportJob(log.path, target, form, conversion, is_safe)
+        for log, target in _pairs(resolve(source), destination, f".{form}")
     ]
     _refuse_sources(jobs)
     return jobs
@@ -178,29 +187,30 @@ class Outputs:
         remove_empty(sorted(self._made, key=len, reverse=True))
 
 
-def _pairs(source: str, destination: str, suffix: str) -> Iterator[tuple[str, str]]:
+def _pairs(source: Resolved, destination: str, suffix: str) -> Iterator[tuple[Stream | LogSegment, str]]:
     """Each segment of ``source`` and the file that it becomes."""
-    if not files.is_directory(source):
-        name = None if _is_pipe(source) else parse_file_name(source)
-        if name is None and not _is_pipe(source):
-            code = Codes.NOT_A_SEGMENT_FILE if files.exists(source) else Codes.MISSING
-            raise KdumpError(code, code.value.title, path=source)
-        if name is not None and name.kind not in (Kind.LOG, Kind.CHECKPOINT):
-            raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only a log can be converted", path=source)
-        if _is_directory(destination):
-            if name is None:
-                raise DestinationError("a stream has no name: give the name of the file to write")
-            destination = os.path.join(destination, name.stem + suffix)
-        yield source, destination
-        return
+    match source:
+        case PathDirectory() as directory:
+            yield from _pairs_below(directory, destination, suffix)
+        case Stream() | LogSegment() as log:
+            if _is_directory(destination):
+                if isinstance(log, Stream):
+                    raise DestinationError("a stream has no name: give the name of the file to write")
+                destination = os.path.join(destination, log.stem + suffix)
+            yield log, destination
+        case Sibling(path=path):
+            raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only a log can be converted", path=path)
+        case OtherFile() as file:
+            raise file.error
+
+
+def _pairs_below(directory: PathDirectory, destination: str, suffix: str) -> Iterator[tuple[LogSegment, str]]:
     if os.path.lexists(destination) and not os.path.isdir(destination):
-        raise DestinationError(f"{source} is a directory, {destination} is a file")
+        raise DestinationError(f"{directory.path} is a directory, {destination} is a file")
     errors: list[KdumpError] = []
-    for path in segment_files(source, errors.append):
-        name = parse_file_name(path)
-        assert name is not None
-        folder = os.path.relpath(os.path.dirname(path), source)
-        yield path, os.path.normpath(os.path.join(destination, folder, name.stem + suffix))
+    for log in directory.logs(errors.append):
+        folder = os.path.relpath(os.path.dirname(log.path), directory.path)
+        yield log, os.path.normpath(os.path.join(destination, folder, log.stem + suffix))
     if errors:
         raise errors[0]
 
@@ -241,18 +251,16 @@ def _sources(jobs: Sequence[Job]) -> set[tuple[int, int]]:
     """The files that belong to the sources."""
     sources = set()
     for job in jobs:
-        name = None if _is_pipe(job.source) else parse_file_name(job.source)
         paths = [job.source]
-        if name is not None:
-            stem = os.path.join(os.path.dirname(job.source), name.stem)
-            paths += [f"{stem}{kind.value}{name.state}" for kind in Kind]
+        if not is_stream(job.source) and file_by_name(job.source) is not None:
+            paths += [sibling(job.source, kind) for kind in Kind]
         sources |= {identity for path in paths if (identity := _identity(path)) is not None}
     return sources
 
 
 def _beside(jobs: Sequence[Job]) -> set[str]:
     """The directories of the segments that are sources."""
-    return {_directory_of(job.source) for job in jobs if not (_is_pipe(job.source) or _is_json(job))}
+    return {_directory_of(job.source) for job in jobs if not (is_stream(job.source) or _is_json(job))}
 
 
 def _files_of(job: Job) -> list[str]:
@@ -281,10 +289,6 @@ def _identity(path: str) -> tuple[int, int] | None:
     except (OSError, ValueError):
         return None
     return status.st_dev, status.st_ino
-
-
-def _is_pipe(path: str) -> bool:
-    return path == STDIN or is_stream(path)
 
 
 def _is_directory(destination: str) -> bool:

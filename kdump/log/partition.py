@@ -36,6 +36,18 @@ def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all
             partition that is a link to elsewhere; the others follow.
         all_files: the siblings of the .log files too.
     """
+    for folder, names in files_by_partition(directory, on_error, all_files=all_files):
+        for name in names:
+            yield os.path.join(folder, name)
+
+
+def files_by_partition(
+    directory: str, on_error: Callable[[KdumpError], None], *, all_files: bool = False
+) -> Iterator[tuple[str, list[str]]]:
+    """The directory and the partition directories in it, each with the names of its ``segment_files``.
+
+    A folder is listed when the one before is done: a broker may be at work.
+    """
     top = _entries(directory, on_error)
     if top is None:
         return
@@ -45,18 +57,11 @@ def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all
         on_error(error)
     for folder in _folders(directory, top):
         entries = top if folder == directory else _entries_unless_gone(folder, on_error)
-        found |= entries is None
-        for name in _segment_names(entries or [], all_files):
-            found = True
-            yield os.path.join(folder, name)
+        names = _segment_names(entries or [], all_files)
+        found |= entries is None or bool(names)
+        yield folder, names
     if not found:
         on_error(no_segments(directory, top))
-
-
-def partition_folders(directory: str) -> list[str]:
-    """The directory itself, and the partition directories in it, in the order in which they are listed."""
-    top = _entries(directory, lambda error: None)
-    return [] if top is None else _folders(directory, top)
 
 
 def _folders(directory: str, entries: list[files.ListingEntry]) -> list[str]:

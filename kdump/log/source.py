@@ -413,13 +413,19 @@ def check_link(path: str) -> None:
 
 
 def is_stream(path: str) -> bool:
-    """A pipe, socket or character device that a user named: what a shell's ``<(command)`` gives."""
+    """Standard input, or what ``is_stream_mode`` says that a user named: what a shell's ``<(command)`` gives."""
+    if path == STDIN:
+        return True
     if is_uri(path) or not is_named(path):
         return False
     try:
-        mode = os.stat(path).st_mode
+        return is_stream_mode(os.stat(path).st_mode)
     except (OSError, ValueError):
         return False
+
+
+def is_stream_mode(mode: int) -> bool:
+    """``mode`` is that of a pipe, a socket or a character device; as in ``os.stat_result``."""
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
 
 

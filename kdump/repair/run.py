@@ -13,8 +13,9 @@ from typing import Final, Self
 from kdump.codes import Codes, KdumpError
 from kdump.log.lock import DirectoryLock, LockState
 from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
-from kdump.log.partition import segment_files, segments_around, segments_behind
-from kdump.log.source import STDIN, Source, check_size, open_source, reads_once
+from kdump.log.partition import segments_around, segments_behind
+from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Resolved, Sibling, Stream, resolve
+from kdump.log.source import Source, check_size, open_source
 from kdump.log.stamp import Stamp
 from kdump.repair.account import account, json_account
 from kdump.repair.copies import CopyWriter
@@ -134,21 +135,22 @@ class Repair:
         Raises:
             KdumpError: the path cannot be looked at, or nothing is done about it.
         """
-        if os.path.isdir(path):
-            yield from self._directory(path)
+        found = resolve(path)
+        if isinstance(found, PathDirectory):
+            yield from self._directory(found)
         else:
-            yield self._partition(path, [_log_of(path)], is_whole=False)
+            yield self._partition(path, [_log_of(found)], is_whole=False)
 
-    def _directory(self, directory: str) -> Iterator[Repaired]:
+    def _directory(self, found: PathDirectory) -> Iterator[Repaired]:
+        directory = found.folder
         partitions: dict[str, list[str]] = {}
         # What is missing of a partition of which no log is left a replica may have.
         all_files = bool(self._options.salvaging.replicas)
         try:
-            for path in segment_files(directory, self._on_error, all_files=all_files):
-                segments = partitions.setdefault(os.path.dirname(path), [])
-                name = parse_file_name(path)
-                if not all_files or (name is not None and name.kind is Kind.LOG):
-                    segments.append(path)
+            for file in found.files(self._on_error, all_files=all_files):
+                segments = partitions.setdefault(os.path.dirname(file.path), [])
+                if file.kind is Kind.LOG:
+                    segments.append(file.path)
         except KdumpError as error:
             if error.code is not Codes.NO_SEGMENTS or not self._name_unfinished(directory, partitions):
                 raise
@@ -565,13 +567,11 @@ def _refused(message: str, path: str) -> KdumpError:
     return KdumpError(Codes.REPAIR_REFUSED, message, path=path)
 
 
-def _log_of(path: str) -> str:
-    """The log that a file stands for. Raises KdumpError MISSING, NOT_A_SEGMENT_FILE or UNREADABLE."""
-    if path == STDIN or reads_once(path):
+def _log_of(found: Resolved) -> str:
+    """The log that a PATH stands for. Raises KdumpError MISSING, NOT_A_SEGMENT_FILE or UNREADABLE."""
+    path = found.path
+    if isinstance(found, Stream):
         raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only files can be repaired", path=path)
-    name = parse_file_name(path)
-    if not os.path.lexists(path):
-        raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=path)
-    if name is None or name.kind is Kind.SNAPSHOT:
-        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, Codes.NOT_A_SEGMENT_FILE.value.title, path=path)
-    return path if name.kind in (Kind.LOG, Kind.CHECKPOINT) else sibling(path, Kind.LOG)
+    if not isinstance(found, LogSegment | Sibling) or found.kind is Kind.SNAPSHOT or not os.path.lexists(path):
+        raise OtherFile(path).error
+    return path if isinstance(found, LogSegment) else found.log

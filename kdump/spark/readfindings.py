@@ -13,14 +13,14 @@ import pyarrow as pa
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
-from kdump.log.source import reads_once
+from kdump.log.paths import expanded
 from kdump.rows.arrow import row_batch
 from kdump.rows.scalar import Row, finding_row
 from kdump.rows.tables import FINDING
-from kdump.tasks.splits import OPEN_COST, STRANGERS, Wanted, expanded
+from kdump.tasks.splits import OPEN_COST, STRANGERS, Wanted
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Item, PartitionCheck, base_offset_of, end_offset_of
-from kdump.verify.readings import Group
+from kdump.verify.readings import Group, groups_of
 from kdump.verify.run import Verification
 from kdump.verify.segment import CheckOptions
 
@@ -39,26 +39,6 @@ class FindingTask:
     groups: tuple[Group, ...] = ()
     paths: tuple[str, ...] = ()
     fitting: tuple[str, ...] = ()
-
-
-def groups_of(path: str) -> list[Group]:
-    """The groups of segments that a PATH stands for, in the order in which ``Verification`` asks for them.
-
-    None where the path is wrong: what is wrong with it ``Verification`` says.
-    """
-    groups: list[Group] = []
-
-    def note(segments: list[str], folder: str | None) -> Generator[Item | KdumpError, None, PartitionExtent | None]:
-        groups.append(Group(tuple(segments), folder))
-        yield from ()
-        return None
-
-    if reads_once(path):
-        return groups
-    with suppress(KdumpError):
-        for _ in Verification(note, on_error=lambda error: None).path(path):
-            pass
-    return groups
 
 
 def read_findings(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kdump.spark.readfindings import groups_of
 from kdump.spark.sessions import spoken
 from kdump.spark.tasks import Worker, collected, tasks_of
 from kdump.stats.run import StatsOptions, StatsRun, fold_split, unpacked_fold
 from kdump.tasks.splits import SPLIT_BYTES, LogFile, Split, find_logs, plan
+from kdump.verify.readings import groups_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

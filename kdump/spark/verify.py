@@ -13,14 +13,13 @@ from kdump.kafka.producers import ProducerState, ProducerStates
 from kdump.kafka.recover import Cut, CutReason, Recovery, RecoveryFailure, RecoveryOutcome
 from kdump.log import files
 from kdump.log.source import STDIN
-from kdump.spark.readfindings import groups_of
 from kdump.spark.sessions import spoken
 from kdump.spark.tasks import Worker, collected, distributed, tasks_of
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Item, PartitionCheck
-from kdump.verify.readings import Group, Judgement, LookPiece, LookTask, judge, look_at, plan_looks
+from kdump.verify.readings import Group, Judgement, LookPiece, LookTask, groups_of, judge, look_at, plan_looks
 from kdump.verify.run import Judge
 from kdump.verify.segment import CheckOptions
 from kdump.verify.summary import SegmentSummary

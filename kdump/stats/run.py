@@ -14,10 +14,11 @@ from kdump.format.index import parse_offset_index, parse_time_index, used_entrie
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.extents import Extent, extents_of
-from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.names import Kind, sibling
 from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import segments_behind
-from kdump.log.source import STDIN, Source, is_stream, open_source, read_whole
+from kdump.log.paths import Sibling, file_by_name
+from kdump.log.source import Source, is_stream, open_source, read_whole
 from kdump.reading.outcomes import OPEN
 from kdump.reading.transactions import TransactionReader
 from kdump.stats.figures import Damage, FiguresReport, report
@@ -119,7 +120,7 @@ class StatsRun:
 
     def _look(self, source: Source, behind: Behind) -> Look:
         path = source.path
-        whole = path if _is_pipe(path) else files.absolute(path)
+        whole = path if is_stream(path) else files.absolute(path)
         if whole in self._folded:
             return SegmentLook(source, behind, self._options.checks)
         self._folded.add(whole)
@@ -129,7 +130,7 @@ class StatsRun:
         """Of a transaction that nothing ends which was looked at: the segments behind may."""
         if file not in self._is_followed:
             # Asked once: there may be as many transactions as producers.
-            self._is_followed[file] = not _is_pipe(file) and bool(segments_behind(file))
+            self._is_followed[file] = not is_stream(file) and bool(segments_behind(file))
         if not self._is_followed[file]:
             return OPEN
         try:
@@ -151,7 +152,7 @@ class FirstSaid:
         """Of the next PATH."""
         self._paths += 1
         for item in items:
-            path = item.path if item.path is None or _is_pipe(item.path) else files.absolute(item.path)
+            path = item.path if item.path is None or is_stream(item.path) else files.absolute(item.path)
             words = (item.code, item.position, item.message) if isinstance(item, Finding) else ()
             if self._met.setdefault(hash((path, *words)), self._paths) == self._paths:
                 yield item
@@ -224,9 +225,8 @@ def fold_split(split: Split, options: StatsOptions) -> bytes:
 
 def _log_of(path: str) -> str:
     """The log that a file of a segment belongs to; of other files the path itself."""
-    name = None if _is_pipe(path) else parse_file_name(path)
-    has_log = name is not None and name.kind not in (Kind.LOG, Kind.CHECKPOINT)
-    return sibling(path, Kind.LOG) if has_log else path
+    file = None if is_stream(path) else file_by_name(path)
+    return file.log if isinstance(file, Sibling) else path
 
 
 def unpacked_fold(fold: bytes) -> StatsFold:
@@ -236,7 +236,7 @@ def unpacked_fold(fold: bytes) -> StatsFold:
 
 
 def _part(context: FileContext, whole: str, position: int) -> LogPart:
-    if _is_pipe(whole):
+    if is_stream(whole):
         # Two pipes need not be of one partition.
         place = RangeStart(whole, -1, whole, position)
     else:
@@ -246,7 +246,7 @@ def _part(context: FileContext, whole: str, position: int) -> LogPart:
 
 
 def _see_indexes(part: PartFold, path: str, size: int | None) -> None:
-    base_offset = None if _is_pipe(path) else base_offset_of(path)
+    base_offset = None if is_stream(path) else base_offset_of(path)
     if base_offset is None or not path.endswith(Kind.LOG.value):
         return
     part.see_indexes(size or 0, _index_entries(path, base_offset), _time_index_entries(path, base_offset))
@@ -270,7 +270,3 @@ def _time_index_entries(log: str, base_offset: int) -> int | None:
 
 def _sum(one: Damage, other: Damage) -> Damage:
     return Damage(one.errors + other.errors, one.warnings + other.warnings)
-
-
-def _is_pipe(path: str) -> bool:
-    return path == STDIN or is_stream(path)

@@ -16,9 +16,8 @@ from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.extents import Extent, extent_of
-from kdump.log.names import Kind, parse_file_name
 from kdump.log.offsetindex import rising_entries
-from kdump.log.partition import segment_files
+from kdump.log.paths import LogSegment, OtherFile, PathDirectory, expanded, file_by_name, resolve
 from kdump.log.source import Source, is_named, open_source
 from kdump.reading.selection import Range
 
@@ -142,40 +141,28 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> l
     return _without_twins(found)
 
 
-def expanded(path: str, on_error: Callable[[KdumpError], None]) -> list[str]:
-    """The files and directories that fit a path, which may be a pattern."""
-    try:
-        paths = files.expanded(path)
-    except KdumpError as error:
-        on_error(error)
-        return []
-    if not paths:
-        on_error(KdumpError(Codes.MISSING, "no file or directory fits", path=path))
-    return paths
-
-
-def _segments_of(path: str, on_error: Callable[[KdumpError], None]) -> Iterable[str]:
+def _segments_of(path: str, on_error: Callable[[KdumpError], None]) -> Iterable[LogSegment]:
     """A file, or what lies in a directory. KdumpError for a file that is no log by its name."""
-    if files.is_directory(path):
-        return segment_files(path, on_error)
-    name = parse_file_name(path)
-    if name is None or name.kind not in (Kind.LOG, Kind.CHECKPOINT):
-        code = Codes.NOT_A_SEGMENT_FILE if files.exists(path) else Codes.MISSING
-        raise KdumpError(code, code.value.title, path=path)
-    return [path]
+    found = resolve(path)
+    if isinstance(found, PathDirectory):
+        return found.logs(on_error)
+    # A pipe is a log here only where it has the name of one.
+    log = file_by_name(path)
+    if not isinstance(log, LogSegment):
+        raise OtherFile(path).error
+    return [log]
 
 
-def _logs_of(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> Iterator[LogFile]:
+def _logs_of(segments: Iterable[LogSegment], on_error: Callable[[KdumpError], None]) -> Iterator[LogFile]:
     """Logs of some partitions, each partition's in offset order."""
     previous: LogFile | None = None
-    for path in paths:
+    for segment in segments:
+        path, base_offset = segment.path, segment.base_offset
         try:
-            size = files.size(path)
+            size = segment.size
         except KdumpError as error:
             on_error(error)
             continue
-        name = parse_file_name(path)
-        base_offset = None if name is None else name.base_offset
         whole = files.absolute(path)
         given = files.handed_over(whole)
         log = LogFile(whole, FileContext.of(path), base_offset, size, given=given, is_named=is_named(path))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -17,12 +18,14 @@ import numpy as np
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.log import files
+from kdump.log.paths import LogSegment, PathDirectory, Sibling, resolve
 from kdump.log.source import Source
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES, LogFile, Split, find_logs, plan
 from kdump.verify.holes import Behind
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Item, PartitionCheck, behind_of, segments_following
+from kdump.verify.run import checked_log
 from kdump.verify.segment import CheckOptions, Look, Rows, SegmentLook
 from kdump.verify.table import row_dtype
 
@@ -59,6 +62,24 @@ class Group(NamedTuple):
             item.path = path
             return item
         return replace(item, path=path)
+
+
+def groups_of(path: str) -> list[Group]:
+    """The groups of segments that a PATH stands for, in the order in which a ``Verification`` asks for them.
+
+    None where the path is wrong or a stream: what is wrong with it the ``Verification`` says.
+    """
+    with suppress(KdumpError):
+        match resolve(path):
+            case PathDirectory() as directory:
+                partitions = directory.partitions(lambda error: None)
+                return [Group(tuple(partition.paths), partition.path) for partition in partitions if partition.names]
+            case LogSegment():
+                return [Group((path,), None)]
+            case Sibling() as file:
+                log = checked_log(file)
+                return [] if log is None else [Group((log,), None)]
+    return []
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
-from itertools import groupby
 
-from kdump.codes import HOSTILE_CODES, Codes, Finding, KdumpError, Severity
+from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
 from kdump.log import files
-from kdump.log.names import Kind, parse_file_name, parse_partition_directory, sibling
-from kdump.log.partition import partition_folders, segment_files
-from kdump.log.source import STDIN, open_source, read_whole, reads_once
+from kdump.log.names import Kind, parse_partition_directory
+from kdump.log.partition import segment_files
+from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, resolve
+from kdump.log.source import read_whole
 from kdump.verify.logdir import Checkpoints, PartitionExtent, check_log_directory
 from kdump.verify.partition import Item, PartitionCheck, already_lost_finding, base_offset_of, counted
 from kdump.verify.reach import PartitionEvidence
@@ -51,42 +51,37 @@ class Verification:
             KdumpError: MISSING, UNREADABLE, NO_SEGMENTS or NOT_A_SEGMENT_FILE.
         """
         self._failed.clear()
-        if files.is_directory(path):
-            yield from self._directory(path)
-            return
-        is_stream = path == STDIN or reads_once(path)
-        name = None if is_stream else parse_file_name(path)
-        if name is None and not is_stream:
-            code = Codes.NOT_A_SEGMENT_FILE if files.exists(path) else Codes.MISSING
-            raise KdumpError(code, code.value.title, path=path)
-        if name is not None and name.kind not in (Kind.LOG, Kind.CHECKPOINT):
-            # A sibling is checked with its log; opened here, so that its own absence is not taken for the log's.
-            open_source(path).close()
-            log = sibling(path, Kind.LOG)
-            if name.kind is Kind.SNAPSHOT or not files.exists(log):
-                yield from self._alone(path, name.kind)
-                return
-            path = log
-        if name is not None and name.kind is Kind.LOG:
-            for finding in check_names([os.path.basename(path)]):
-                yield replace(finding, path=path)
-        yield from self._partition([path], None)
+        match resolve(path):
+            case PathDirectory() as directory:
+                yield from self._directory(directory)
+            case Stream():
+                yield from self._partition([path], None)
+            case LogSegment(kind=kind):
+                if kind is Kind.LOG:
+                    for finding in check_names([os.path.basename(path)]):
+                        yield replace(finding, path=path)
+                yield from self._partition([path], None)
+            case Sibling(kind=kind) as file:
+                log = checked_log(file)
+                yield from self._alone(path, kind) if log is None else self._partition([log], None)
+            case OtherFile() as file:
+                raise file.error
 
-    def _directory(self, directory: str) -> Iterator[Item]:
+    def _directory(self, directory: PathDirectory) -> Iterator[Item]:
         errors: list[KdumpError] = []
         extents: dict[tuple[str, int], PartitionExtent | None] = {}
-        with_logs = set()
-        checkpoints = Checkpoints(directory)
-        # A partition is listed when the one before is done: a broker may be at work.
-        for folder, segments in groupby(segment_files(directory, errors.append), os.path.dirname):
-            with_logs.add(folder)
-            extent = yield from self._partition(list(segments), folder)
-            name = parse_partition_directory(os.path.basename(folder))
-            if name is not None and folder != directory:
+        without_logs = []
+        checkpoints = Checkpoints(directory.path)
+        for partition in directory.partitions(errors.append):
+            if not partition.names:
+                without_logs.append(partition.path)
+                continue
+            extent = yield from self._partition(partition.paths, partition.path)
+            name = parse_partition_directory(os.path.basename(partition.path))
+            if name is not None and not partition.is_given:
                 extents[name] = extent
-        for folder in partition_folders(directory):
-            if folder not in with_logs:
-                yield from _without_logs(folder)
+        for folder in without_logs:
+            yield from _without_logs(folder)
         if extents:
             yield from check_log_directory(checkpoints, extents)
         for error in errors:
@@ -146,6 +141,13 @@ def findings(path: str, *, deep: bool = True) -> Iterator[Finding]:
     for item in Verification(PartitionCheck(CheckOptions(deep=deep)).segments).path(files.enter(os.fspath(path))):
         if isinstance(item, Finding):
             yield item
+
+
+def checked_log(file: Sibling) -> str | None:
+    """The log with which a sibling file is checked; None: it is checked alone. Raises as ``open_source``."""
+    # Opened here, so that its own absence is not taken for the log's.
+    file.open().close()
+    return None if file.kind is Kind.SNAPSHOT or not files.exists(file.log) else file.log
 
 
 def _without_logs(folder: str) -> Iterator[Finding]:

@@ -424,3 +424,8 @@ def test_asking_for_the_lock_does_not_take_it(live_log_directory: Path) -> None:
     verified(written(live_log_directory / "t-0", TORN[0]))
     with (live_log_directory / ".lock").open("r+b") as lock, pytest.raises(OSError, match="unavailable"):
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_slash_after_a_partition_directory_changes_nothing() -> None:
+    directory = SEGMENTS / "v2-txn-0"
+    assert verified(f"{directory}/") == verified(directory)

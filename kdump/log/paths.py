@@ -1,0 +1,232 @@
+"""What a PATH means: a stream, a segment, a sibling file, a text file, or a directory with partitions.
+
+This is the only place that decides it (docs/contract.md#11-paths). A command takes the values from here, and says
+itself which of them it has no use for.
+
+A directory is one value: whether it is a partition or a log directory only its listing tells, and a command lists a
+directory when its turn comes. ``PathDirectory.partitions`` gives the partitions of both.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TypeAlias
+
+from kdump.codes import Codes, KdumpError
+from kdump.log import files
+from kdump.log.names import (
+    CLUSTER_METADATA,
+    TEXT_FILES,
+    Kind,
+    is_uri,
+    parse_file_name,
+    partition_of_file,
+    sibling,
+)
+from kdump.log.partition import files_by_partition
+from kdump.log.source import STDIN, Source, is_named, is_stream_mode, open_source
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Standard input, or a pipe that a user named. It holds a log, whose base offset nothing tells."""
+
+    path: str
+
+    def open(self) -> Source:
+        """The bytes. Raises as ``open_source``."""
+        return open_source(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class _KafkaFile:
+    """A file of a segment by its name; it need not exist.
+
+    ``base_offset``: None where the name has none. ``state``: a suffix of ``names.STATE_SUFFIXES``, or ''.
+    """
+
+    path: str
+    kind: Kind
+    base_offset: int | None
+    state: str = ""
+
+    def open(self) -> Source:
+        """The file, read-only. Raises as ``open_source``."""
+        return open_source(self.path)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file now. Raises as ``files.size``."""
+        return files.size(self.path)
+
+    @property
+    def stem(self) -> str:
+        """What the file's name shares with the names of its siblings."""
+        return PurePosixPath(self.path).name.partition(".")[0]
+
+    @property
+    def topic(self) -> str | None:
+        """The topic of the directory that the file lies in; None when that is no ``<topic>-<n>``.
+
+        A .checkpoint is a snapshot of the cluster metadata wherever it lies.
+        """
+        if self.kind is Kind.CHECKPOINT:
+            return CLUSTER_METADATA
+        return (partition_of_file(self.path) or (None, None))[0]
+
+    @property
+    def partition(self) -> int | None:
+        """The partition of the directory that the file lies in; None when that is no ``<topic>-<n>``."""
+        return (partition_of_file(self.path) or (None, None))[1]
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegment(_KafkaFile):
+    """A file of batches: a .log, or a .checkpoint of the cluster metadata."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling(_KafkaFile):
+    """An index, a transaction index or a snapshot, which belongs to a log."""
+
+    @property
+    def log(self) -> str:
+        """The path of that log, which need not exist."""
+        return sibling(self.path, Kind.LOG)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherFile:
+    """A file that is none of a segment by its name; it need not exist."""
+
+    path: str
+
+    @property
+    def error(self) -> KdumpError:
+        """What is wrong with it as a log: MISSING or NOT_A_SEGMENT_FILE. Raises as ``files.exists``."""
+        code = Codes.NOT_A_SEGMENT_FILE if files.exists(self.path) else Codes.MISSING
+        return KdumpError(code, code.value.title, path=self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile(OtherFile):
+    """A text file of a broker, one of ``names.TEXT_FILES``."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFolder:
+    """A directory with the names of its segment files, in offset order, as it was listed.
+
+    ``is_given``: it is the directory that was resolved, and no folder in it.
+    """
+
+    path: str
+    names: tuple[str, ...]
+    is_given: bool
+
+    @property
+    def paths(self) -> list[str]:
+        """The segment files."""
+        return [os.path.join(self.path, name) for name in self.names]
+
+
+@dataclass(frozen=True, slots=True)
+class PathDirectory:
+    """A directory: a partition, a log directory, or neither."""
+
+    path: str
+
+    @property
+    def folder(self) -> str:
+        """The path as the paths of the files in it have it: ``orders-0`` of ``orders-0/``."""
+        return _folder_of(self.path)
+
+    def partitions(
+        self, on_error: Callable[[KdumpError], None], *, all_files: bool = False
+    ) -> Iterator[PartitionFolder]:
+        """The directory itself and the partitions in it, each listed when its turn comes; see ``segment_files``."""
+        for folder, names in files_by_partition(self.path, on_error, all_files=all_files):
+            yield PartitionFolder(_folder_of(folder), tuple(names), folder == self.path)
+
+    def files(
+        self, on_error: Callable[[KdumpError], None], *, all_files: bool = False
+    ) -> Iterator[LogSegment | Sibling]:
+        """The segment files of all ``partitions``."""
+        for folder, names in files_by_partition(self.path, on_error, all_files=all_files):
+            for name in names:
+                file = file_by_name(os.path.join(folder, name))
+                if file is not None:
+                    yield file
+
+    def logs(self, on_error: Callable[[KdumpError], None]) -> Iterator[LogSegment]:
+        """The .log files of all ``partitions``."""
+        return (file for file in self.files(on_error) if isinstance(file, LogSegment))
+
+
+Resolved: TypeAlias = Stream | LogSegment | Sibling | TextFile | OtherFile | PathDirectory
+
+
+def resolve(path: str) -> Resolved:
+    """What a PATH means, or a path that was found.
+
+    Asks the operating system once, of a URI the store unless the name is that of a segment file. Only a path that a
+    user named is a stream (see ``files.enter``).
+
+    Raises:
+        KdumpError: UNREADABLE, when a store cannot be asked.
+    """
+    if path == STDIN:
+        return Stream(path)
+    if is_uri(path):
+        mode = stat.S_IFDIR if files.is_directory(path) else 0
+    else:
+        try:
+            mode = os.stat(path).st_mode
+        except (OSError, ValueError):
+            mode = 0
+    if stat.S_ISDIR(mode):
+        return PathDirectory(path)
+    if is_text_file(path):
+        return TextFile(path)
+    if is_stream_mode(mode) and is_named(path):
+        return Stream(path)
+    return file_by_name(path) or OtherFile(path)
+
+
+def file_by_name(path: str) -> LogSegment | Sibling | None:
+    """The file of a segment that has this name, without a look at it; None where the name is another one."""
+    name = parse_file_name(path)
+    if name is None:
+        return None
+    of_batches = name.kind in (Kind.LOG, Kind.CHECKPOINT)
+    return (LogSegment if of_batches else Sibling)(path, name.kind, name.base_offset, name.state)
+
+
+def is_text_file(path: str) -> bool:
+    """By its name a text file of a broker, which is dumped when it is named, and not where a directory is."""
+    return PurePosixPath(path).name in TEXT_FILES
+
+
+def expanded(path: str, on_error: Callable[[KdumpError], None]) -> list[str]:
+    """The files and directories that fit a PATH, which may be a pattern.
+
+    Args:
+        path: as ``files.enter`` gave it.
+        on_error: takes MISSING where nothing fits, and UNREADABLE where a store cannot be asked.
+    """
+    try:
+        paths = files.expanded(path)
+    except KdumpError as error:
+        on_error(error)
+        return []
+    if not paths:
+        on_error(KdumpError(Codes.MISSING, "no file or directory fits", path=path))
+    return paths
+
+
+def _folder_of(directory: str) -> str:
+    return os.path.dirname(os.path.join(directory, "file"))
