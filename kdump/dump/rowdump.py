@@ -19,9 +19,8 @@ from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
 from kdump.reading.target import Target
 from kdump.reading.view import LogView, ViewOptions
-from kdump.rows import scalar as rows
 from kdump.rows.printers import Decoding, Lines, RowPrinter
-from kdump.rows.tables import BATCH, INDEX, PRODUCER, RECORD_DECODED, TIME_INDEX, TXN_INDEX, Table
+from kdump.rows.tables import BATCH, INDEX, PRODUCER, RECORD_DECODED, TIME_INDEX, TXN_INDEX, Row, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +167,7 @@ class RowDump(FileRun):
         self.skip(path, finding)
         self._write(lines.finding(finding))
 
-    def _rows(self, table: Table, found: Iterable[rows.Row], lines: Lines) -> None:
+    def _rows(self, table: Table, found: Iterable[Row], lines: Lines) -> None:
         for row in found:
             first, end = self._budget.admit(1)
             if end > first:
@@ -187,17 +186,17 @@ class RowDump(FileRun):
             self._emit(text.encode("utf-8", "surrogateescape"))
 
 
-def _entries(target: Target) -> tuple[Table, Iterator[rows.Row]]:
+def _entries(target: Target) -> tuple[Table, Iterator[Row]]:
     data = read_whole(target.path)
     if target.kind is Kind.SNAPSHOT:
-        return PRODUCER, map(rows.producer_row, parse_snapshot(data))
+        return PRODUCER, PRODUCER.rows(iter(parse_snapshot(data)))
     if target.kind is Kind.TXN_INDEX:
-        return TXN_INDEX, map(rows.txn_index_row, parse_txn_index(data))
+        return TXN_INDEX, TXN_INDEX.rows(iter(parse_txn_index(data)))
     if target.base_offset is None:
         raise KdumpError(Codes.NAME, "the file name holds no offset (text before its first dot)")
     base_offset = target.base_offset
     if target.kind is Kind.INDEX:
         offsets = used_entries(parse_offset_index(data, base_offset), base_offset)
-        return INDEX, (rows.index_row(entry) for _, entry in offsets)
+        return INDEX, INDEX.rows(entry for _, entry in offsets)
     times = used_entries(parse_time_index(data, base_offset), base_offset)
-    return TIME_INDEX, (rows.time_index_row(entry) for _, entry in times)
+    return TIME_INDEX, TIME_INDEX.rows(entry for _, entry in times)

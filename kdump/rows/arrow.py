@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, Final, TypeAlias
 
@@ -24,10 +23,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kdump.fast.blocks import BatchBlock
-from kdump.fast.records import RecordColumns
-from kdump.fast.recordvalues import record_offsets, record_timestamps
-from kdump.fast.sequences import record_sequences
-from kdump.fast.text import RaggedText
 from kdump.format.batch import CONTROL, NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES, TRANSACTIONAL, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
@@ -35,14 +30,24 @@ from kdump.log.context import FileContext
 from kdump.payloads.decoded import RecordDecoder
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
 from kdump.reading.transactions import Transactions
-from kdump.rows import scalar as rows
-from kdump.rows.columns import BatchValue, BatchValues, Choices, Flags, Numbers, Same
-from kdump.rows.decoded import DecodedJson, contents_of, decoded_json
-from kdump.rows.tables import RECORD_DECODED, ColumnType, Table
-from kdump.rows.text import undecoded_batches
+from kdump.rows.columns import (
+    BatchColumns,
+    Choices,
+    Flags,
+    HeaderLists,
+    JsonTexts,
+    Numbers,
+    RowColumns,
+    RowValue,
+    Same,
+    Strings,
+    undecoded_batches,
+)
+from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row
+from kdump.rows.tables import WRONG_CRC, Column, ColumnType, Meaning, Row, Table
 from kdump.wire.utf8 import decode_utf8
 
-ArrowRows: TypeAlias = "pa.RecordBatch | list[rows.Row]"
+ArrowRows: TypeAlias = "pa.RecordBatch | list[Row]"
 """Rows made as columns, or one by one: ``in_order`` puts them together."""
 
 _ROW_BYTES: Final = 2000
@@ -60,6 +65,8 @@ _TYPES: Final = {
     ColumnType.VALUE: pa.string(),
 }
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+_MEANINGS: Final = {Meaning.RECORD_TIME: _TIMESTAMP, Meaning.TIMESTAMP_TYPE: pa.int32()}
+"""Types of values that frames have in their own way."""
 _TIMESTAMP_TYPES: Final = {name: number for number, name in enumerate((NO_TIMESTAMP_TYPE, *TIMESTAMP_TYPES), -1)}
 KAFKA_SOURCE: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
@@ -68,17 +75,15 @@ MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
 
 def arrow_schema(table: Table) -> pa.Schema:
     """The columns of a table; all may be null. Those of Spark's Kafka source come first where the table has a key."""
-    types = {column.name: _arrow_type(column.name, column.type) for column in table.columns}
+    types = {column.name: _arrow_type(column) for column in table.columns}
     names = list(types)
     if "key" in types:
         names = [*KAFKA_SOURCE, *(name for name in names if name not in KAFKA_SOURCE)]
     return pa.schema([(name, types[name]) for name in names])
 
 
-def _arrow_type(name: str, kind: ColumnType) -> pa.DataType:
-    if name == "timestamp":
-        return _TIMESTAMP
-    return pa.int32() if name == "timestampType" else _TYPES[kind]
+def _arrow_type(column: Column) -> pa.DataType:
+    return _MEANINGS.get(column.meaning) or _TYPES[column.type]
 
 
 class ArrowPrinter:
@@ -113,34 +118,35 @@ class ArrowPrinter:
         self.decoder = decoder
         self.on_malformed = on_malformed
         self._is_entry_valid = True
+        self._records = RecordRows(table)
 
-    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> rows.Row:
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> Row:
         """See Printer."""
-        return {} if self._with_records else self._row(rows.batch_row(header, position, is_valid))
+        return {} if self._with_records else self._row(batch_row(self.table, header, position, is_valid))
 
-    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> rows.Row:
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> Row:
         """See Printer."""
         state = None
         if self.transactions is not None and header.is_transactional and not header.is_control:
             state = self.transactions().state(header)
-        return self._row(rows.record_row(header, position, is_valid, record, state))
+        return self._row(self._records.row(header, position, is_valid, record, state))
 
-    def entry(self, entry: Message, position: int, is_valid: bool) -> rows.Row:
+    def entry(self, entry: Message, position: int, is_valid: bool) -> Row:
         """See Printer."""
         self._is_entry_valid = is_valid
-        return {} if self._with_records else self._row(rows.entry_row(entry, position, is_valid))
+        return {} if self._with_records else self._row(legacy_row(self.table, entry, position, is_valid))
 
-    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> rows.Row:
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> Row:
         """See Printer."""
-        row = rows.legacy_record_row(entry, position, is_valid, record)
+        row = legacy_row(self.table, entry, position, is_valid, record)
         # The row's verdict is that of the record itself, which a wrapper may be wrong about.
         return self._row(row, is_batch_valid=self._is_entry_valid)
 
-    def skip(self, record: AnyRecord, row: Callable[[], rows.Row]) -> None:
+    def skip(self, record: AnyRecord, row: Callable[[], Row]) -> None:
         """See Printer."""
         row()
 
-    def joined(self, rows: list[rows.Row]) -> Iterator[ArrowRows]:
+    def joined(self, rows: list[Row]) -> Iterator[ArrowRows]:
         """See Printer."""
         yield [row for row in rows if row]
 
@@ -148,13 +154,12 @@ class ArrowPrinter:
         """See Printer."""
         return _ArrowColumns(self)
 
-    def _row(self, row: rows.Row, *, is_batch_valid: bool = True) -> rows.Row:
-        what = row.get("problem") or (None if row["isValid"] and is_batch_valid else rows.WRONG_CRC)
+    def _row(self, row: Row, *, is_batch_valid: bool = True) -> Row:
+        what = row.get("problem") or (None if row["isValid"] and is_batch_valid else WRONG_CRC)
         if what is not None and not self.on_malformed(row["position"], what):
             return {}
-        # A worker's table is a copy: equal, not the same.
-        if self.table == RECORD_DECODED:
-            rows.add_decoded(row, self.decoder)
+        if self.table.is_decoded:
+            add_decoded(self.table, row, self.decoder)
         return {**self._file, **row}
 
 
@@ -190,7 +195,7 @@ def part_bytes(part: ArrowRows) -> int:
     return sum(_ROW_BYTES + len(row.get("key") or b"") + len(row.get("value") or b"") for row in part)
 
 
-def row_batch(found: Sequence[rows.Row], schema: pa.Schema) -> pa.RecordBatch:
+def row_batch(found: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
     """Rows by column name as one record batch."""
     mapped = [_mapped(row) for row in found]
     return pa.RecordBatch.from_arrays(
@@ -199,11 +204,11 @@ def row_batch(found: Sequence[rows.Row], schema: pa.Schema) -> pa.RecordBatch:
     )
 
 
-def _values(mapped: Sequence[rows.Row], field: pa.Field) -> pa.Array:
+def _values(mapped: Sequence[Row], field: pa.Field) -> pa.Array:
     return pa.array([row.get(field.name) for row in mapped], field.type)
 
 
-def _header_lists(found: Sequence[rows.Row]) -> pa.Array:
+def _header_lists(found: Sequence[Row]) -> pa.Array:
     """Their headers, null where a row has none to tell of; a million of them are not made as objects first."""
     headers = [row.get("headers") for row in found]
     ends = list(accumulate((len(one or ()) for one in headers), initial=0))
@@ -217,7 +222,7 @@ def _header_lists(found: Sequence[rows.Row]) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([*starts, size], pa.int32()), structs, type=HEADERS_TYPE)
 
 
-def _mapped(row: rows.Row) -> rows.Row:
+def _mapped(row: Row) -> Row:
     """A row with the values that Arrow is to have."""
     mapped: dict[str, Any] = dict(row)
     if "timestampType" in row:
@@ -249,10 +254,11 @@ class _ArrowColumns:
         block = self._sound(block)
         if not block.headers.size:
             return []
-        values = BatchValues(block, None, self._printer.table.type, self._printer.context)
+        table = self._printer.table
+        batches = BatchColumns(block, table, self._printer.context)
         every = np.arange(block.headers.size)
         return pa.RecordBatch.from_arrays(
-            [_of_batches(values.value(field.name), every, field) for field in self._printer.schema],
+            [_of_batches(table.column(field.name), batches, every, field) for field in self._printer.schema],
             schema=self._printer.schema,
         )
 
@@ -274,7 +280,8 @@ class _ArrowColumns:
         if not block.is_valid.all():
             keep &= self._kept(block, keep)
         shown = records if keep.all() else records.select(keep[records.batch], np.ones(keep.size, np.bool_))
-        columns = _RecordArrays(block, shown, self._values(block), self._printer.decoder)
+        rows = RowColumns(block, shown, self._printer.decoder)
+        columns = _RecordArrays(rows, self._batches(block), self._printer.table)
         made = columns.batch(self._printer.schema)
         bounds = np.append(shown.first_row, shown.batch.size)
         cuts = np.flatnonzero(np.diff(is_alone, prepend=not is_alone[0], append=not is_alone[-1])).tolist()
@@ -284,11 +291,11 @@ class _ArrowColumns:
             else:
                 yield BatchRun(first, last, made.slice(int(bounds[first]), int(bounds[last] - bounds[first])))
 
-    def _values(self, block: BatchBlock) -> BatchValues:
+    def _batches(self, block: BatchBlock) -> BatchColumns:
         states = None
         if self._printer.transactions is not None and (block.headers["attributes"] & TRANSACTIONAL).any():
             states = self._printer.transactions().column(block.headers)
-        return BatchValues(block, states, self._printer.table.type, self._printer.context)
+        return BatchColumns(block, self._printer.table, self._printer.context, states)
 
     def _sound(self, block: BatchBlock) -> BatchBlock:
         return block if block.is_valid.all() else block.select(self._kept(block, np.ones(block.headers.size, np.bool_)))
@@ -297,22 +304,18 @@ class _ArrowColumns:
         """The batches that are sound or to be shown all the same; shape (batches,)."""
         kept = block.is_valid | ~among
         for number in np.flatnonzero(~kept).tolist():
-            kept[number] = self._printer.on_malformed(int(block.position[number]), rows.WRONG_CRC)
+            kept[number] = self._printer.on_malformed(int(block.position[number]), WRONG_CRC)
         return kept
 
 
 class _RecordArrays:
     """The columns of the records of a block as Arrow arrays, made when asked for."""
 
-    def __init__(
-        self, block: BatchBlock, records: RecordColumns, values: BatchValues, decoder: RecordDecoder | None
-    ) -> None:
-        self._decoder = decoder
-        self._block = block
-        self._records = records
-        self._values = values
-        self._arena = pa.py_buffer(block.arena)
-        self._milliseconds = record_timestamps(block.headers, records)
+    def __init__(self, rows: RowColumns, batches: BatchColumns, table: Table) -> None:
+        self._rows = rows
+        self._batches = batches
+        self._table = table
+        self._milliseconds = rows.values.timestamps()
         # Not by abs(): that of the least int64 is itself.
         self._overflows = (self._milliseconds > MOST_MILLISECONDS) | (self._milliseconds < -MOST_MILLISECONDS)
 
@@ -322,48 +325,20 @@ class _RecordArrays:
 
     def array(self, field: pa.Field) -> pa.Array:
         """The column of a field."""
-        block, records = self._block, self._records
-        match field.name:
-            case "offset":
-                return pa.array(record_offsets(block.headers, records))
-            case "timestamp":
-                return self._timestamps()
-            case "key":
-                return _binaries(self._arena, records.key_start, records.key_size)
-            case "value":
-                return _binaries(self._arena, records.value_start, records.value_size)
-            case "headers":
-                return self._headers()
-            case "keySize":
-                return pa.array(records.key_size)
-            case "valueSize":
-                return pa.array(records.value_size)
-            case "sequence":
-                if not records.batch.size:
-                    return pa.array([], pa.int32())
-                base_sequence = self._values.header("base_sequence").take(records.batch)
-                return pa.array(record_sequences(base_sequence, records.offset_delta).astype(np.int32))
-            case "problem":
-                return self._problems(field)
-            case "decodedKey":
-                return pa.nulls(records.batch.size, field.type) if self._decoded is None else _json(self._decoded.key)
-            case "decodedValue":
-                return pa.nulls(records.batch.size, field.type) if self._decoded is None else _json(self._decoded.value)
-        return _of_batches(self._values.value(field.name), records.batch, field)
-
-    @cached_property
-    def _decoded(self) -> DecodedJson | None:
-        if self._decoder is None:
-            return None
-        return decoded_json(self._decoder, contents_of(self._block.arena, self._records))
+        column, count = self._table.column(field.name), self._rows.records.batch.size
+        if column.meaning is Meaning.RECORD_TIME:
+            return self._timestamps()
+        if column.of_records is not None:
+            return _array(column.of_records(self._rows, slice(0, count)), field, count)
+        array = _of_batches(column, self._batches, self._rows.records.batch, field)
+        return self._with_overflows(array) if column.name == "problem" else array
 
     def _timestamps(self) -> pa.Array:
         microseconds = np.where(self._overflows, 0, self._milliseconds) * 1000
         mask = self._overflows if self._overflows.any() else None
         return pa.array(microseconds, mask=mask).view(_TIMESTAMP)
 
-    def _problems(self, field: pa.Field) -> pa.Array:
-        problems = _of_batches(self._values.value(field.name), self._records.batch, field)
+    def _with_overflows(self, problems: pa.Array) -> pa.Array:
         if not self._overflows.any():
             return problems
         texts = problems.to_pylist()
@@ -371,25 +346,18 @@ class _RecordArrays:
             texts[row] = _with_overflow(texts[row], int(self._milliseconds[row]))
         return pa.array(texts, pa.string())
 
-    def _headers(self) -> pa.Array:
-        headers = self._records.headers
-        bounds = np.zeros(self._records.batch.size + 1, np.int32)
-        np.cumsum(self._records.header_count, out=bounds[1:])
-        keys = _texts(_binaries(self._arena, headers.key_start, headers.key_size))
-        values = _binaries(self._arena, headers.value_start, headers.value_size)
-        pairs = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS_TYPE.value_type))
-        return pa.ListArray.from_arrays(pa.array(bounds), pairs, type=HEADERS_TYPE)
 
-
-def _of_batches(value: BatchValue, batch: NDArray[np.integer], field: pa.Field) -> pa.Array:
+def _of_batches(column: Column, batches: BatchColumns, batch: NDArray[np.integer], field: pa.Field) -> pa.Array:
     """A column of batches for rows; ``batch``, shape (rows,), is the number of each row's batch."""
-    match value:
+    if column.of_batches is None:
+        raise ValueError(f"no column {column.name} of batches")
+    match column.of_batches(batches):
         case Same(constant):
             return pa.repeat(pa.scalar(constant, field.type), batch.size)
         case Flags(flags):
             return pa.array(flags.take(batch))
         case Choices(index, options):
-            if field.name == "timestampType":
+            if column.meaning is Meaning.TIMESTAMP_TYPE:
                 codes = np.array([_TIMESTAMP_TYPES[option or ""] for option in options], np.int32)
                 return pa.array(codes.take(index.astype(np.intp)).take(batch))
             if index.size and (index == index[0]).all():
@@ -400,7 +368,35 @@ def _of_batches(value: BatchValue, batch: NDArray[np.integer], field: pa.Field) 
             return pa.array(values, mask=None if is_set is None else ~is_set.take(batch))
 
 
-def _binaries(arena: pa.Buffer, start: NDArray[np.int64], size: NDArray[np.int32]) -> pa.Array:
+def _array(value: RowValue, field: pa.Field, count: int) -> pa.Array:
+    """A column of ``count`` records."""
+    match value:
+        case Same(constant):
+            return pa.repeat(pa.scalar(constant, field.type), count)
+        case Numbers(numbers, is_set):
+            values = numbers.astype(field.type.to_pandas_dtype(), copy=False)
+            return pa.array(values, mask=None if is_set is None else ~is_set)
+        case Strings(arena, start, size):
+            return _binaries(pa.py_buffer(arena), start, size)
+        case JsonTexts(data, start, size):
+            bounds = np.append(start, start[-1:] + size[-1:]) if size.size else np.zeros(1, np.int64)
+            return _json(data, bounds)
+        case HeaderLists():
+            return _header_arrays(value, field.type)
+
+
+def _header_arrays(lists: HeaderLists, kind: pa.DataType) -> pa.Array:
+    arena, headers = pa.py_buffer(lists.arena), lists.headers
+    bounds = pa.array(lists.bounds.astype(np.int32))
+    keys = _texts(_binaries(arena, headers.key_start, headers.key_size))
+    if not lists.with_values:
+        return pa.ListArray.from_arrays(bounds, keys, type=kind)
+    values = _binaries(arena, headers.value_start, headers.value_size)
+    pairs = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS_TYPE.value_type))
+    return pa.ListArray.from_arrays(bounds, pairs, type=HEADERS_TYPE)
+
+
+def _binaries(arena: pa.Buffer, start: NDArray[np.int64], size: NDArray[np.integer]) -> pa.Array:
     """``arena[start[i]:][:size[i]]`` of every row, null for a size below 0. The ranges rise and do not overlap.
 
     All of them and what lies between are one array over the arena, of which every second element is taken.
@@ -418,11 +414,9 @@ def _binaries(arena: pa.Buffer, start: NDArray[np.int64], size: NDArray[np.int32
     return pieces.take(pa.array(chosen, mask=is_null if is_null.any() else None))
 
 
-def _json(texts: RaggedText) -> pa.Array:
+def _json(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> pa.Array:
     """JSON texts, null for the empty ones."""
-    made = pa.StringArray.from_buffers(
-        texts.bounds.size - 1, pa.py_buffer(texts.bounds.astype(np.int32)), pa.py_buffer(texts.data)
-    )
+    made = pa.StringArray.from_buffers(bounds.size - 1, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(data))
     return pc.if_else(pc.equal(pc.binary_length(made), 0), pa.scalar(None, pa.string()), made)
 
 

@@ -1,107 +1,113 @@
-"""What is the same for all records of a v2 batch, as columns with an element a batch, in no spelling yet.
+"""The columnar forms of the columns of batches and records: values of many at once, in no spelling yet.
 
 Source: docs/contract.md#23-rows; the wraps of offsets and sequences are those of the compatible batch line
-(docs/spec/dump-output.md#42-batch-line-of-magic-2).
+(docs/spec/dump-output.md#42-batch-line-of-magic-2). Which column is made of what, ``rows.tables`` declares.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.fast.blocks import BatchBlock
 from kdump.fast.headers import native_column
+from kdump.fast.recordheaders import HeaderColumns
+from kdump.fast.records import RecordColumns
+from kdump.fast.recordvalues import RecordValues
 from kdump.fast.sequences import last_sequences
-from kdump.format.batch import (
-    CODEC_MASK,
-    CODEC_NAMES,
-    CONTROL,
-    DELETE_HORIZON,
-    LOG_APPEND_TIME,
-    LOG_OVERHEAD,
-    TIMESTAMP_TYPES,
-    TRANSACTIONAL,
-)
+from kdump.fast.text import RaggedText
 from kdump.log.context import FileContext
+from kdump.payloads.decoded import RecordDecoder
 from kdump.reading.outcomes import STATES
-from kdump.rows import scalar as rows
+from kdump.rows.decoded import DecodedJson, contents_of, decoded_json
+from kdump.rows.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """One value for all batches."""
+    """One value for all."""
 
     value: str | int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Shape (batches,). Null where ``is_set`` (of the same shape) is false."""
+    """Shape (elements,). Null where ``is_set`` (of the same shape) is false."""
 
-    values: NDArray[np.int64]
+    values: NDArray[np.integer]
     is_set: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """Shape (batches,)."""
+    """Shape (elements,)."""
 
     values: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Texts: ``index`` of shape (batches,) into ``options``."""
+    """Texts: ``index`` of shape (elements,) into ``options``."""
 
     index: NDArray[np.integer | np.bool_]
     options: tuple[str | None, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """Bytes ``arena[start:start + size]``, null where the size is negative; shapes (elements,)."""
+
+    arena: NDArray[np.uint8]
+    start: NDArray[np.int64]
+    size: NDArray[np.integer]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonTexts:
+    """JSON texts ``data[start:start + size]``, null where they are empty; shapes (elements,)."""
+
+    data: NDArray[np.uint8]
+    start: NDArray[np.int64]
+    size: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderLists:
+    """Headers of records: those of row ``i`` are ``bounds[i]`` to ``bounds[i + 1]`` (exclusive) of ``headers``."""
+
+    arena: NDArray[np.uint8]
+    headers: HeaderColumns
+    bounds: NDArray[np.int64]
+    with_values: bool
+    """False: their keys only."""
+
+
 BatchValue: TypeAlias = Same | Numbers | Flags | Choices
-
-_FLAGS: Final = {"isTransactional": TRANSACTIONAL, "isControl": CONTROL}
-_STORED: Final = {
-    "baseOffset": "base_offset",
-    "batchBaseOffset": "base_offset",
-    "count": "record_count",
-    "baseSequence": "base_sequence",
-    "producerId": "producer_id",
-    "producerEpoch": "producer_epoch",
-    "partitionLeaderEpoch": "partition_leader_epoch",
-    "maxTimestamp": "max_timestamp",
-    "magic": "magic",
-    "crc": "crc",
-}
-"""Columns that show a header field as it is stored."""
+RowValue: TypeAlias = Same | Numbers | Strings | JsonTexts | HeaderLists
 
 
-class BatchValues:
-    """Columns of the batches of a block, made when asked for.
+class BatchColumns:
+    """What the columns of the batches of a block are made of.
 
     Args:
         block: one batch or more.
-        txn_state: shape (batches,), indexes into reading.outcomes.STATES; None: null for all.
-        row_type: what the rows' ``type`` is.
+        table: whose rows are made.
         context: where they come from.
+        txn_state: shape (batches,), indexes into reading.outcomes.STATES; None: null for all.
     """
 
     def __init__(
-        self, block: BatchBlock, txn_state: NDArray[np.int8] | None, row_type: str, context: FileContext
+        self, block: BatchBlock, table: Table, context: FileContext, txn_state: NDArray[np.int8] | None = None
     ) -> None:
+        self.position: NDArray[np.int64] = block.position
+        self.is_valid: NDArray[np.bool_] = block.is_valid
         self._headers = block.headers
-        self._position = block.position
-        self._is_valid = block.is_valid
         self._txn_state = txn_state
-        self._constants = {
-            "type": row_type,
-            **context.columns(),
-            # Control batches are shown by the scalar path.
-            "controlType": None,
-            "control": None,
-        }
+        self._constants = {"type": table.type, **context.columns()}
 
     def header(self, name: str) -> NDArray[np.int64]:
         """A field of ``format.batch.BatchHeader``."""
@@ -112,37 +118,89 @@ class BatchValues:
         mask: NDArray[np.bool_] = self._headers["attributes"] & attribute != 0
         return mask
 
-    def value(self, name: str) -> BatchValue:
-        """The column ``name`` of ``tables.BATCH`` or ``tables.RECORD``; ValueError when batches have no such column."""
-        if name in self._constants:
-            return Same(self._constants[name])
-        if name in _FLAGS:
-            return Flags(self.has(_FLAGS[name]))
-        match name:
-            case "timestampType":
-                return Choices(self.has(LOG_APPEND_TIME), TIMESTAMP_TYPES)
-            case "deleteHorizonMs":
-                return Numbers(self.header("base_timestamp"), self.has(DELETE_HORIZON))
-            case "compression":
-                return Choices(self.header("attributes") & CODEC_MASK, CODEC_NAMES)
-            case "txnState":
-                return Same(None) if self._txn_state is None else Choices(self._txn_state, STATES)
-            case "isValid":
-                return Flags(self._is_valid)
-            case "problem":
-                return Choices(self._is_valid, (rows.WRONG_CRC, None))
-        return Numbers(self._number(name))
+    def last_sequences(self) -> NDArray[np.int64]:
+        """Those of the last offsets."""
+        return last_sequences(self.header("base_sequence"), self.header("last_offset_delta"))
 
-    def _number(self, name: str) -> NDArray[np.int64]:
-        if name in _STORED:
-            return self.header(_STORED[name])
-        match name:
-            case "lastOffset":
-                return self.header("base_offset") + self.header("last_offset_delta")
-            case "lastSequence":
-                return last_sequences(self.header("base_sequence"), self.header("last_offset_delta"))
-            case "position":
-                return self._position
-            case "size":
-                return self.header("batch_length") + LOG_OVERHEAD
-        raise ValueError(f"no column {name}")
+    def txn_states(self) -> BatchValue:
+        """What became of the batches' transactions."""
+        return Same(None) if self._txn_state is None else Choices(self._txn_state, STATES)
+
+    def constant(self, name: str) -> Same:
+        """A column of ``tables.FILE``."""
+        return Same(self._constants[name])
+
+    def null(self) -> Same:
+        """Null for all."""
+        return Same(None)
+
+    def stored(self, name: str) -> Numbers:
+        """A header field as it is stored."""
+        return Numbers(self.header(name))
+
+    def numbers(self, values: NDArray[np.int64], is_set: NDArray[np.bool_] | None = None) -> Numbers:
+        """See Numbers."""
+        return Numbers(values, is_set)
+
+    def flags(self, values: NDArray[np.bool_]) -> Flags:
+        """See Flags."""
+        return Flags(values)
+
+    def choices(self, index: NDArray[np.integer | np.bool_], options: tuple[str | None, ...]) -> Choices:
+        """See Choices."""
+        return Choices(index, options)
+
+
+class RowColumns:
+    """What the columns of the records of a block are made of, where a batch's records do not have them in common.
+
+    Args:
+        block: where the records are.
+        records: those of the block that are shown.
+        decoder: of keys and values; None: nothing is decoded.
+    """
+
+    def __init__(self, block: BatchBlock, records: RecordColumns, decoder: RecordDecoder | None = None) -> None:
+        self.records: RecordColumns = records
+        self.values: RecordValues = RecordValues(block.headers, records)
+        self._arena = block.arena
+        self._decoder = decoder
+
+    @cached_property
+    def decoded(self) -> DecodedJson | None:
+        """Their keys and values decoded; None without a decoder."""
+        return None if self._decoder is None else decoded_json(self._decoder, contents_of(self._arena, self.records))
+
+    def numbers(self, values: NDArray[np.integer]) -> Numbers:
+        """See Numbers."""
+        return Numbers(values)
+
+    def strings(self, start: NDArray[np.int64], size: NDArray[np.integer]) -> Strings:
+        """See Strings."""
+        return Strings(self._arena, start, size)
+
+    def json(self, texts: RaggedText | None, rows: slice) -> Same | JsonTexts:
+        """A JSON text of each row, null where there are none."""
+        if texts is None:
+            return Same(None)
+        bounds = texts.bounds[rows.start : rows.stop + 1]
+        return JsonTexts(texts.data, bounds[:-1], np.diff(bounds))
+
+    def headers(self, rows: slice, *, with_values: bool) -> HeaderLists:
+        """Each row's headers."""
+        bounds = self._header_bounds[rows.start : rows.stop + 1]
+        return HeaderLists(self._arena, self.records.headers, bounds, with_values)
+
+    @cached_property
+    def _header_bounds(self) -> NDArray[np.int64]:
+        bounds = np.zeros(self.records.batch.size + 1, np.int64)
+        np.cumsum(self.records.header_count, out=bounds[1:])
+        return bounds
+
+
+def undecoded_batches(block: BatchBlock, decoder: RecordDecoder | None) -> NDArray[np.bool_] | None:
+    """Batches with a record of which something does not decode; shape (batches,). None: there are none."""
+    if decoder is None or block.records is None:
+        return None
+    failed = decoded_json(decoder, contents_of(block.arena, block.records)).failed
+    return np.bincount(block.records.batch[failed], minlength=block.headers.size) > 0

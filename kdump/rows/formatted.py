@@ -18,8 +18,7 @@ from kdump.codes import Finding
 from kdump.log.context import FileContext
 from kdump.reading.printing import LongRow, TextRow
 from kdump.rows.longrows import is_long, text_pieces
-from kdump.rows.scalar import Row
-from kdump.rows.tables import RECORD, Table
+from kdump.rows.tables import RECORD, RECORD_DECODED, Column, ColumnType, Row, Table
 
 if TYPE_CHECKING:
     from kdump.reading.printing import BlockPrinter, TextBytes
@@ -45,27 +44,6 @@ def _contents(name: str, decoded: str) -> Callable[[Row], str]:
 
 
 _JSON: Final[dict[str, Any]] = {"ensure_ascii": False, "separators": (",", ":")}
-_VERBS: Final[dict[str, Callable[[Row], str]]] = {
-    "t": _column("topic"),
-    "p": _column("partition"),
-    "f": _column("file"),
-    "o": _column("offset"),
-    "T": _column("timestamp"),
-    "d": _column("timestamp"),
-    "k": _contents("key", "decodedKey"),
-    "K": _column("keySize"),
-    "v": _contents("value", "decodedValue"),
-    "s": _contents("value", "decodedValue"),
-    "V": _column("valueSize"),
-    "S": _column("valueSize"),
-    "h": lambda row: ",".join(f"{_text(key)}={_text(value)}" for key, value in row["headers"]),
-    "H": lambda row: str(len(row["headers"])),
-    "e": _column("partitionLeaderEpoch"),
-    "x": _column("producerId"),
-    "y": _column("producerEpoch"),
-    "i": _column("number"),
-    "%": lambda row: "%",
-}
 
 
 def _content_pieces(name: str, decoded: str) -> Callable[[Row], Iterable[str]]:
@@ -89,22 +67,57 @@ def _header_pieces(row: Row) -> Iterator[str]:
         separator = ","
 
 
-_LONG_VERBS: Final[dict[str, Callable[[Row], Iterable[str]]]] = {
-    **dict.fromkeys("k", _content_pieces("key", "decodedKey")),
-    **dict.fromkeys("vs", _content_pieces("value", "decodedValue")),
-    "h": _header_pieces,
-}
+class _Part(NamedTuple):
+    """What a piece of the format becomes: its text, and the same of a row that is made in pieces."""
+
+    text: Callable[[Row], str]
+    pieces: Callable[[Row], Iterable[str]]
+
+
+def _whole(text: Callable[[Row], str]) -> _Part:
+    """A part that is never long."""
+    return _Part(text, lambda row: [text(row)])
+
+
+def _verb(column: Column, decoded: str | None) -> _Part:
+    """``decoded``: the column that shows what a decoder makes of this one."""
+    if column.type is ColumnType.HEADERS:
+        return _Part(_headers, _header_pieces)
+    if decoded is not None:
+        return _Part(_contents(column.name, decoded), _content_pieces(column.name, decoded))
+    return _whole(_column(column.name))
+
+
+def _headers(row: Row) -> str:
+    return ",".join(f"{_text(key)}={_text(value)}" for key, value in row["headers"])
+
+
+def _verbs(table: Table) -> dict[str, _Part]:
+    """What the letters of a table's columns, and those of no column, become."""
+    decoded = {column.decodes: column.name for column in table.columns if column.decodes is not None}
+    return {
+        **{verb: _verb(column, decoded.get(column.name)) for column in table.columns for verb in column.verbs},
+        "H": _whole(lambda row: str(len(row["headers"]))),
+        "i": _whole(_column("number")),
+        "%": _whole(lambda row: "%"),
+    }
 
 
 class FormatLines:
-    """Rows of the table RECORD as a format string has them.
+    """Rows of records as a format string has them.
+
+    Args:
+        template: the format string.
+        context: the file the rows come from.
+        table: whose columns have verbs.
 
     Raises:
         ValueError: an unknown verb or escape.
     """
 
-    def __init__(self, template: str, context: FileContext) -> None:
-        self._parts = [_part(match) for match in _TOKEN.finditer(template)]
+    def __init__(self, template: str, context: FileContext, table: Table = RECORD_DECODED) -> None:
+        verbs = _verbs(table)
+        self._parts = [_part(match, verbs) for match in _TOKEN.finditer(template)]
         self._file = context.columns()
         self._number = 0
 
@@ -137,20 +150,12 @@ class FormatLines:
         return "".join(part.text(row) for part in self._parts)
 
 
-class _Part(NamedTuple):
-    """What a piece of the format becomes: its text, and the same of a row that is made in pieces."""
-
-    text: Callable[[Row], str]
-    pieces: Callable[[Row], Iterable[str]]
-
-
-def _part(match: re.Match[str]) -> _Part:
+def _part(match: re.Match[str], verbs: dict[str, _Part]) -> _Part:
     verb, escape, text, stray = match.groups()
     if verb is not None:
-        if verb not in _VERBS:
+        if verb not in verbs:
             raise ValueError(f"unknown verb %{verb}")
-        made = _VERBS[verb]
-        return _Part(made, _LONG_VERBS.get(verb, lambda row: [made(row)]))
+        return verbs[verb]
     if escape is not None:
         text = bytes([int(escape[1:], 16)]).decode("latin-1") if escape[0] == "x" and len(escape) == 3 else None
         if text is not None and ord(text) > 0x7F:
@@ -159,7 +164,7 @@ def _part(match: re.Match[str]) -> _Part:
     if text is None:
         raise ValueError(f"unknown escape \\{escape}" if escape is not None else f"'{stray}' at the end")
     literal = text
-    return _Part(lambda row: literal, lambda row: [literal])
+    return _whole(lambda row: literal)
 
 
 def _text(value: Any) -> str:

@@ -14,9 +14,9 @@ from kdump.log.context import FileContext
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, LongRow, TextBytes, TextRow, TextRows
 from kdump.reading.transactions import Transactions
 from kdump.rows import longrows
-from kdump.rows import scalar as rows
+from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row
 from kdump.rows.spelling import csv_line, json_line
-from kdump.rows.tables import FINDING, Table
+from kdump.rows.tables import FINDING, Row, Table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +43,7 @@ class Lines(Protocol):
     def title(self, table: Table) -> str:
         """What comes before the first row of a table."""
 
-    def line(self, table: Table, row: rows.Row) -> TextRow:
+    def line(self, table: Table, row: Row) -> TextRow:
         """One row; empty when it is held back for a page."""
 
     def finding(self, finding: Finding) -> str:
@@ -75,7 +75,7 @@ class RowLines:
         self._is_csv = syntax != "jsonl"
         self._file = context.columns()
 
-    def line(self, table: Table, row: rows.Row) -> TextRow:
+    def line(self, table: Table, row: Row) -> TextRow:
         """One row, with its line end."""
         values: dict[str, Any] = {"type": table.type, **self._file, **row}
         names = table.names if self.fields is None else [name for name in self.fields if name in values]
@@ -97,7 +97,7 @@ class RowLines:
         """A row of FINDING with all its columns; CSV, whose rows are all of one table, has no place for it."""
         if self._is_csv:
             return ""
-        values = {"type": FINDING.type, **self._file, **rows.finding_row(finding)}
+        values = {"type": FINDING.type, **self._file, **FINDING.row(finding)}
         return json_line(FINDING.names, [values[name] for name in FINDING.names])
 
     def finish(self) -> str:
@@ -127,6 +127,7 @@ class RowPrinter(TextRows):
         self._lines = lines
         self._table = table
         self._with_records = table.type == "record"
+        self._records = RecordRows(table)
         self._transactions = transactions
         self._decoding = decoding
 
@@ -134,22 +135,22 @@ class RowPrinter(TextRows):
         """See Printer."""
         if self._with_records:
             return ""
-        return self._lines.line(self._table, rows.batch_row(header, position, is_valid))
+        return self._lines.line(self._table, batch_row(self._table, header, position, is_valid))
 
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> TextRow:
         """See Printer."""
         txn_state = self._transactions.state(header) if self._transactions else None
-        return self._record(rows.record_row(header, position, is_valid, record, txn_state))
+        return self._record(self._records.row(header, position, is_valid, record, txn_state))
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> TextRow:
         """See Printer."""
         if self._with_records:
             return ""
-        return self._lines.line(self._table, rows.entry_row(entry, position, is_valid))
+        return self._lines.line(self._table, legacy_row(self._table, entry, position, is_valid))
 
     def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> TextRow:
         """See Printer."""
-        return self._record(rows.legacy_record_row(entry, position, is_valid, record))
+        return self._record(legacy_row(self._table, entry, position, is_valid, record))
 
     def skip(self, record: AnyRecord, row: Callable[[], TextRow]) -> None:
         """See Printer; the row is not made, as it would be counted and kept."""
@@ -161,11 +162,11 @@ class RowPrinter(TextRows):
         """See Printer."""
         return self._lines.block_printer(self._table, self._transactions, self._decoding)
 
-    def _record(self, row: rows.Row) -> TextRow:
-        """The row, and behind it what of it does not decode."""
+    def _record(self, row: Row) -> TextRow:
+        """The row, and after it what of it does not decode."""
         if self._decoding is None:
             return self._lines.line(self._table, row)
-        errors = rows.add_decoded(row, self._decoding.decoder)
+        errors = add_decoded(self._table, row, self._decoding.decoder)
         text = self._lines.line(self._table, row)
         found = []
         for error in errors:
@@ -183,6 +184,7 @@ class _RowColumns:
         self, lines: RowLines, table: Table, transactions: Transactions | None, decoding: Decoding | None
     ) -> None:
         self._lines = lines
+        self._table = table
         self._fields = table.names if lines.fields is None else lines.fields
         self._transactions = transactions
         self._decoder = None if decoding is None else decoding.decoder
@@ -191,11 +193,11 @@ class _RowColumns:
         """See BlockPrinter."""
         from kdump.rows.text import batch_rows
 
-        return batch_rows(block, self._fields, self._lines.context, self._lines.syntax)
+        return batch_rows(block, self._fields, self._lines.context, self._lines.syntax, table=self._table)
 
     def leaves(self, block: BatchBlock) -> NDArray[np.bool_] | None:
         """See BlockPrinter."""
-        from kdump.rows.text import undecoded_batches
+        from kdump.rows.columns import undecoded_batches
 
         return undecoded_batches(block, self._decoder)
 
@@ -211,6 +213,7 @@ class _RowColumns:
             self._fields,
             self._lines.context,
             self._lines.syntax,
+            table=self._table,
             txn_state=txn_state,
             decoder=self._decoder,
         )

@@ -10,9 +10,8 @@ from kdump.codes import Finding
 from kdump.log.context import FileContext
 from kdump.reading.outcomes import ABORTED
 from kdump.rows.longrows import shortened
-from kdump.rows.scalar import Row
 from kdump.rows.spelling import plain
-from kdump.rows.tables import BATCH, CHECKPOINT, FILE, PROPERTY, RECORD, RECORD_DECODED, RECORD_METADATA, Table
+from kdump.rows.tables import Column, ColumnType, Meaning, Row, Table
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
 
@@ -25,54 +24,13 @@ if TYPE_CHECKING:
 
 _PAGE_ROWS: Final = 200
 """Rows that share one set of column widths; a long dump must not be held in memory for its widths."""
-_TIMES: Final = frozenset({"timestamp", "maxTimestamp", "lastTimestamp", "deleteHorizonMs"})
-_CONTENTS: Final = frozenset({"BYTES", "BYTES_LIST", "HEADERS", "OBJECT", "TEXT", "VALUE"})
+_TIMES: Final = frozenset({Meaning.TIME, Meaning.RECORD_TIME})
+_NUMBERS: Final = frozenset({ColumnType.INT32, ColumnType.INT64})
 _LEAST_CONTENTS: Final = 10
 _FRAME: Final = 3
 """Characters of a column's border and padding."""
 _MOST_CHARACTERS: Final = 200
 """Of one cell: rich would measure megabytes only to cut them."""
-
-_DEFAULT_FIELDS: Final = {
-    CHECKPOINT: ("topic", "partition", "offset"),
-    PROPERTY: ("name", "value"),
-    BATCH: (
-        "baseOffset",
-        "lastOffset",
-        "count",
-        "position",
-        "size",
-        "maxTimestamp",
-        "compression",
-        "producerId",
-        "isTransactional",
-        "isControl",
-        "isValid",
-    ),
-    RECORD: ("offset", "timestamp", "key", "value", "headers", "producerId", "txnState", "controlType", "problem"),
-    RECORD_DECODED: (
-        "offset",
-        "timestamp",
-        "decodedKey",
-        "key",
-        "decodedValue",
-        "value",
-        "headers",
-        "producerId",
-        "txnState",
-        "problem",
-    ),
-    RECORD_METADATA: (
-        "offset",
-        "timestamp",
-        "keySize",
-        "valueSize",
-        "headerKeys",
-        "producerId",
-        "txnState",
-        "controlType",
-    ),
-}
 
 
 class TableLines:
@@ -117,12 +75,8 @@ class TableLines:
 
     def _default_fields(self, table: Table) -> list[str]:
         """Those of which some row has something; the bytes only where nothing decoded stands in their place."""
-        names = [
-            name
-            for name in _DEFAULT_FIELDS.get(table, table.names[len(FILE) :])
-            if any(row.get(name) not in (None, ()) for row in self._rows)
-        ]
-        hidden = {raw for raw, decoded in (("key", "decodedKey"), ("value", "decodedValue")) if decoded in names}
+        names = [name for name in table.shown if any(row.get(name) not in (None, ()) for row in self._rows)]
+        hidden = {column.decodes for column in table.columns if column.name in names}
         return [name for name in names if name not in hidden]
 
     def finish(self) -> str:
@@ -134,15 +88,15 @@ class TableLines:
         from rich.text import Text
 
         names = self._fields or self._default_fields(self._table)
-        types = {column.name: column.type.name for column in self._table.columns}
+        columns = {column.name: column for column in self._table.columns}
         file_columns = {"type": self._table.type, **self._context.columns()}
         rows = [{**file_columns, **row} for row in self._rows]
         self._rows = []
-        cells = [[_cell(name, row.get(name)) for name in names] for row in rows]
+        cells = [[_cell(columns.get(name), row.get(name)) for name in names] for row in rows]
         widest = [
             max(len(name), *(cell_row[number].cell_len for cell_row in cells)) for number, name in enumerate(names)
         ]
-        is_contents = [types.get(name) in _CONTENTS for name in names]
+        is_contents = [name in columns and columns[name].type not in (*_NUMBERS, ColumnType.BOOLEAN) for name in names]
         shown = _fitting(widest, is_contents, self._width)
         hidden = len(names) - shown
         title = f"{self._context.file}  {self._table.type}" + (f" (+{hidden} columns: --fields)" if hidden else "")
@@ -151,7 +105,8 @@ class TableLines:
         grid.title_justify = "left"
         widths = _shared(widest[:shown], is_contents[:shown], self._width)
         for name, width in zip(names, widths, strict=False):
-            is_number = types.get(name, "").startswith("INT") and name not in _TIMES
+            column = columns.get(name)
+            is_number = column is not None and column.type in _NUMBERS and column.meaning not in _TIMES
             justify: Literal["left", "right"] = "right" if is_number else "left"
             grid.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", width=width)
         for row, cell_row in zip(rows, cells, strict=True):
@@ -184,12 +139,13 @@ def _shared(widest: list[int], is_contents: list[bool], width: int) -> list[int]
     return shared
 
 
-def _cell(name: str, value: Any) -> Text:
+def _cell(column: Column | None, value: Any) -> Text:
+    """``column``: None for one that the table does not have."""
     from rich.text import Text
 
     if value is None:
-        return Text("null" if name in ("key", "value") else "", style="dim")
-    if name in _TIMES and isinstance(value, int):
+        return Text("null" if column is not None and column.type is ColumnType.BYTES else "", style="dim")
+    if column is not None and column.meaning in _TIMES and isinstance(value, int):
         return Text(time_text(value))
     value = plain(value)
     if isinstance(value, bool):

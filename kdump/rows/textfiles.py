@@ -6,16 +6,14 @@ from collections.abc import Iterator
 
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT, READERS
 from kdump.log.names import OFFSET_CHECKPOINTS
-from kdump.rows.scalar import Row
-from kdump.rows.tables import CHECKPOINT, EPOCH, PROPERTY, Table
+from kdump.rows.tables import CHECKPOINT, EPOCH, PROPERTY, Row, Table
 
 
 def text_file_rows(name: str, data: bytes) -> tuple[Table, Iterator[Row]]:
     """The rows of a text file by its name, one of ``log.names.TEXT_FILES``; they end with what READERS raise."""
-    table: Table = PROPERTY
-    columns: tuple[str, ...] = ("name", "value")
+    table = PROPERTY
     if name in OFFSET_CHECKPOINTS:
-        table, columns = CHECKPOINT, ("topic", "partition", "offset")
+        table = CHECKPOINT
     elif name == LEADER_EPOCH_CHECKPOINT:
-        table, columns = EPOCH, ("epoch", "startOffset")
-    return table, (dict(zip(columns, entry, strict=True)) for entry in READERS[name](data))
+        table = EPOCH
+    return table, table.rows(iter(READERS[name](data)))

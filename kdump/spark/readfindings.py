@@ -15,8 +15,7 @@ from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.paths import expanded
 from kdump.rows.arrow import row_batch
-from kdump.rows.scalar import Row, finding_row
-from kdump.rows.tables import FINDING
+from kdump.rows.tables import FINDING, Row
 from kdump.tasks.splits import OPEN_COST, STRANGERS, Wanted
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Item, PartitionCheck, base_offset_of, end_offset_of
@@ -60,7 +59,7 @@ def read_findings(
             finding = item
         else:
             continue
-        rows.append({"type": FINDING.type, **FileContext.of(finding.path or "").columns(), **finding_row(finding)})
+        rows.append({"type": FINDING.type, **FileContext.of(finding.path or "").columns(), **FINDING.row(finding)})
         if len(rows) == _ROWS_AT_A_TIME:
             yield row_batch(rows, schema)
             rows = []

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdump.rows.scalar import Row
 from kdump.rows.spelling import json_line
-from kdump.rows.tables import STATS
+from kdump.rows.tables import STATS, Row
 from kdump.stats.figures import MOST_PRODUCERS, Figures, Share
 from kdump.stats.grouping import By
 from kdump.stats.keys import HeavyKey

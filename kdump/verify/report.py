@@ -10,7 +10,6 @@ from xml.etree import ElementTree as Xml
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.kafka.recover import Recovery, RecoveryOutcome
 from kdump.log.context import FileContext
-from kdump.rows.scalar import finding_row
 from kdump.rows.spelling import json_line
 from kdump.rows.tables import FINDING
 from kdump.system.blocks import escaped
@@ -53,7 +52,7 @@ def recovery_text(recovery: Recovery) -> str:
 
 def finding_json(finding: Finding) -> str:
     """A row of the table FINDING."""
-    values = {"type": FINDING.type, **FileContext.of(finding.path or "").columns(), **finding_row(finding)}
+    values = {"type": FINDING.type, **FileContext.of(finding.path or "").columns(), **FINDING.row(finding)}
     return json_line(FINDING.names, [values[name] for name in FINDING.names])
 
 

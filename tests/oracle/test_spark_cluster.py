@@ -19,7 +19,7 @@ import pytest
 
 from kdump.codes import Finding
 from kdump.log.context import FileContext
-from kdump.rows.scalar import finding_row
+from kdump.rows.tables import FINDING
 from kdump.spark.sessions import why_not
 from kdump.verify.run import Verification
 from tests.harness.arrowrows import dumped, mapped
@@ -62,7 +62,7 @@ def expected(tree: Path) -> dict[str, Any]:
         rows = list(map(mapped, dumped(kind, tree)))
         answers[kind] = sorted(rows, key=lambda row: (row["file"], row["position"]))
     answers["findings"] = [
-        {"type": "finding", **FileContext.of(item.path or "").columns(), **finding_row(item)}
+        {"type": "finding", **FileContext.of(item.path or "").columns(), **FINDING.row(item)}
         for item in Verification().path(str(tree))
         if isinstance(item, Finding)
     ]

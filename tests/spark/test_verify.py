@@ -11,7 +11,6 @@ import pytest
 
 from kdump.codes import Finding, KdumpError
 from kdump.log.context import FileContext
-from kdump.rows.scalar import finding_row
 from kdump.rows.tables import FINDING
 from kdump.spark.verify import SparkJudge
 from kdump.verify.partition import PartitionCheck
@@ -103,7 +102,7 @@ def test_findings_as_a_data_source(spark: SparkSession, damaged: Path) -> None:
     frame = spark.read.format("kafka-segment-findings").load(str(damaged))
     assert tuple(frame.columns) == FINDING.names
     expected = [
-        {"type": "finding", **FileContext.of(item.path or "").columns(), **finding_row(item)}
+        {"type": "finding", **FileContext.of(item.path or "").columns(), **FINDING.row(item)}
         for item in Verification().path(str(damaged))
         if isinstance(item, Finding)
     ]

@@ -24,7 +24,7 @@ from kdump.kafka.startup import epochs
 from kdump.kafka.startup.content import Content, ContentPiece, ContentSource
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
-from kdump.log.gaps import LostOffsets as Bytes
+from kdump.log.gaps import Gap as Bytes
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.walk import Walk
@@ -33,8 +33,7 @@ from kdump.repair import later, readthrough
 from kdump.repair.endings import _FreeOffsets
 from kdump.repair.later import END_TXN, LaterTransactions
 from kdump.repair.place import place_of
-from kdump.repair.plan import LoadSettings as RepairSettings
-from kdump.repair.plan import Way
+from kdump.repair.plan import RepairSettings, Way
 from kdump.repair.planner import Planner
 from kdump.repair.readthrough import read_through, start_sha256
 from kdump.repair.salvageoptions import SalvageOptions

@@ -32,7 +32,7 @@ from kdump.reading.printing import LongRow, TextRow
 from kdump.rows import longrows
 from kdump.rows.formatted import FormatLines
 from kdump.rows.printers import RowLines
-from kdump.rows.scalar import record_row
+from kdump.rows.scalar import RecordRows
 from kdump.rows.tables import RECORD
 from kdump.wire import utf8
 from kdump.wire.compression import decompress
@@ -162,7 +162,7 @@ def test_long_rows_are_the_same_text(monkeypatch: pytest.MonkeyPatch, rows: list
     def texts() -> list[str]:
         found = []
         for record in read_records(header, batch):
-            row = record_row(header, 0, True, record, None)
+            row = RecordRows(RECORD).row(header, 0, True, record)
             found += [whole(lines.line(RECORD, row)) for lines in formats]
             found.append(whole(FormatLines("%k|%v|%h|%H\n", context).line(RECORD, row)))
             found += [whole(record_line(header, record, option)) for option in options]
