@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import click
 
+from kdump.dump.run import Target
 from kdump.format.message import LONGEST_STRING
 from kdump.kafka.coordinators import DEFAULT_PARTITIONS, Coordinated, group, transactional_id
 from kdump.log.files import absolute, directory_of
 from kdump.log.names import Kind, partition_of_file
-from kdump.reading.target import Target
 
 
 def coordinated(given: Mapping[str, Any]) -> Coordinated | None:

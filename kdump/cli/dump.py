@@ -16,18 +16,17 @@ from kdump.cli.console import Console
 from kdump.cli.coordinated import PartitionFinder, coordinated
 from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once
 from kdump.codes import Codes, KdumpError
-from kdump.dump.run import FileRun
+from kdump.dump.run import FileRun, Target, target_of
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, DumpOptions
 from kdump.dump.text.targets import target_by_java_name
 from kdump.dump.text.tool import DumpTool
-from kdump.log.files import enter, exists, handed_over, is_directory
-from kdump.log.partition import segment_files
+from kdump.log.files import enter, handed_over
+from kdump.log.paths import OtherFile, PathDirectory, TextFile, is_text_file, resolve
 from kdump.log.source import open_source, reads_once
 from kdump.payloads.java import split_commas
 from kdump.reading.printing import Emit
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
-from kdump.reading.target import Target, is_text_file, target_by_path
 
 if TYPE_CHECKING:
     from kdump.dump.rowdump import RowOptions
@@ -320,21 +319,20 @@ def _dump_names(run: FileRun, files: str, dump_one: Callable[[Target], None]) ->
 def _targets(run: FileRun, paths: Sequence[str], all_files: bool) -> Iterator[Target]:
     for path in map(enter, paths):
         try:
-            if is_directory(path):
-                names = segment_files(path, run.fail, all_files=all_files)
-                yield from (replace(target, is_listed=True) for name in names if (target := target_by_path(name)))
-                continue
-            target = Target(path, None, None) if is_text_file(path) else target_by_path(path)
-            if target is None:
-                raise _no_segment_file(path)
-            yield target
+            found = resolve(path)
+            if isinstance(found, PathDirectory):
+                for file in found.files(run.fail, all_files=all_files):
+                    yield replace(target_of(file), is_listed=True)
+            elif isinstance(found, OtherFile) and not isinstance(found, TextFile):
+                raise _no_segment_file(found)
+            else:
+                yield target_of(found)
         except KdumpError as error:
             run.fail(error)
 
 
-def _no_segment_file(path: str) -> KdumpError:
-    if not exists(path):
-        return KdumpError(Codes.MISSING, "no such file or directory", path=path)
-    return KdumpError(
-        Codes.NOT_A_SEGMENT_FILE, "not a segment file by its name (a stream can be read with -)", path=path
-    )
+def _no_segment_file(file: OtherFile) -> KdumpError:
+    error = file.error
+    if error.code is Codes.NOT_A_SEGMENT_FILE:
+        error.message = "not a segment file by its name (a stream can be read with -)"
+    return error

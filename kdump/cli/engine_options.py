@@ -17,7 +17,7 @@ import click
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.partition import segment_files
+from kdump.log.paths import PathDirectory, resolve
 
 if TYPE_CHECKING:
     from kdump.spark.sessions import Session
@@ -127,7 +127,8 @@ def _many_segments(paths: Sequence[str]) -> str | None:
     for path in paths:
         # What is wrong with a path is said when its turn comes.
         with suppress(KdumpError):
-            count += sum(1 for _ in segment_files(path, lambda error: None)) if files.is_directory(path) else 1
+            found = resolve(path)
+            count += sum(1 for _ in found.paths(lambda error: None)) if isinstance(found, PathDirectory) else 1
     return f"{count} segments" if count > MOST_LOCAL_SEGMENTS else None
 
 

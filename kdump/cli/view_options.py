@@ -15,10 +15,10 @@ from kdump.cli.java_options import topic_decoder
 from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
 from kdump.codes import KdumpError
 from kdump.log.names import is_uri
+from kdump.log.paths import is_text_file
 from kdump.log.source import reads_once
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
-from kdump.reading.target import is_text_file
 from kdump.rows.tables import (
     BATCH,
     CHECKPOINT,

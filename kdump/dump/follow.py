@@ -8,10 +8,11 @@ from dataclasses import replace
 from functools import partial
 
 from kdump.codes import Codes, KdumpError
+from kdump.dump.run import Follow, Target, target_by_path
 from kdump.log import files
 from kdump.log.names import Kind
-from kdump.log.partition import segment_files, segments_behind
-from kdump.reading.target import Follow, Target, target_by_path
+from kdump.log.partition import segments_behind
+from kdump.log.paths import PathDirectory, resolve
 
 
 def followed(path: str, on_wait: Callable[[], None]) -> Iterator[Target]:
@@ -35,11 +36,12 @@ def _growing(path: str) -> Iterator[str]:
     """The segments that are there, then those that are made while the newest one is read."""
     if not files.exists(path):
         raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
-    if not files.is_directory(path):
+    found = resolve(path)
+    if not isinstance(found, PathDirectory):
         pending = [path]
     else:
         errors: list[KdumpError] = []
-        pending = list(segment_files(path, errors.append))
+        pending = [log.path for log in found.logs(errors.append)]
         if errors:
             raise errors[0]
         if len({os.path.dirname(segment) for segment in pending}) > 1:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.dump.redacted import RedactingPrinter
-from kdump.dump.run import FileRun
+from kdump.dump.run import FileRun, Target
 from kdump.format.index import parse_offset_index, parse_time_index, parse_txn_index, used_entries
 from kdump.format.snapshot import parse_snapshot
 from kdump.log.context import FileContext
@@ -17,7 +17,6 @@ from kdump.payloads.choice import DecoderChoice
 from kdump.reading.printing import Emit, Printer, TextBytes, TextRow
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
-from kdump.reading.target import Target
 from kdump.reading.view import LogView, ViewOptions
 from kdump.rows.printers import Decoding, Lines, RowPrinter
 from kdump.rows.tables import BATCH, INDEX, PRODUCER, RECORD_DECODED, TIME_INDEX, TXN_INDEX, Row, Table

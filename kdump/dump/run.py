@@ -5,19 +5,82 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from kdump.codes import INPUT_CODES, DamageError, Finding, KdumpError
 from kdump.log.files import exists
-from kdump.log.source import Source
+from kdump.log.names import Kind
+from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, TextFile, resolve, topic_of
+from kdump.log.source import GrowingFile, Source, open_source
 from kdump.log.walk import Chunk
 from kdump.reading.reporter import ReadSummary, Reporter
 from kdump.reading.selection import Selection
-from kdump.reading.target import Target
 
 if TYPE_CHECKING:
     from kdump.reading.transactions import TransactionReader
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """A log is to be read as it grows, until ``is_over``; ``on_wait`` is called before each wait for more."""
+
+    is_over: Callable[[], bool]
+    on_wait: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One file to dump: where it is, what kind, and its base offset (None: the name has none).
+
+    ``kind`` None: a text file, one of ``names.TEXT_FILES``, which is shown as it is.
+    ``unnamed``: a stream, whose base offset can only be that of its first batch. ``may_be_missing``: the Java tool
+    takes a missing transaction index for an empty one. ``is_listed``: it was found in a directory, not named; that it
+    has gone since is nothing to tell.
+    """
+
+    path: str
+    kind: Kind | None
+    base_offset: int | None
+    unnamed: bool = False
+    may_be_missing: bool = False
+    is_listed: bool = False
+    follow: Follow | None = None
+
+    def open(self) -> Source:
+        """The file, read-only. Raises as ``open_source``."""
+        if self.follow is None:
+            return open_source(self.path)
+        return GrowingFile(self.path, self.follow.is_over, self.follow.on_wait)
+
+    @property
+    def topic(self) -> str | None:
+        """See ``topic_of``; None of a stream."""
+        return None if self.unnamed else topic_of(self.path, self.kind)
+
+    @property
+    def file_name(self) -> str:
+        """Last component of the path."""
+        return PurePosixPath(self.path).name
+
+
+def target_of(found: Stream | LogSegment | Sibling | TextFile) -> Target:
+    """What a PATH means, to be dumped."""
+    match found:
+        case Stream(path=path):
+            return Target(path, Kind.LOG, None, unnamed=True)
+        case TextFile(path=path):
+            return Target(path, None, None)
+        case LogSegment() | Sibling():
+            return Target(found.path, found.kind, found.base_offset)
+
+
+def target_by_path(path: str) -> Target | None:
+    """The stream or the file of a segment that a PATH means; None for anything else, text files too."""
+    found = resolve(path)
+    return None if isinstance(found, PathDirectory | OtherFile) else target_of(found)
 
 
 class FileRun(ABC):

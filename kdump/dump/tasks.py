@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 from kdump.codes import KdumpError
 from kdump.dump.rowdump import RowDump, RowOptions
-from kdump.dump.run import FileRun
+from kdump.dump.run import FileRun, target_of
 from kdump.log import files
+from kdump.log.paths import file_by_name
 from kdump.reading.printing import Emit
 from kdump.reading.reporter import Reporter
-from kdump.reading.target import target_by_path
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import OPEN_COST, SPLIT_BYTES
 
@@ -103,10 +103,10 @@ def dump_task(task: DumpTask, options: RowOptions, *, verbose: bool = False) -> 
         titled=None if task.is_first else options.table,
     )
     for path in task.paths:
-        target = target_by_path(path)
-        if target is None:
+        file = file_by_name(path)
+        if file is None:
             continue
-        for _ in run.steps(target):
+        for _ in run.steps(target_of(file)):
             if len(held) >= _PIECE_BYTES:
                 flush()
             yield from pieces

@@ -27,7 +27,7 @@ from kdump.log.names import (
     partition_of_file,
     sibling,
 )
-from kdump.log.partition import files_by_partition
+from kdump.log.partition import files_by_partition, segment_files
 from kdump.log.source import STDIN, Source, is_named, is_stream_mode, open_source
 
 
@@ -70,13 +70,8 @@ class _KafkaFile:
 
     @property
     def topic(self) -> str | None:
-        """The topic of the directory that the file lies in; None when that is no ``<topic>-<n>``.
-
-        A .checkpoint is a snapshot of the cluster metadata wherever it lies.
-        """
-        if self.kind is Kind.CHECKPOINT:
-            return CLUSTER_METADATA
-        return (partition_of_file(self.path) or (None, None))[0]
+        """See ``topic_of``."""
+        return topic_of(self.path, self.kind)
 
     @property
     def partition(self) -> int | None:
@@ -162,6 +157,10 @@ class PathDirectory:
                 if file is not None:
                     yield file
 
+    def paths(self, on_error: Callable[[KdumpError], None]) -> Iterator[str]:
+        """The paths of ``logs``."""
+        return segment_files(self.path, on_error)
+
     def logs(self, on_error: Callable[[KdumpError], None]) -> Iterator[LogSegment]:
         """The .log files of all ``partitions``."""
         return (file for file in self.files(on_error) if isinstance(file, LogSegment))
@@ -204,6 +203,14 @@ def file_by_name(path: str) -> LogSegment | Sibling | None:
         return None
     of_batches = name.kind in (Kind.LOG, Kind.CHECKPOINT)
     return (LogSegment if of_batches else Sibling)(path, name.kind, name.base_offset, name.state)
+
+
+def topic_of(path: str, kind: Kind | None) -> str | None:
+    """The topic of the directory that a file lies in; None when that is no ``<topic>-<n>``.
+
+    A .checkpoint is a snapshot of the cluster metadata wherever it lies.
+    """
+    return CLUSTER_METADATA if kind is Kind.CHECKPOINT else (partition_of_file(path) or (None, None))[0]
 
 
 def is_text_file(path: str) -> bool:

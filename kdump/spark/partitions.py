@@ -11,10 +11,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory
+from kdump.log.paths import OtherFile
 from kdump.tasks.splits import Wanted
 
 
@@ -94,8 +95,7 @@ def _partitions_at(
     elif base_offset is not None:
         yield parent, {base_offset: name} if files.exists(path) else {}
     elif is_named:
-        code = Codes.NOT_A_SEGMENT_FILE if files.exists(path) else Codes.MISSING
-        on_error(KdumpError(code, code.value.title, path=path))
+        on_error(OtherFile(path).error)
 
 
 def _listed(directory: str, on_error: Callable[[KdumpError], None]) -> tuple[dict[int, str], list[str]]:

@@ -35,6 +35,7 @@ from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.names import CLUSTER_METADATA, Kind, parse_file_name, parse_partition_directory
 from kdump.log.partition import no_segments
+from kdump.log.paths import PathDirectory, resolve
 from kdump.log.siblings import read_checkpoint
 from kdump.log.source import read_whole
 from kdump.verify.reach import KnownOffsets, PartitionEvidence
@@ -228,7 +229,7 @@ def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
 
 
 def _place(path: str, options: StartOptions) -> _StartTarget:
-    if not files.is_directory(path):
+    if not isinstance(resolve(path), PathDirectory):
         if not files.exists(path):
             raise KdumpError(Codes.MISSING, Codes.MISSING.value.title)
         raise KdumpError(Codes.UNREADABLE, "is no directory: a broker starts on those of partitions")
@@ -260,7 +261,7 @@ def _refusals(path: str, known: LogDirectory) -> list[Obstacle]:
 def is_partition(path: str) -> bool:
     """It is the directory of one partition; False where that cannot be told."""
     try:
-        return files.is_directory(path) and _holds_segments(path, files.listing(path))
+        return isinstance(resolve(path), PathDirectory) and _holds_segments(path, files.listing(path))
     except KdumpError:
         return False
 

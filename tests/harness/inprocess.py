@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from kdump.codes import KdumpError
+from kdump.dump.run import Target, target_by_path
 from kdump.dump.text.options import DumpOptions
 from kdump.dump.text.targets import target_by_java_name
 from kdump.dump.text.tool import DumpTool
 from kdump.reading.reporter import Reporter
-from kdump.reading.target import Target, target_by_path
 from kdump.reading.view import DecodePath
 from kdump.wire.checksum import Buffer
 from tests.harness.outcome import Outcome

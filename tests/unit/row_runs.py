@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kdump.dump.rowdump import RowDump, RowOptions
+from kdump.dump.run import target_by_path
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
-from kdump.reading.target import target_by_path
 from kdump.reading.view import DecodePath, ViewOptions
 from kdump.rows.formatted import FormatLines
 from kdump.rows.printers import RowLines

@@ -15,11 +15,11 @@ from row_runs import BOTH_PATHS, Row, batches, records, run_rows
 from row_text import batch_line, record_line
 from selections import Wanted, expected_batches, wanted
 
+from kdump.dump.run import target_by_path
 from kdump.dump.text.options import DumpOptions
 from kdump.dump.text.tool import DumpTool
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
-from kdump.reading.target import target_by_path
 from kdump.reading.view import DecodePath
 from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
 from tests.harness.captures import Captures

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
+from kdump.dump.run import Target
 from kdump.log.names import Kind
 from kdump.payloads.java import normalize_path, parse_long
-from kdump.reading.target import Target
 
 
 def target_by_java_name(name: str) -> Target | None:

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from kdump.codes import Codes, DamageError, KdumpError
-from kdump.dump.run import FileRun
+from kdump.dump.run import FileRun, Target
 from kdump.dump.text.indexes import DumpedIndex
 from kdump.dump.text.logs import LogDump
 from kdump.dump.text.options import DumpOptions
@@ -27,7 +27,6 @@ from kdump.payloads.java import normalize_path, parse_int, parse_long
 from kdump.reading.printing import Emit
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
-from kdump.reading.target import Target
 
 if TYPE_CHECKING:
     from kdump.dump.text.decoders import TextDecoding
