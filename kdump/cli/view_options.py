@@ -276,7 +276,8 @@ def lines(
     """Makes the writer of a file's rows; UsageError for a wrong ``--format``."""
     from kdump.log.context import FileContext
     from kdump.rows.formatted import FormatLines
-    from kdump.rows.printers import RowLines, Syntax
+    from kdump.rows.printers import RowLines
+    from kdump.rows.spelling import Output
     from kdump.rows.table import TableLines
 
     template = given["template"]
@@ -288,7 +289,7 @@ def lines(
         return lambda context: FormatLines(template, context)
     if given["output"] == "table":
         return lambda context: TableLines(chosen, context, width=width, color=color)
-    syntax: Syntax = "csv-safe" if given["csv_safe"] else given["output"]
+    syntax: Output = "csv-safe" if given["csv_safe"] else given["output"]
     return lambda context: RowLines(syntax, chosen, context)
 
 

@@ -23,7 +23,8 @@ from kdump.reading.printing import Emit
 from kdump.reading.selection import Selection
 from kdump.reading.transactions import TransactionReader, Transactions
 from kdump.reading.view import LogView, ViewOptions
-from kdump.rows.printers import RowLines, RowPrinter, Syntax
+from kdump.rows.printers import RowLines, RowPrinter
+from kdump.rows.spelling import Output
 from kdump.rows.tables import RECORD
 from kdump.system.blocks import BlockWriter
 from kdump.system.files import NewFile, status_of
@@ -85,7 +86,7 @@ def export_text(job: ExportJob, emit: Emit, *, has_title: bool) -> SegmentResult
 
 
 def _lines(job: ExportJob, form: TextForm) -> RowLines:
-    syntax: Syntax = "csv-safe" if job.is_safe else form
+    syntax: Output = "csv-safe" if job.is_safe else form
     return RowLines(syntax, None, FileContext.of(job.source))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from kdump.codes import Finding
 from kdump.format.batch import BatchHeader
@@ -15,7 +15,7 @@ from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, LongRow, T
 from kdump.reading.transactions import Transactions
 from kdump.rows import longrows
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row
-from kdump.rows.spelling import csv_line, json_line
+from kdump.rows.spelling import Output, csv_line, json_line
 from kdump.rows.tables import FINDING, Row, Table
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     from kdump.fast.blocks import BatchBlock
     from kdump.payloads.decoded import PayloadError, RecordDecoder
-
-Syntax = Literal["jsonl", "csv", "csv-safe"]
-"""``csv-safe``: CSV in which no cell of text begins as a formula of a spreadsheet does."""
 
 
 class Decoding(NamedTuple):
@@ -68,7 +65,7 @@ class RowLines:
         context: the file the rows come from.
     """
 
-    def __init__(self, syntax: Syntax, fields: Sequence[str] | None, context: FileContext) -> None:
+    def __init__(self, syntax: Output, fields: Sequence[str] | None, context: FileContext) -> None:
         self.syntax = syntax
         self.fields = fields
         self.context = context

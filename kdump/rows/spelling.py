@@ -10,7 +10,10 @@ import io
 import json
 from base64 import b64encode
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
+
+Output: TypeAlias = Literal["jsonl", "csv", "csv-safe"]
+"""``csv-safe``: CSV in which no cell of text begins as a formula of a spreadsheet does."""
 
 json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """A value of JSON's kinds, without spaces."""

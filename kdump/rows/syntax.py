@@ -1,21 +1,20 @@
 """How a row of columns is spelled as a JSON line and as a line of CSV.
 
-Source: docs/contract.md#23-rows. A value is a list of text columns, one behind the other.
+Source: docs/contract.md#23-rows. A value is a list of text columns, one after the other.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.fast.quoting import csv_strings, csv_text, json_strings
 from kdump.fast.text import Column, assemble
-
-Output = Literal["jsonl", "csv", "csv-safe"]
+from kdump.rows.spelling import Output
 
 
 class Syntax(Protocol):
@@ -23,7 +22,7 @@ class Syntax(Protocol):
 
     null: bytes
     end: bytes
-    """Behind the last value of a row."""
+    """After the last value of a row."""
 
     def columns(self, fields: Sequence[str]) -> list[str]:
         """The columns of a row that shows ``fields``."""
@@ -69,7 +68,7 @@ class JsonSyntax:
 
 
 class CsvSyntax:
-    """Fields after RFC 4180, with a line feed behind each row.
+    """Fields after RFC 4180, with a line feed after each row.
 
     Args:
         alone: rows have one field only; it is quoted where it is empty, for a row must not be an empty line.

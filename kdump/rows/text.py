@@ -35,7 +35,8 @@ from kdump.rows.columns import (
     Same,
     Strings,
 )
-from kdump.rows.syntax import Output, Syntax, syntax_of
+from kdump.rows.spelling import Output
+from kdump.rows.syntax import Syntax, syntax_of
 from kdump.rows.tables import BATCH, RECORD, Table
 from kdump.rows.tables import Column as Declared
 

@@ -17,7 +17,7 @@ from kdump.reading.printing import LongRow, TextRow
 from kdump.rows.arrow import ArrowPrinter, arrow_schema
 from kdump.rows.formatted import FormatLines
 from kdump.rows.printers import RowLines, RowPrinter
-from kdump.rows.syntax import Output
+from kdump.rows.spelling import Output
 from kdump.rows.table import TableLines
 from kdump.rows.tables import BATCH, RECORD, Column, ColumnType, Table
 from kdump.rows.text import record_runs

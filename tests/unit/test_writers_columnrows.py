@@ -24,7 +24,7 @@ from kdump.log.context import FileContext
 from kdump.reading.outcomes import STATES
 from kdump.reading.printing import BatchRun, TextBytes
 from kdump.rows import text as columnrows
-from kdump.rows.syntax import Output
+from kdump.rows.spelling import Output
 from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
 from kdump.rows.text import batch_rows, record_runs
 
