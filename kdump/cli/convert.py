@@ -22,7 +22,7 @@ from kdump.convert.report import converted_lines, converted_row, loss_lines, los
 from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_job
 from kdump.convert.segment import SegmentResult
 from kdump.format.batch import CODEC_NAMES, MAGIC
-from kdump.log.files import enter, handed_over
+from kdump.log.files import strip_credentials, with_credentials
 from kdump.log.names import MAX_OFFSET, is_uri
 from kdump.log.source import reads_once
 from kdump.reading.reporter import Reporter
@@ -106,7 +106,7 @@ def convert(source: str | None, destination: str | None, **given: Any) -> int:
     """
     if source is None:
         raise click.UsageError("no SRC given (kdump convert --help)")
-    source = enter(source)
+    source = strip_credentials(source)
     _check_together(source, destination, given)
     conversion = _conversion(given)
     if given["form"] == "parquet" and not _has_pyarrow():
@@ -177,7 +177,7 @@ def _results(
         return (outputs.add(run_job(job, partial(reporter.progress, job.source))) for job in jobs)
     from kdump.spark.convert import converted
 
-    return list(map(outputs.add, converted(spark, jobs, stores=[handed_over(source)])))
+    return list(map(outputs.add, converted(spark, jobs, stores=[with_credentials(source)])))
 
 
 def _say_done(result: SegmentResult, console: Console, *, is_text: bool) -> None:

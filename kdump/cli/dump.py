@@ -13,14 +13,14 @@ from click.core import ParameterSource
 from kdump.cli import engine_options, exit_status, view_options
 from kdump.cli.common import common_options, limit_option
 from kdump.cli.console import Console
-from kdump.cli.coordinated import PartitionFinder, coordinated
+from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once
 from kdump.codes import Codes, KdumpError
 from kdump.dump.run import FileRun, Target, target_of
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, DumpOptions
 from kdump.dump.text.targets import target_by_java_name
 from kdump.dump.text.tool import DumpTool
-from kdump.log.files import enter, handed_over
+from kdump.log.files import strip_credentials, with_credentials
 from kdump.log.paths import OtherFile, PathDirectory, TextFile, is_text_file, resolve
 from kdump.log.source import open_source, reads_once
 from kdump.payloads.java import split_commas
@@ -92,7 +92,10 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
     )
     try:
         spark = engine_options.session(
-            given, tuple(map(enter, paths)), console.note, cannot=_local_only(given, paths, files, all_files)
+            given,
+            tuple(map(strip_credentials, paths)),
+            console.note,
+            cannot=_local_only(given, paths, files, all_files),
         )
     except KdumpError as error:
         console.show_error(error)
@@ -126,7 +129,7 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
                 run.fail(error)
         else:
             for target in _targets(run, paths, all_files):
-                if finder is None or finder.wants(target, map(enter, paths)):
+                if finder is None or finder.wants(target, map(strip_credentials, paths)):
                     dump_one(target)
         return run
 
@@ -140,7 +143,7 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         budget = RowBudget(max(0, counted.seen - given["tail"]), _COUNT_ONLY)
     if files is not None:
         for word in paths:
-            console.note(f"{enter(word)}: ignored, as DumpLogSegments ignores it beside --files")
+            console.note(f"{strip_credentials(word)}: ignored, as DumpLogSegments ignores it beside --files")
     reporter = console.reporter(verbose=given["verbose"])
     run = execute(console.out.write, reporter, budget, follow=given["follow"])
     console.out.flush()
@@ -171,7 +174,7 @@ def _explain(paths: tuple[str, ...], given: Mapping[str, Any]) -> int:
 
     console = Console(color=given["color"], escapes=False, pager=given["pager"], show_traceback=given["traceback"])
     try:
-        path = enter(paths[0])
+        path = strip_credentials(paths[0])
         with open_source(path) as source:
             found = report(
                 source,
@@ -296,7 +299,7 @@ def _dump_on_spark(spark: Session, paths: Sequence[str], given: Mapping[str, Any
     collected = CollectedRun(run, console.out.write)
     targets = _targets(run, paths, all_files=False)
     tasks = plan_dump((target.path for target in targets), whole_partitions=options.read_committed)
-    stores = [handed_over(enter(path)) for path in paths]
+    stores = [with_credentials(strip_credentials(path)) for path in paths]
     try:
         for piece in dumped(spark, tasks, options, verbose=given["verbose"], stores=stores):
             collected.take(piece)
@@ -312,12 +315,12 @@ def _dump_names(run: FileRun, files: str, dump_one: Callable[[Target], None]) ->
         if target is None:
             run.ignore(name)
         else:
-            enter(target.path)
+            strip_credentials(target.path)
             dump_one(target)
 
 
 def _targets(run: FileRun, paths: Sequence[str], all_files: bool) -> Iterator[Target]:
-    for path in map(enter, paths):
+    for path in map(strip_credentials, paths):
         try:
             found = resolve(path)
             if isinstance(found, PathDirectory):

@@ -17,10 +17,10 @@ from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.metered import MeteredSource
 from kdump.log.source import note_named, open_source
 from kdump.repair.account import account, losses
+from kdump.repair.location import PartitionLocation
 from kdump.repair.manifest import Manifest
 from kdump.repair.pieces import TxnPolicy
-from kdump.repair.place import PartitionLocation
-from kdump.repair.plan import RepairSettings, Way
+from kdump.repair.plan import RepairMode, RepairSettings
 from kdump.repair.report import plan_text
 from kdump.repair.run import Finished, Repair, Repaired, RepairOptions, finish_repairs, undo_repair
 from kdump.repair.salvageoptions import SalvageOptions
@@ -248,7 +248,7 @@ def _options(paths: tuple[str, ...], output: str | None, given: dict[str, Any]) 
     """What is asked for. Raises click.UsageError where it does not go together."""
     in_place, manifest = given["in_place"], given["manifest"]
     salvages = _salvage_options(given)
-    ways = [way for way in Way if given[way.value.replace("-", "_")]]
+    ways = [way for way in RepairMode if given[way.value.replace("-", "_")]]
     if len(ways) > 1:
         raise click.UsageError(f"{' and '.join(f'--{way.value}' for way in ways)} exclude each other")
     way = ways[0] if ways else None
@@ -270,12 +270,12 @@ def _options(paths: tuple[str, ...], output: str | None, given: dict[str, Any]) 
         raise click.UsageError("--allow-worse-start goes with --in-place")
     if manifest is None and given["replace_changed"]:
         raise click.UsageError("--replace-changed goes with --undo")
-    if way not in (None, Way.SALVAGE) and salvages:
+    if way not in (None, RepairMode.SALVAGE) and salvages:
         raise click.UsageError(f"{salvages[0]} goes with --salvage")
     if not paths and manifest is None:
         raise click.UsageError("no PATH given (kdump repair --help)")
     if salvages:
-        way = Way.SALVAGE
+        way = RepairMode.SALVAGE
     is_done, is_text = in_place or output is not None, given["output_format"] == "text"
     return RepairOptions(
         way,

@@ -12,7 +12,7 @@ from kdump.cli.console import Console
 from kdump.codes import KdumpError
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.outcome import StartOutcome
-from kdump.repair.startreport import ways_text
+from kdump.repair.startreport import modes_text
 from kdump.system.blocks import escaped
 from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck
 from kdump.verify.startreport import (
@@ -118,9 +118,9 @@ def _text(item: Item, *, is_brief: bool) -> str:
 
 def _ways(check: StartCheck) -> str:
     """What repairs would change. Nothing where a log cannot be read: the start says why."""
-    from kdump.repair.startways import start_ways
+    from kdump.repair.startmodes import start_modes
 
     try:
-        return ways_text(start_ways(check))
+        return modes_text(start_modes(check))
     except KdumpError:
         return ""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli import engine_options, exit_status, question_options
+from kdump.cli import engine_options, exit_status, whatif_options
 from kdump.cli.common import color_option, common_options, limit_option, rate_option
 from kdump.cli.console import Console
 from kdump.cli.html_page import HtmlPage
 from kdump.codes import Codes, Finding, KdumpError
-from kdump.log.files import enter
+from kdump.log.files import strip_credentials
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
 from kdump.system.units import counted
@@ -55,7 +55,7 @@ Examples:
     metavar="FILE",
     help="Write a report with charts too: one file, which a browser shows without a network.",
 )
-@question_options.question_options
+@whatif_options.whatif_options
 @rate_option
 @limit_option()
 @color_option("the page")
@@ -68,12 +68,12 @@ def stats(paths: tuple[str, ...], output: str, **given: Any) -> int:
     """
     if not paths:
         raise click.UsageError("no PATH given (kdump stats --help)")
-    paths = tuple(map(enter, paths))
+    paths = tuple(map(strip_credentials, paths))
     console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
     if given["what_if"] or given["at"] is not None:
-        return question_options.answer(paths, given, output, console)
+        return whatif_options.answer(paths, given, output, console)
     from kdump.stats.grouping import By
-    from kdump.stats.run import FirstSaid, StatsOptions, StatsRun
+    from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
     from kdump.verify.run import Verification
 
     reporter = console.reporter(verbose=given["verbose"])
@@ -98,7 +98,7 @@ def stats(paths: tuple[str, ...], output: str, **given: Any) -> int:
         console.show_error(error)
         return exit_status.UNREADABLE
     verification = Verification(judge, on_error=fail)
-    said = FirstSaid()
+    said = FindingDeduplicator()
     for path in dict.fromkeys(paths):
         try:
             for item in verification.path(path) if len(paths) == 1 else said.of(verification.path(path)):

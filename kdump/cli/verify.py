@@ -12,7 +12,7 @@ from kdump.cli.common import color_option, common_options, limit_option, rate_op
 from kdump.cli.console import Console
 from kdump.cli.startup_options import refuse_without_startup, startup_options
 from kdump.codes import Finding, KdumpError, Severity
-from kdump.log.files import enter
+from kdump.log.files import strip_credentials
 from kdump.log.metered import MeteredSource
 from kdump.log.source import open_source
 from kdump.reading.reporter import Reporter
@@ -56,7 +56,7 @@ def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int
     """
     if not paths:
         raise click.UsageError("no PATH given (kdump verify --help)")
-    paths = tuple(map(enter, paths))
+    paths = tuple(map(strip_credentials, paths))
     if given["startup"]:
         from kdump.cli.startup import run_startup
 

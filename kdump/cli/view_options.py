@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from kdump.cli.common import color_option
-from kdump.cli.coordinated import coordinated
+from kdump.cli.coordinatorkey import coordinated
 from kdump.cli.java_options import topic_decoder
 from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
 from kdump.codes import KdumpError

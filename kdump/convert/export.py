@@ -28,7 +28,7 @@ from kdump.rows.spelling import Output
 from kdump.rows.tables import RECORD
 from kdump.system.blocks import BlockWriter
 from kdump.system.files import NewFile, status_of
-from kdump.verify.holes import Behind, HoleChecks
+from kdump.verify.gaps import GapChecks, NextSegment
 
 TextForm = Literal["jsonl", "csv"]
 Form = Literal["jsonl", "csv", "parquet"]
@@ -186,6 +186,6 @@ class _Damage:
         found = [finding]
         if finding.length is not None:
             gap = Gap(finding.position, finding.length, finding.code, finding.first_offset, finding.last_offset)
-            found = list(HoleChecks(self.source, Behind()).see_gap(gap))
+            found = list(GapChecks(self.source, NextSegment()).see_gap(gap))
         self.result.findings += (finding for finding in found if finding.severity is Severity.ERROR)
         self.result.check(self.result.findings, self.job.conversion)

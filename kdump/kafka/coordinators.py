@@ -18,7 +18,7 @@ DEFAULT_PARTITIONS: Final = 50
 _SMALLEST_INT32: Final = -(2**31)
 
 
-class Coordinated(NamedTuple):
+class CoordinatorKey(NamedTuple):
     """A group or transactional id.
 
     ``kind``: what it is, for people; ``decoder``: the name of its topic's decoder; ``name``: may hold bytes that are
@@ -70,11 +70,11 @@ class Coordinated(NamedTuple):
         return next((count for count in range(least, 10 * DEFAULT_PARTITIONS) if difference % count == 0), None)
 
 
-def group(name: str) -> Coordinated:
+def group(name: str) -> CoordinatorKey:
     """A consumer, share or streams group, or any other that commits offsets."""
-    return Coordinated("group", "offsets", name)
+    return CoordinatorKey("group", "offsets", name)
 
 
-def transactional_id(name: str) -> Coordinated:
+def transactional_id(name: str) -> CoordinatorKey:
     """A transactional id."""
-    return Coordinated("transactional id", "transaction-log", name)
+    return CoordinatorKey("transactional id", "transaction-log", name)

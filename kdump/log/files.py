@@ -27,7 +27,7 @@ class ListingEntry(NamedTuple):
     size: int | None = None
 
 
-def enter(path: str) -> str:
+def strip_credentials(path: str) -> str:
     """The name by which kdump calls a PATH that a user gave; any other path comes from it.
 
     A URI loses its credentials and its query, which are remembered for this process (the newest of each store), so
@@ -39,7 +39,7 @@ def enter(path: str) -> str:
         return path
     from kdump.log import stores
 
-    return stores.enter(path)
+    return stores.strip_credentials(path)
 
 
 def is_directory(path: str) -> bool:
@@ -83,7 +83,7 @@ def size(path: str) -> int:
 def listing(directory: str) -> list[ListingEntry]:
     """What lies in a directory, in no order.
 
-    A directory of a store is asked for once (a request for each thousand names), until the next ``enter``.
+    A directory of a store is asked for once (a request for each thousand names), until the next ``strip_credentials``.
 
     Raises:
         KdumpError: it cannot be listed: UNREADABLE, of a store also MISSING.
@@ -152,13 +152,16 @@ def directory_of(path: str) -> str:
     return os.path.dirname(absolute(path))
 
 
-def handed_over(path: str) -> str:
-    """A path for another process to open or ``enter``: a URI has its credentials again, so it must not be shown."""
+def with_credentials(path: str) -> str:
+    """A path that another process can open, or give to ``strip_credentials``.
+
+    A URI has its credentials again, so it must not be shown.
+    """
     if not is_uri(path):
         return path
     from kdump.log import stores
 
-    return stores.handed_over(path)
+    return stores.with_credentials(path)
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:

@@ -149,7 +149,7 @@ _stores: Final[dict[str, Store]] = {}
 """By their roots, for as long as the process lives: a connection is made once."""
 
 
-def enter(path: str) -> str:
+def strip_credentials(path: str) -> str:
     """See ``files.enter``."""
     store_of(path).forget_listings()
     return parse_uri(path).clean
@@ -207,7 +207,7 @@ def _fits(name: str, wanted: str) -> bool:
     return fnmatchcase(name, wanted) and (wanted.startswith(".") or not name.startswith("."))
 
 
-def handed_over(path: str) -> str:
+def with_credentials(path: str) -> str:
     """See ``files.handed_over``."""
     return store_of(path).given.with_path(parse_uri(path).path)
 

@@ -16,7 +16,7 @@ class RecordPart(Enum):
     VALUE = "value"
 
 
-class Trouble(Enum):
+class DecodeErrorKind(Enum):
     """Why a key or value does not decode."""
 
     MISSING = auto()
@@ -39,7 +39,7 @@ class Trouble(Enum):
     """It is not what a decoder of keys or values takes."""
 
 
-UNKNOWN = frozenset({Trouble.FRAME_VERSION, Trouble.UNKNOWN_TYPE, Trouble.UNKNOWN_VERSION})
+UNKNOWN = frozenset({DecodeErrorKind.FRAME_VERSION, DecodeErrorKind.UNKNOWN_TYPE, DecodeErrorKind.UNKNOWN_VERSION})
 """What a newer Kafka may have written."""
 
 
@@ -48,7 +48,7 @@ class PayloadError(DamageError):
 
     def __init__(
         self,
-        trouble: Trouble,
+        trouble: DecodeErrorKind,
         part: RecordPart,
         message: str,
         *,

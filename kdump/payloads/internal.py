@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from kdump.codes import Codes, DamageError
 from kdump.format.message import MessageError, Schema, Value, read_message, record_schemas, schemas, shown
 from kdump.payloads.choice import INTERNAL_TOPICS
-from kdump.payloads.decoded import Decoded, PayloadError, RecordPart, Trouble
+from kdump.payloads.decoded import Decoded, DecodeErrorKind, PayloadError, RecordPart
 from kdump.wire.cursor import Cursor
 
 _INT16: Final = 2
@@ -70,12 +70,12 @@ class CoordinatorDecoder:
     def key(self, data: bytes | None) -> DecodedMessage:
         """Raises PayloadError; a null key is one too."""
         if data is None:
-            raise PayloadError(Trouble.MISSING, RecordPart.KEY, "is null, it says what the record is")
+            raise PayloadError(DecodeErrorKind.MISSING, RecordPart.KEY, "is null, it says what the record is")
         number = _int16(data, RecordPart.KEY)
         schema = self.key_schema(number)
         if schema is None:
             text = f"has the unknown record type {number}"
-            raise PayloadError(Trouble.UNKNOWN_TYPE, RecordPart.KEY, text, number=number)
+            raise PayloadError(DecodeErrorKind.UNKNOWN_TYPE, RecordPart.KEY, text, number=number)
         return self._message(schema, 0, data, RecordPart.KEY, number)
 
     def value(self, key: DecodedMessage, data: bytes) -> DecodedMessage:
@@ -85,7 +85,9 @@ class CoordinatorDecoder:
         version = _int16(data, RecordPart.VALUE)
         if version not in schema.versions:
             text = f"is {schema.name} of version {version}, versions up to {schema.versions.high} are known"
-            raise PayloadError(Trouble.UNKNOWN_VERSION, RecordPart.VALUE, text, number=version, record_type=record_type)
+            raise PayloadError(
+                DecodeErrorKind.UNKNOWN_VERSION, RecordPart.VALUE, text, number=version, record_type=record_type
+            )
         return self._message(schema, version, data, RecordPart.VALUE, version)
 
     def key_schema(self, number: int) -> Schema | None:
@@ -104,7 +106,7 @@ class CoordinatorDecoder:
         except MessageError as error:
             text = f"is {schema.name} of version {version} and does not decode: {error.message}"
             raise PayloadError(
-                Trouble.BROKEN, part, text, number=number, record_type=schema.api_key, cause=error.cause
+                DecodeErrorKind.BROKEN, part, text, number=number, record_type=schema.api_key, cause=error.cause
             ) from None
 
 
@@ -128,23 +130,25 @@ class MetadataDecoder:
         frame_version = _frame_number(cursor, "frame version")
         if frame_version != _FRAME_VERSION:
             text = f"has the unknown frame version {frame_version}"
-            raise PayloadError(Trouble.FRAME_VERSION, RecordPart.VALUE, text, number=frame_version)
+            raise PayloadError(DecodeErrorKind.FRAME_VERSION, RecordPart.VALUE, text, number=frame_version)
         number = _frame_number(cursor, "type")
         version = _frame_number(cursor, "version")
         schema = record_schemas(self.group, "metadata").get(number)
         if schema is None:
             text = f"has the unknown record type {number}"
-            raise PayloadError(Trouble.UNKNOWN_TYPE, RecordPart.VALUE, text, number=number)
+            raise PayloadError(DecodeErrorKind.UNKNOWN_TYPE, RecordPart.VALUE, text, number=number)
         try:
             values = read_message(schema, version, cursor)
         except MessageError as error:
             text = f"is {schema.name} of version {version} and does not decode: {error.message}"
             raise PayloadError(
-                Trouble.BROKEN, RecordPart.VALUE, text, number=version, record_type=number, cause=error.cause
+                DecodeErrorKind.BROKEN, RecordPart.VALUE, text, number=version, record_type=number, cause=error.cause
             ) from None
         if cursor.remaining:
             text = f"is {schema.name} of version {version} with {cursor.remaining} bytes left behind it"
-            raise PayloadError(Trouble.BYTES_LEFT, RecordPart.VALUE, text, number=cursor.remaining, record_type=number)
+            raise PayloadError(
+                DecodeErrorKind.BYTES_LEFT, RecordPart.VALUE, text, number=cursor.remaining, record_type=number
+            )
         return DecodedMessage(schema, version, values)
 
 
@@ -218,7 +222,7 @@ def _member_message(schema: Schema, data: bytes, newest: bool) -> Value:
 
 def _int16(data: bytes, part: RecordPart) -> int:
     if len(data) < _INT16:
-        raise PayloadError(Trouble.CUT, part, f"has {len(data)} bytes, {_INT16} are needed to tell what it is")
+        raise PayloadError(DecodeErrorKind.CUT, part, f"has {len(data)} bytes, {_INT16} are needed to tell what it is")
     return int.from_bytes(data[:_INT16], "big", signed=True)
 
 
@@ -226,10 +230,10 @@ def _frame_number(cursor: Cursor, name: str) -> int:
     try:
         number = cursor.unsigned_varint()
     except DamageError:
-        raise PayloadError(Trouble.CUT, RecordPart.VALUE, f"ends inside its {name}", name=name) from None
+        raise PayloadError(DecodeErrorKind.CUT, RecordPart.VALUE, f"ends inside its {name}", name=name) from None
     if number > _LARGEST_INT16:
         raise PayloadError(
-            Trouble.TOO_LARGE, RecordPart.VALUE, f"has the {name} {number}, which is out of range", name=name
+            DecodeErrorKind.TOO_LARGE, RecordPart.VALUE, f"has the {name} {number}, which is out of range", name=name
         )
     # As Java casts what is 2^31 and above.
     return (number + 2**15) % 2**16 - 2**15

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.codes import Codes, KdumpError
-from kdump.payloads.decoded import Decoded, PayloadError, RecordPart, Trouble
+from kdump.payloads.decoded import Decoded, DecodeErrorKind, PayloadError, RecordPart
 from kdump.payloads.plain import DECODERS, PlainDecoder, json_like
 from kdump.system.blocks import escaped
 
@@ -113,5 +113,5 @@ def _decoded(
     except BaseException as error:
         # A decoder of others may raise anything (panics of Rust are no Exception); what it was given is still there.
         reason = str(error) if isinstance(error, ValueError) and name in DECODERS else _text(error)
-        findings.append(PayloadError(Trouble.REFUSED, part, f"does not decode as {name}: {reason}"))
+        findings.append(PayloadError(DecodeErrorKind.REFUSED, part, f"does not decode as {name}: {reason}"))
         return data

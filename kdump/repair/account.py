@@ -8,12 +8,12 @@ from enum import Enum
 from typing import Any
 
 from kdump.repair.pieces import LogPiece, PieceOrigin
-from kdump.repair.plan import PartitionPlan, SegmentPlan, Way
+from kdump.repair.plan import PartitionPlan, RepairMode, SegmentPlan
 
 
 def account(plan: PartitionPlan) -> list[dict[str, Any]]:
     """A member a log to which something happens; names as in the JSON lines of the other commands."""
-    if plan.way is Way.SALVAGE:
+    if plan.way is RepairMode.SALVAGE:
         return [_salvaged(segment) for segment in plan.segments]
     return [_like_broker(segment) for segment in plan.segments]
 
@@ -25,7 +25,7 @@ def json_account(plan: PartitionPlan) -> bytes:
 
 def losses(plan: PartitionPlan) -> dict[str, Any]:
     """What each way costs; null for one that leads nowhere, or was not worked out."""
-    ways = ((Way.LIKE_BROKER, plan.broker_loss()), (Way.SALVAGE, plan.salvage_loss()))
+    ways = ((RepairMode.LIKE_BROKER, plan.broker_loss()), (RepairMode.SALVAGE, plan.salvage_loss()))
     return {way.value: None if loss is None else _named(asdict(loss)) for way, loss in ways}
 
 

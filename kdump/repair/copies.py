@@ -7,13 +7,13 @@ import os
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.source import read_whole
+from kdump.repair.brokerrecovery import Recovered, recover_log
 from kdump.repair.disk import NewDiskFile
 from kdump.repair.indexes import has_indexes
-from kdump.repair.likebroker import Recovered, recover_log
-from kdump.repair.mendedsource import MendedSource
 from kdump.repair.others import changed_others
 from kdump.repair.partitionfiles import PartitionFiles
 from kdump.repair.plan import PartitionPlan, RepairSettings, SegmentPlan
+from kdump.repair.repairedsource import RepairedSource
 from kdump.repair.staging import Staging
 
 
@@ -59,7 +59,7 @@ class CopyWriter:
         if log is None:
             raise ValueError("salvage was not asked for")
         producers, interval = segment.producers.copy(), settings.index_interval
-        with self.open(segment.mended_name, segment.like) as copy, MendedSource(segment.path, log) as source:
+        with self.open(segment.mended_name, segment.like) as copy, RepairedSource(segment.path, log) as source:
             recovered = recover_log(source, log.base_offset, producers, index_interval=interval, copy=copy)
             self.finish(segment.path, copy, recovered, os.stat(segment.like), segment.modified)
 

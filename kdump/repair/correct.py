@@ -17,8 +17,8 @@ from kdump.explain.trueend import end_candidates
 from kdump.format.batch import CRC_START, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC_OFFSET, parse_header
 from kdump.log.heads import SMALLEST_ENTRY
 from kdump.repair.entry import ByteChange, Entry, length_change, magic_change, patched
+from kdump.repair.inventory import examine
 from kdump.repair.pieces import PieceOrigin
-from kdump.repair.survey import examine
 from kdump.verify.table import BatchRow
 from kdump.wire.checksum import crc32, crc32c
 from kdump.wire.compression import DEFAULT_LIMIT

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.repair.entry import Entry
+from kdump.repair.inventory import Inventory
 from kdump.repair.pieces import Dropped, LogPiece, Lost, PieceOrigin
-from kdump.repair.survey import Inventory
 from kdump.repair.table import BatchArrays, Column, has_cleaned
 from kdump.verify.table import row_dtype
 

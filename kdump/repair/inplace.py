@@ -15,15 +15,15 @@ from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.log.names import INDEX_KINDS, Kind, sibling
 from kdump.log.partition import segments_behind
 from kdump.log.source import open_source, read_whole
+from kdump.repair.brokerrecovery import recover_log
 from kdump.repair.indexes import has_txn_index
 from kdump.repair.journal import pieces_of
-from kdump.repair.likebroker import recover_log
 from kdump.repair.manifest import MARKER, SWAP
-from kdump.repair.mendedsource import MendedSource
 from kdump.repair.others import changed_in_place
 from kdump.repair.partitionfiles import PartitionFiles
-from kdump.repair.plan import Completion, PartitionPlan, RepairSettings, SegmentPlan, Way
+from kdump.repair.plan import Completion, PartitionPlan, RepairMode, RepairSettings, SegmentPlan
 from kdump.repair.preparation import Preparation
+from kdump.repair.repairedsource import RepairedSource
 
 
 def prepare(plan: PartitionPlan, preparation: Preparation, settings: RepairSettings, completion: Completion) -> None:
@@ -37,7 +37,7 @@ def prepare(plan: PartitionPlan, preparation: Preparation, settings: RepairSetti
     if not plan.changes_any_other:
         return
     _complete(plan, preparation, completion)
-    if plan.changes_any_log and plan.way is Way.LIKE_BROKER:
+    if plan.changes_any_log and plan.way is RepairMode.LIKE_BROKER:
         _prepare_like_broker(plan, preparation, is_clean=plan.place.was_stopped_cleanly and completion.keeps_marker)
     elif plan.changes_any_log:
         _prepare_salvage(plan, preparation, settings, completion)
@@ -167,7 +167,7 @@ def _swapped_in(segment: SegmentPlan, preparation: Preparation, settings: Repair
         preparation.save(name, segment.recovered.read.sha256)
     new_name = segment.mended_name
     producers, interval = segment.producers.copy(), settings.index_interval
-    with preparation.new_file(new_name, status) as copy, MendedSource(segment.path, log) as source:
+    with preparation.new_file(new_name, status) as copy, RepairedSource(segment.path, log) as source:
         recovered = recover_log(source, log.base_offset, producers, index_interval=interval, copy=copy)
         copy.finish(modified=segment.modified)
     preparation.made(new_name, recovered.read.sha256)

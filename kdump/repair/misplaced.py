@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.repair.surroundings import Surroundings
+from kdump.repair.siblingcontext import SiblingContext
 from kdump.repair.table import BatchArrays, Column
 
 NEIGHBOURS: Final = "the only offset that its neighbours leave"
@@ -25,7 +25,7 @@ _LAST: Final = 2**63 - 1
 _TELLING_BITS: Final = range(16, 63)
 
 
-def misplaced(table: BatchArrays, around: Surroundings) -> dict[int, tuple[int, str]]:
+def misplaced(table: BatchArrays, around: SiblingContext) -> dict[int, tuple[int, str]]:
     """Batches that have another offset than the others leave them: number to (first offset, why).
 
     ``table``: good batches in file order.
@@ -53,7 +53,7 @@ def _if_gapless(table: BatchArrays, found: dict[int, tuple[int, str]]) -> dict[i
     return {number: told for number, told in found.items() if _changed_bits(table, number, told[0]) == 1}
 
 
-def _between_neighbours(table: BatchArrays, around: Surroundings) -> dict[int, int]:
+def _between_neighbours(table: BatchArrays, around: SiblingContext) -> dict[int, int]:
     """Batches whose neighbours in the file leave them exactly one base offset, which is another: number to offset."""
     first, last = table.first, table.last
     before = _ends_before(table, around, _LAST)
@@ -68,7 +68,7 @@ def _wrong(table: BatchArrays, numbers: Column, told: Column) -> dict[int, int]:
     if not numbers.size:
         return {}
     # Of a batch that is there twice one is where it should not be.
-    numbers = numbers[~table.twins()[numbers]]
+    numbers = numbers[~table.duplicates()[numbers]]
     first, last = table.first, table.last
     # A batch whose own offsets are free, and go on where another one ends or begins, may just be out of order.
     is_at_home = (table.others_at(numbers, first[numbers]) == 0) & (
@@ -81,7 +81,7 @@ def _wrong(table: BatchArrays, numbers: Column, told: Column) -> dict[int, int]:
     return dict(zip(numbers.tolist(), told[numbers].tolist(), strict=True))
 
 
-def _told_by_one_side(table: BatchArrays, around: Surroundings) -> dict[int, int]:
+def _told_by_one_side(table: BatchArrays, around: SiblingContext) -> dict[int, int]:
     """Batches that contradict others, where one that they lie beside leaves them a free place: number to offset.
 
     The others are right, or can be set right: that one batch jumps ahead says nothing of those behind it.
@@ -107,7 +107,7 @@ def _is_contrary(table: BatchArrays, others: BatchArrays) -> NDArray[np.bool_]:
     return np.asarray((table.last >= _lowest_behind(others)) | (table.first <= highest))
 
 
-def _jumps(table: BatchArrays, around: Surroundings) -> dict[int, int]:
+def _jumps(table: BatchArrays, around: SiblingContext) -> dict[int, int]:
     """Batches that jump far ahead, where one flipped bit explains it: number to first offset.
 
     The bit leaves one place in front of all that follow in the file; behind the last one nothing says what does, so
@@ -159,7 +159,7 @@ def _stores_last(table: BatchArrays, number: int) -> bool:
     return bool(table.rows["magic"][number] < 2)
 
 
-def _ends_before(table: BatchArrays, around: Surroundings, default: int) -> Column:
+def _ends_before(table: BatchArrays, around: SiblingContext, default: int) -> Column:
     """Where the batch before each ends, exclusive; in front of the first one what the file name says, or a default."""
     return np.append(default if around.base_offset is None else around.base_offset, table.last[:-1] + 1)
 

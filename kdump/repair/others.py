@@ -13,7 +13,7 @@ from kdump.log.names import Kind, sibling
 from kdump.log.partition import segments_behind
 from kdump.log.source import read_whole
 from kdump.repair.partitionfiles import PartitionFiles, epochs_for
-from kdump.repair.plan import PartitionPlan, UnfitSnapshot, Way
+from kdump.repair.plan import PartitionPlan, RepairMode, UnfitSnapshot
 from kdump.verify.siblings import LogSummary, snapshot_check
 
 _NO_END = 2**63
@@ -71,7 +71,7 @@ def unfit_snapshots(plan: PartitionPlan) -> tuple[UnfitSnapshot, ...]:
     if not plan.is_whole or plan.is_metadata:
         return ()
     snapshots = PartitionFiles.of(plan.target).snapshots
-    stays_damaged = plan.is_damaged if plan.way is Way.INDEXES else plan.is_refused
+    stays_damaged = plan.is_damaged if plan.way is RepairMode.INDEXES else plan.is_refused
     end_offset, sound_up_to = (None, _NO_END) if stays_damaged or not snapshots else _ends(plan)
     known = _known_producers(plan, end_offset)
     unfit = []

@@ -177,7 +177,7 @@ class NotTaken:
 
 
 @dataclass(frozen=True, slots=True)
-class MendedLog:
+class RepairedLog:
     """What becomes of one log.
 
     ``base_offset`` names the file that it is written to. ``rolls``: offsets, rising, with which further segments begin
@@ -195,13 +195,13 @@ class MendedLog:
     end_from: str | None = None
     rolls: tuple[int, ...] = ()
 
-    def segments(self) -> Iterator[MendedLog]:
+    def segments(self) -> Iterator[RepairedLog]:
         """The log itself without what comes behind the first roll, then each further segment."""
         bounds = (self.base_offset, *self.rolls, None)
         for base, end in pairwise(bounds):
             if base is None:
                 return
-            part = MendedLog(
+            part = RepairedLog(
                 base,
                 tuple(piece for piece in self.pieces if _is_in(piece.first_offset, base, end)),
                 lost=tuple(lost for lost in self.lost if _is_in(lost.first_offset, base, end)),

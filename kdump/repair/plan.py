@@ -9,18 +9,18 @@ from enum import Enum
 from kdump.codes import Finding
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
+from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.partition import segments_around
-from kdump.log.stamp import Stamp
-from kdump.repair.likebroker import Recovered
+from kdump.repair.brokerrecovery import Recovered
+from kdump.repair.location import PartitionLocation, is_metadata
 from kdump.repair.manifest import LineChange
-from kdump.repair.pieces import MendedLog, PieceOrigin, TouchedTransaction, TxnPolicy
-from kdump.repair.place import PartitionLocation, is_metadata
+from kdump.repair.pieces import PieceOrigin, RepairedLog, TouchedTransaction, TxnPolicy
 from kdump.repair.producersat import ProducersAt
-from kdump.verify.sound import SoundData
+from kdump.verify.validdata import ValidData
 
 
-class Way(Enum):
+class RepairMode(Enum):
     """What a damaged log is made into."""
 
     LIKE_BROKER = "like-broker"
@@ -66,14 +66,14 @@ class SegmentPlan:
 
     path: str
     base_offset: int
-    stamp: Stamp
+    stamp: FileFingerprint
     like: str
     modified: int
     producers: ProducersAt
     recovered: Recovered
-    behind: SoundData
+    behind: ValidData
     end_offset: int
-    salvaged: MendedLog | None
+    salvaged: RepairedLog | None
     mended: Recovered | None
     rebuilt: frozenset[Kind]
     is_behind_cut: bool
@@ -188,7 +188,7 @@ class PartitionPlan:
     ``unfit_snapshots``: see ``others.unfit_snapshots``.
     """
 
-    way: Way
+    way: RepairMode
     target: str
     place: PartitionLocation
     is_whole: bool
@@ -252,21 +252,21 @@ class PartitionPlan:
         """Something is to be done."""
         if self.unfit_snapshots or any(segment.rebuilt for segment in self.segments):
             return True
-        if self.way is Way.SALVAGE:
+        if self.way is RepairMode.SALVAGE:
             return any(segment.is_salvaged for segment in self.segments)
-        return self.way is Way.LIKE_BROKER and self.is_damaged
+        return self.way is RepairMode.LIKE_BROKER and self.is_damaged
 
     def changes_log(self, segment: SegmentPlan) -> bool:
         """The way that is asked for makes another log of the segment, or removes it."""
-        if self.way is Way.SALVAGE:
+        if self.way is RepairMode.SALVAGE:
             return segment.is_salvaged
-        return self.way is Way.LIKE_BROKER and (segment.is_cut or segment.is_behind_cut)
+        return self.way is RepairMode.LIKE_BROKER and (segment.is_cut or segment.is_behind_cut)
 
     @property
     def epochs_found(self) -> list[tuple[int, int]]:
         """(leader epoch, base offset of its first batch in a segment), where something comes from a replica."""
         logs = [segment.salvaged for segment in self.segments]
-        if self.way is not Way.SALVAGE or not any(log is not None and log.takes_from_replica for log in logs):
+        if self.way is not RepairMode.SALVAGE or not any(log is not None and log.takes_from_replica for log in logs):
             return []
         recovered = (segment.mended or segment.recovered for segment in self.segments)
         return [found for one in recovered for found in one.recovery.leader_epochs]
@@ -284,14 +284,14 @@ class PartitionPlan:
     @property
     def bytes_to_write(self) -> int:
         """Of new logs, and of an end that is saved before it is cut off; index files left out."""
-        if self.way is Way.SALVAGE:
+        if self.way is RepairMode.SALVAGE:
             return sum(segment.salvaged.size for segment in self.segments if segment.salvaged and segment.mended)
         return sum(segment.recovered.recovery.bytes_cut for segment in self.segments if not segment.is_behind_cut)
 
     @property
     def is_refused(self) -> bool:
         """The way that is asked for leads nowhere."""
-        if self.way is Way.SALVAGE:
+        if self.way is RepairMode.SALVAGE:
             return any(
                 segment.mended and segment.mended.recovery.outcome is not RecoveryOutcome.UNCHANGED
                 for segment in self.segments
@@ -300,10 +300,10 @@ class PartitionPlan:
 
     def ends(self) -> tuple[int, int]:
         """The log end offset afterwards, and the offset up to which nothing of the log changes."""
-        loss = self.salvage_loss() if self.way is Way.SALVAGE else self.broker_loss()
+        loss = self.salvage_loss() if self.way is RepairMode.SALVAGE else self.broker_loss()
         if loss is None:
             raise ValueError("there is no such way")
-        if self.way is not Way.SALVAGE:
+        if self.way is not RepairMode.SALVAGE:
             return loss.end_offset, loss.end_offset
         changed = (segment for segment in self.segments if segment.salvaged is not None and segment.is_salvaged)
         ends = ((segment.sound_up_to, segment.salvaged) for segment in changed)
@@ -312,14 +312,14 @@ class PartitionPlan:
 
     def own_loss(self) -> RepairLoss | None:
         """What the way that is asked for costs; None where it drops nothing, or there is no such way."""
-        if self.way is Way.INDEXES:
+        if self.way is RepairMode.INDEXES:
             return None
-        return self.salvage_loss() if self.way is Way.SALVAGE else self.broker_loss()
+        return self.salvage_loss() if self.way is RepairMode.SALVAGE else self.broker_loss()
 
     @property
-    def good_behind_damage(self) -> SoundData:
+    def good_behind_damage(self) -> ValidData:
         """The good data that the broker's way loses."""
-        total = SoundData()
+        total = ValidData()
         for segment in self.segments:
             total += segment.behind
         return total

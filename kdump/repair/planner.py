@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING
 from kdump.codes import Codes, KdumpError
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.kafka.recover import RecoveryOutcome
+from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import Kind
 from kdump.log.partition import segments_behind
 from kdump.log.source import Source, open_source
-from kdump.log.stamp import Stamp
+from kdump.repair.brokerrecovery import Recovered, recover_log
 from kdump.repair.copies import CopyWriter
 from kdump.repair.disk import NewDiskFile
 from kdump.repair.indexes import differing, has_indexes, has_txn_index
-from kdump.repair.likebroker import Recovered, recover_log
-from kdump.repair.mendedsource import MendedSource
+from kdump.repair.location import PartitionLocation, is_metadata
 from kdump.repair.missing import log_path, missing_segments
 from kdump.repair.others import unfit_snapshots
-from kdump.repair.pieces import MendedLog, TxnPolicy
-from kdump.repair.place import PartitionLocation, is_metadata
-from kdump.repair.plan import PartitionPlan, RepairSettings, SegmentPlan, Way
+from kdump.repair.pieces import RepairedLog, TxnPolicy
+from kdump.repair.plan import PartitionPlan, RepairMode, RepairSettings, SegmentPlan
 from kdump.repair.producersat import (
     ProducersAt,
     WatchedProducers,
@@ -31,13 +30,14 @@ from kdump.repair.producersat import (
     producers_at,
     producers_in_snapshot,
 )
+from kdump.repair.repairedsource import RepairedSource
 from kdump.repair.salvageoptions import SalvageOptions
 from kdump.verify.siblings import refused_text_files
-from kdump.verify.sound import SoundData, sound_data, torn_end
+from kdump.verify.validdata import ValidData, torn_end, valid_data
 
 if TYPE_CHECKING:
     from kdump.repair.replica import Replica
-    from kdump.repair.surroundings import Neighbours
+    from kdump.repair.siblingcontext import Neighbours
 
 
 class ProducerHistory:
@@ -93,7 +93,7 @@ class Planner:
 
     def __init__(
         self,
-        way: Way,
+        way: RepairMode,
         settings: RepairSettings,
         opened: Callable[[str], Source] = open_source,
         *,
@@ -145,7 +145,7 @@ class Planner:
                 end = max(end, plan.salvaged.good_end if plan.salvaged is not None else 0)
                 left = plan.salvaged.transactions if plan.salvaged is not None else ()
                 in_doubt |= {(one.producer_id, one.first_offset) for one in left if one.done is TxnPolicy.LEAVE}
-                is_behind_cut |= is_whole and self._way is not Way.INDEXES and (plan.is_cut or plan.fails)
+                is_behind_cut |= is_whole and self._way is not RepairMode.INDEXES and (plan.is_cut or plan.fails)
         if not plans:
             raise KdumpError(Codes.NO_SEGMENTS, "no segment files, and no copy has what is missing", path=target)
         refused = tuple(refused_text_files(target)) if is_whole else ()
@@ -176,13 +176,13 @@ class Planner:
         is_closed: bool,
         is_behind_cut: bool,
     ) -> Iterator[SegmentPlan]:
-        """The plan for a log, and for those that are missing after it (``MendedLog.rolls``).
+        """The plan for a log, and for those that are missing after it (``RepairedLog.rolls``).
 
         ``missing``: known paths of logs that are not there; ``path`` may be one of them. ``in_doubt``: see
         Surroundings.
         """
         base_offset = base_offset_of(path)
-        stamp = Stamp.of_log(path) if path in missing else Stamp.of(path)
+        stamp = FileFingerprint.of_log(path) if path in missing else FileFingerprint.of(path)
         producers = history.at(path, base_offset)
         before = producers.copy()
         with self._opened(path, stamp) as source:
@@ -191,9 +191,9 @@ class Planner:
             if stamp.size and not recovery.end:
                 _refuse_foreign(source)
             is_good = recovery.outcome is RecoveryOutcome.UNCHANGED
-            behind = SoundData()
+            behind = ValidData()
             if is_behind_cut or not is_good:
-                behind = sound_data(source, 0 if is_behind_cut else recovery.end)
+                behind = valid_data(source, 0 if is_behind_cut else recovery.end)
             last = recovery.next_offset - 1 if behind.last_offset is None else behind.last_offset
             ends = (recovery.next_offset, torn_end(source, recovery.end, recovery.next_offset), last + 1)
             whole = self._salvage(source, before, end_before, missing, in_doubt)
@@ -203,7 +203,9 @@ class Planner:
             is_changed = left is mended and salvaged is not None and not salvaged.is_as_it_was
             history.hand_on(left, is_known=producers.is_known, is_changed=is_changed)
             rebuilt: frozenset[Kind] = frozenset()
-            is_left = (is_behind_cut and self._way is Way.LIKE_BROKER) or (self._way is Way.INDEXES and not is_good)
+            is_left = (is_behind_cut and self._way is RepairMode.LIKE_BROKER) or (
+                self._way is RepairMode.INDEXES and not is_good
+            )
             is_left |= not stamp.is_there
             if has_indexes(path) and not is_left and recovery.outcome is not RecoveryOutcome.FAILED:
                 rebuilt = frozenset(self._unlike(source, recovered, is_closed=is_closed))
@@ -217,9 +219,9 @@ class Planner:
         for log in filter(None, further):
             yield self._further_segment(log_path(os.path.dirname(path), log.base_offset), log, history)
 
-    def _further_segment(self, path: str, log: MendedLog, history: ProducerHistory) -> SegmentPlan:
+    def _further_segment(self, path: str, log: RepairedLog, history: ProducerHistory) -> SegmentPlan:
         """A segment without a file, what is to become of which is known."""
-        stamp = Stamp.of_log(path)
+        stamp = FileFingerprint.of_log(path)
         producers = history.at(path, log.base_offset)
         before = producers.copy()
         with self._opened(path, stamp) as source:
@@ -229,16 +231,16 @@ class Planner:
         history.hand_on(left, is_known=producers.is_known, is_changed=not log.is_as_it_was)
         like, modified = self._like(path, stamp, log)
         return SegmentPlan(
-            *(path, log.base_offset, stamp, like, modified, before, recovered, SoundData(), log.base_offset),
+            *(path, log.base_offset, stamp, like, modified, before, recovered, ValidData(), log.base_offset),
             *(log, mended, frozenset[Kind](), False),
         )
 
-    def _opened(self, path: str, stamp: Stamp) -> Source:
+    def _opened(self, path: str, stamp: FileFingerprint) -> Source:
         """A log; without a byte where it is missing."""
-        return self._open(path) if stamp.is_there else MendedSource(path, MendedLog(0, ()))
+        return self._open(path) if stamp.is_there else RepairedSource(path, RepairedLog(0, ()))
 
     @staticmethod
-    def _like(path: str, stamp: Stamp, salvaged: MendedLog | None) -> tuple[str, int]:
+    def _like(path: str, stamp: FileFingerprint, salvaged: RepairedLog | None) -> tuple[str, int]:
         """See SegmentPlan."""
         if stamp.is_there or salvaged is None:
             return path, stamp.modified
@@ -254,7 +256,7 @@ class Planner:
         Once it is mended a broker knows no other one, and a second run does not either.
         """
         is_good = recovered.recovery.outcome is RecoveryOutcome.UNCHANGED
-        if mended is None or self._way is Way.INDEXES or (self._way is Way.LIKE_BROKER and is_good):
+        if mended is None or self._way is RepairMode.INDEXES or (self._way is RepairMode.LIKE_BROKER and is_good):
             return recovered
         return mended
 
@@ -265,28 +267,28 @@ class Planner:
         end_before: int,
         missing: Sequence[str],
         in_doubt: Set[tuple[int, int]],
-    ) -> MendedLog | None:
+    ) -> RepairedLog | None:
         if self._salvaging is None or is_metadata(source.path):
             return None
         from kdump.repair.salvage import salvage
-        from kdump.repair.surroundings import Neighbours, look_around
+        from kdump.repair.siblingcontext import Neighbours, sibling_context
 
         if self._neighbours is None or source.path not in self._neighbours:
             self._neighbours = Neighbours(source.path, missing)
         is_partition = bool(self._replicas)
         states = producers.states.copy()
-        around = look_around(
+        around = sibling_context(
             source.path, states, end_before, in_doubt, neighbours=self._neighbours, is_partition=is_partition
         )
         return salvage(source, around, self._salvaging, self._replicas)
 
     def _mended(
-        self, path: str, stamp: Stamp, base_offset: int, salvaged: MendedLog | None, producers: ProducersAt
+        self, path: str, stamp: FileFingerprint, base_offset: int, salvaged: RepairedLog | None, producers: ProducersAt
     ) -> Recovered | None:
         """What recovery makes of a log that salvage changed."""
         if salvaged is None or salvaged.is_copy_of(path, stamp.size, base_offset):
             return None
-        with MendedSource(path, salvaged, self._open) as source:
+        with RepairedSource(path, salvaged, self._open) as source:
             return self._recover_log(source, salvaged.base_offset, producers.copy())
 
     def _recover(self, source: Source, base_offset: int, producers: ProducersAt, *, is_wanted: bool) -> Recovered:
@@ -309,9 +311,9 @@ class Planner:
         path = source.path
         unlike = set(differing(path, recovered.index_files(has_txn_index=has_txn_index(path))))
         is_cut = recovered.recovery.outcome is RecoveryOutcome.TRUNCATED
-        if is_cut or self._way is Way.INDEXES or self._copies is not None or not unlike:
+        if is_cut or self._way is RepairMode.INDEXES or self._copies is not None or not unlike:
             return unlike
-        from kdump.repair.fitness import unfit_indexes
+        from kdump.repair.indexquality import unfit_indexes
 
         # A sound index of a running broker is not quite the one that recovery makes.
         aborted = None if recovered.keeps_txn_index else _aborted(recovered)

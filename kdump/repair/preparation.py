@@ -18,6 +18,7 @@ from kdump.log.names import Kind
 from kdump.repair import disk, journal
 from kdump.repair.disk import DirectoryEntry, Folder, NewDiskFile, Where
 from kdump.repair.folders import Folders
+from kdump.repair.hashandrecover import HashAndRecover, start_sha256
 from kdump.repair.manifest import (
     HOME,
     NEW,
@@ -32,7 +33,6 @@ from kdump.repair.manifest import (
     RepairStep,
     State,
 )
-from kdump.repair.readthrough import ReadThrough, start_sha256
 
 _ROOM: Final = 1 << 17
 """Bytes for manifests and directories."""
@@ -157,7 +157,7 @@ class Preparation:
             digest = sha256 or start_sha256(source, status.st_size)
         self._files[name] = FileChange(name, FileState.of(status, status.st_size, digest), None, saved)
 
-    def save_tail(self, name: str, read: ReadThrough) -> None:
+    def save_tail(self, name: str, read: HashAndRecover) -> None:
         """Keep what of a log lies behind the end of its good part, and prove that both together are the log."""
         file, end = self.folders.file(name), read.recovery.end
         saved, target = self._saved(f"{name}.from-{end}")

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.format.batch import MAX_INT32
-from kdump.repair.surroundings import Surroundings
+from kdump.repair.siblingcontext import SiblingContext
 from kdump.repair.table import BatchArrays
 
 
-def in_range(table: BatchArrays, around: Surroundings) -> NDArray[np.bool_]:
+def in_range(table: BatchArrays, around: SiblingContext) -> NDArray[np.bool_]:
     """Which of the good batches ``table`` (in file order) have offsets that one segment can hold, shape (batches,).
 
     The name of the next segment is believed. So is its own, unless batches that it cannot hold go on where the batch

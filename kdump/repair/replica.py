@@ -27,9 +27,9 @@ from kdump.log.siblings import read_checkpoint, read_topic_id
 from kdump.log.source import Source, open_source
 from kdump.repair.chain import heaviest_chain
 from kdump.repair.entry import Entry
+from kdump.repair.inventory import survey
 from kdump.repair.pieces import NotTaken, PieceOrigin
-from kdump.repair.surroundings import Surroundings
-from kdump.repair.survey import survey
+from kdump.repair.siblingcontext import SiblingContext
 from kdump.repair.table import BatchArrays, Column, is_thinned
 from kdump.verify.table import row_at, row_dtype
 from kdump.wire.compression import DEFAULT_LIMIT
@@ -76,7 +76,7 @@ class OwnBatches:
         around: the files around the log.
     """
 
-    def __init__(self, table: BatchArrays, around: Surroundings) -> None:
+    def __init__(self, table: BatchArrays, around: SiblingContext) -> None:
         self.table = table
         self.around = around
         self._epoch: Column = np.maximum.accumulate(table.rows["leader_epoch"].astype(np.int64))

@@ -9,8 +9,17 @@ from kdump.codes import Codes, Finding
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
 from kdump.kafka.failures import FailureKind
 from kdump.log.lock import LockState
-from kdump.repair.pieces import Dropped, LogPiece, Lost, MendedLog, PieceOrigin, Restored, TouchedTransaction, TxnPolicy
-from kdump.repair.plan import PartitionPlan, RepairLoss, SegmentPlan, Way
+from kdump.repair.pieces import (
+    Dropped,
+    LogPiece,
+    Lost,
+    PieceOrigin,
+    RepairedLog,
+    Restored,
+    TouchedTransaction,
+    TxnPolicy,
+)
+from kdump.repair.plan import PartitionPlan, RepairLoss, RepairMode, SegmentPlan
 from kdump.system.blocks import escaped
 from kdump.verify.report import finding_line
 
@@ -74,9 +83,9 @@ class _Text:
                 yield from self._in_place()
 
     def _segment(self, segment: SegmentPlan) -> Iterator[str]:
-        if self._plan.way is Way.SALVAGE:
+        if self._plan.way is RepairMode.SALVAGE:
             yield from self._salvaged(segment)
-        elif self._plan.way is Way.LIKE_BROKER:
+        elif self._plan.way is RepairMode.LIKE_BROKER:
             yield from self._like_broker(segment)
         elif segment.is_cut or segment.fails:
             yield "the log is damaged: its index files are left as they are"
@@ -135,7 +144,7 @@ class _Text:
         for touched in log.transactions:
             yield _touched(touched)
 
-    def _copies(self, log: MendedLog) -> Iterator[str]:
+    def _copies(self, log: RepairedLog) -> Iterator[str]:
         """What was not believed of other copies, and what was believed without proof."""
         for one in log.not_taken:
             offsets = _range(one.first_offset, one.last_offset)

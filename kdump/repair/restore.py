@@ -19,7 +19,7 @@ from kdump.format.index import OffsetEntry
 from kdump.repair.chain import heaviest_chain
 from kdump.repair.entry import Entry
 from kdump.repair.misplaced import ADJACENT, NEIGHBOURS, ONE_BIT, one_bit_away
-from kdump.repair.surroundings import Surroundings
+from kdump.repair.siblingcontext import SiblingContext
 from kdump.repair.table import BatchArrays
 from kdump.verify.table import BatchRow
 
@@ -188,7 +188,7 @@ def _are_adjacent(entries: Sequence[Entry], position: int | None, stop: int | No
     return starts[1:] == ends[:-1] and position in (None, starts[0]) and stop in (None, ends[-1])
 
 
-def misdated(rows: NDArray[np.void], around: Surroundings) -> dict[int, tuple[int, str]]:
+def wrong_leader_epochs(rows: NDArray[np.void], around: SiblingContext) -> dict[int, tuple[int, str]]:
     """v2 batches with a leader epoch that cannot be right, where one value is left: number to (epoch, why).
 
     ``rows``: the batches of the result in offset order. The epochs on both sides leave one value where they are equal;

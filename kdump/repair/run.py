@@ -11,28 +11,28 @@ from types import TracebackType
 from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.fingerprint import FileFingerprint
 from kdump.log.lock import DirectoryLock, LockState
 from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.partition import segments_around, segments_behind
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Resolved, Sibling, Stream, resolve
 from kdump.log.source import Source, check_size, open_source
-from kdump.log.stamp import Stamp
 from kdump.repair.account import account, json_account
 from kdump.repair.copies import CopyWriter
 from kdump.repair.folders import open_repair
 from kdump.repair.inplace import prepare
 from kdump.repair.journal import Unfinished, clear_unprepared, finish, unfinished
+from kdump.repair.location import PartitionLocation, is_metadata, log_directory_above, place_of
 from kdump.repair.manifest import MANIFEST_NAME, Manifest
 from kdump.repair.pieces import TxnPolicy
-from kdump.repair.place import PartitionLocation, is_metadata, log_directory_above, place_of
-from kdump.repair.plan import Completion, PartitionPlan, RepairSettings, Way
-from kdump.repair.planned import cut_lines
+from kdump.repair.plan import Completion, PartitionPlan, RepairMode, RepairSettings
 from kdump.repair.planner import Planner
+from kdump.repair.predicted import cut_lines
 from kdump.repair.preparation import Preparation, check_room
 from kdump.repair.salvageoptions import SalvageOptions
 from kdump.repair.staging import Staging
+from kdump.repair.startmodes import StartMode, Starts, WorseStart, is_worse, start_after
 from kdump.repair.startreport import worse_start
-from kdump.repair.startways import Starts, StartWay, WorseStart, is_worse, start_after
 from kdump.repair.undo import Undone, resume, undo
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, Task, task_of, tasks_below
@@ -51,7 +51,7 @@ class RepairOptions:
     ``force``: also where nobody can tell whether a broker runs. ``salvaging``: how logs are salvaged.
     """
 
-    way: Way | None = None
+    way: RepairMode | None = None
     settings: RepairSettings = field(default_factory=RepairSettings)
     output: str | None = None
     in_place: bool = False
@@ -94,7 +94,7 @@ class Repaired:
         """Something is to be done that was not, or that no repair does, or readers of the result see a guess."""
         if self.unfinished or self.has_guesses or self.plan.left:
             return True
-        if self.plan.way is Way.INDEXES and self.plan.is_damaged:
+        if self.plan.way is RepairMode.INDEXES and self.plan.is_damaged:
             return True
         return self.plan.has_changes and not self.is_done
 
@@ -116,7 +116,7 @@ class Repair:
         opened: Callable[[str], Source] = open_source,
     ) -> None:
         self._options = options
-        self._way = options.way or Way.LIKE_BROKER
+        self._way = options.way or RepairMode.LIKE_BROKER
         self._open = opened
         self._on_error = on_error
         self._locks = _Locks()
@@ -186,7 +186,7 @@ class Repair:
 
     def _of_partition(self, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool) -> Repaired:
         _refuse_exchanged(segments)
-        if segments and is_metadata(segments[0]) and (self._options.in_place or self._way is Way.SALVAGE):
+        if segments and is_metadata(segments[0]) and (self._options.in_place or self._way is RepairMode.SALVAGE):
             return self._leave_metadata(target, segments, place, is_whole=is_whole)
         if self._options.output is not None:
             return self._copy(self._options.output, target, segments, place, is_whole=is_whole)
@@ -206,7 +206,7 @@ class Repair:
         worse = []
         if is_worse(repaired.way.check, before):
             worse.append(WorseStart(before, repaired.way.check))
-        starts = Starts(StartWay(None, before), repaired, plan.place.clean_shutdown, ())
+        starts = Starts(StartMode(None, before), repaired, plan.place.clean_shutdown, ())
         if starts.removes_marker:
             worse += _worse_beside(directory)
         return replace(starts, worse=tuple(worse))
@@ -215,7 +215,7 @@ class Repair:
         self, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool
     ) -> Repaired:
         """Nothing is done about them; KdumpError REPAIR_REFUSED where something would have to be."""
-        planner = Planner(Way.LIKE_BROKER, self._options.settings, self._open)
+        planner = Planner(RepairMode.LIKE_BROKER, self._options.settings, self._open)
         plan = planner.partition(target, segments, place, is_whole=is_whole)
         if plan.has_changes:
             raise _refused(
@@ -229,7 +229,7 @@ class Repair:
         """Salvage costs a look at every record; it is left out where another way is gone at once."""
         is_plan = self._options.output is None and not self._options.in_place
         salvaging = None
-        if is_plan or self._way is Way.SALVAGE:
+        if is_plan or self._way is RepairMode.SALVAGE:
             replicas = tuple(_copy_of(target, replica) for replica in self._options.salvaging.replicas)
             salvaging = replace(self._options.salvaging, replicas=replicas)
         return Planner(self._way, self._options.settings, self._open, salvaging=salvaging, copies=copies)
@@ -242,12 +242,12 @@ class Repair:
             message = f"{above} is the log directory of a broker; give a directory outside of it"
             raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
         name = os.path.basename(os.path.abspath(target))
-        check_room(output, sum(Stamp.of_log(segment).size for segment in segments))
+        check_room(output, sum(FileFingerprint.of_log(segment).size for segment in segments))
         with Staging(output, overwrites=self._options.overwrites) as staging:
             account_name = f"kdump-{name}.json"
             staging.refuse_existing([name, account_name])
             copies = CopyWriter(staging)
-            if self._way is Way.SALVAGE:
+            if self._way is RepairMode.SALVAGE:
                 plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
                 self._refuse(plan)
                 check_room(output, sum(segment.salvaged.size for segment in plan.segments if segment.salvaged))
@@ -306,7 +306,9 @@ class Repair:
     def _refuse(self, plan: PartitionPlan) -> None:
         """Raises KdumpError REPAIR_REFUSED for what nobody has decided."""
         options, behind = self._options, plan.good_behind_damage
-        overlapping = plan.overlapping if self._way is Way.SALVAGE and (plan.is_whole or options.in_place) else None
+        overlapping = (
+            plan.overlapping if self._way is RepairMode.SALVAGE and (plan.is_whole or options.in_place) else None
+        )
         if overlapping is not None:
             message = (
                 f"would have to be written as {overlapping.mended_name}, and the offsets from there on are those of "
@@ -319,12 +321,12 @@ class Repair:
                 "--like-broker cuts them off, --salvage keeps them",
                 plan.target,
             )
-        if options.in_place and self._way is Way.SALVAGE and plan.undecided and not options.decides_transactions:
+        if options.in_place and self._way is RepairMode.SALVAGE and plan.undecided and not options.decides_transactions:
             named = "; ".join(
                 f"producer {touched.producer_id} from offset {touched.first_offset} on" for touched in plan.undecided
             )
             raise _refused(f"transactions whose end is not known touch a gap ({named}): --txn decides", plan.target)
-        if self._way is Way.INDEXES and plan.is_damaged and not options.in_place:
+        if self._way is RepairMode.INDEXES and plan.is_damaged and not options.in_place:
             damaged = next(segment for segment in plan.segments if segment.is_cut or segment.fails)
             raise _refused("the log is damaged; --indexes rebuilds those of good logs only", damaged.path)
 
@@ -447,7 +449,7 @@ def _is_what_a_start_does(plan: PartitionPlan) -> bool:
     """After an unclean stop a broker recovers the last segment in any case, and cuts its end where the plan does."""
     *others, last = plan.segments
     return (
-        plan.way is Way.LIKE_BROKER
+        plan.way is RepairMode.LIKE_BROKER
         and last.is_cut
         and not plan.place.was_stopped_cleanly
         and not any(plan.changes_log(segment) for segment in others)
@@ -516,11 +518,11 @@ def _check_room_in_place(plan: PartitionPlan, backup: str | None) -> None:
     if backup is None:
         check_room(plan.place.directory, plan.bytes_to_write)
         return
-    check_room(plan.place.directory, plan.bytes_to_write if plan.way is Way.SALVAGE else 0)
-    if plan.way is Way.SALVAGE:
+    check_room(plan.place.directory, plan.bytes_to_write if plan.way is RepairMode.SALVAGE else 0)
+    if plan.way is RepairMode.SALVAGE:
         check_room(backup, sum(segment.stamp.size for segment in plan.segments if segment.is_salvaged))
     else:
-        loss = plan.broker_loss() if plan.way is Way.LIKE_BROKER else None
+        loss = plan.broker_loss() if plan.way is RepairMode.LIKE_BROKER else None
         check_room(backup, loss.bytes_cut if loss is not None else 0)
 
 

@@ -22,24 +22,24 @@ from kdump.log.names import parse_file_name
 from kdump.log.source import Source
 from kdump.repair.chain import heaviest_chain
 from kdump.repair.draft import Draft
-from kdump.repair.endings import decide
 from kdump.repair.entry import Entry, identity
-from kdump.repair.hold import held
-from kdump.repair.holes import HoleReader
-from kdump.repair.knownend import indexed_end, known_end
+from kdump.repair.estimatedend import indexed_end, known_end
+from kdump.repair.gapreader import GapReader
+from kdump.repair.inventory import survey
 from kdump.repair.misplaced import ENOUGH_PAIRS, misplaced
 from kdump.repair.order import fitting
-from kdump.repair.pieces import Lost, MendedLog, NotTaken, PieceOrigin, TouchedTransaction
+from kdump.repair.pieces import Lost, NotTaken, PieceOrigin, RepairedLog, TouchedTransaction
+from kdump.repair.placeholders import held
 from kdump.repair.range import in_range
 from kdump.repair.replica import OwnBatches, Replica, WantedOffsets, fill
-from kdump.repair.restore import Room, RoomIndex, fit, misdated
+from kdump.repair.resolve import decide
+from kdump.repair.restore import Room, RoomIndex, fit, wrong_leader_epochs
 from kdump.repair.salvageoptions import SalvageOptions
-from kdump.repair.soundrows import sound_rows
-from kdump.repair.surroundings import Surroundings
-from kdump.repair.survey import survey
+from kdump.repair.siblingcontext import SiblingContext
 from kdump.repair.table import BatchArrays, Column
 from kdump.repair.transactions import contradictions
-from kdump.repair.txnevidence import Hole
+from kdump.repair.txnevidence import OffsetGap
+from kdump.repair.validrows import valid_rows
 from kdump.repair.wrappers import look_into_wrappers
 from kdump.verify.table import first_offset, row_at, row_dtype
 
@@ -68,10 +68,10 @@ _REASON_TEXT: Final = {
 
 def salvage(
     source: Source,
-    around: Surroundings,
+    around: SiblingContext,
     options: SalvageOptions | None = None,
     replicas: Sequence[Replica] | None = None,
-) -> MendedLog:
+) -> RepairedLog:
     """What can be made of a log.
 
     Args:
@@ -96,7 +96,7 @@ class _Salvage:
     """One log on its way; ``result`` calls the steps in order."""
 
     def __init__(
-        self, source: Source, around: Surroundings, options: SalvageOptions, replicas: Sequence[Replica]
+        self, source: Source, around: SiblingContext, options: SalvageOptions, replicas: Sequence[Replica]
     ) -> None:
         self._source = source
         self._around = around
@@ -113,7 +113,7 @@ class _Salvage:
         self._draft = Draft(self._survey, source.path, source.size or 0)
         self._base_offset = around.base_offset or 0
 
-    def result(self) -> MendedLog:
+    def result(self) -> RepairedLog:
         """All steps."""
         self._restore()
         self._fill(self._choose())
@@ -131,7 +131,7 @@ class _Salvage:
             losses = [replace(loss, is_held=True) for loss in losses]
         restored = (one for entry in self._draft.entries for one in entry.restored)
         rolls = tuple(self._rolls()) if self._around.is_partition else ()
-        return MendedLog(
+        return RepairedLog(
             self._base_offset,
             tuple(self._draft.pieces(rolls)),
             dropped,
@@ -194,7 +194,7 @@ class _Salvage:
         rooms = list(self._rooms(kept))
         # What clearly belongs elsewhere is not looked for in the holes.
         moved = self._move(used, strictly=True)
-        reader = HoleReader(self._source, self._survey, correct=self._options.correct, limit=self._options.limit)
+        reader = GapReader(self._source, self._survey, correct=self._options.correct, limit=self._options.limit)
         chain = self._draft.table
         seen: set[tuple[int, ...]] = set()
         for room in rooms:
@@ -298,13 +298,13 @@ class _Salvage:
         return end is not None and end > int(ours.last.max()) + 1
 
     @property
-    def _unknown_tail(self) -> Hole:
+    def _unknown_tail(self) -> OffsetGap:
         """Offsets behind the last batch, as many as there may be."""
         table = self._draft.table
         first = int(table.last[-1]) + 1 if len(table) else self._base_offset
         return first, self._base_offset + MAX_INT32
 
-    def _move(self, used: NDArray[np.bool_], *, strictly: bool) -> list[Hole]:
+    def _move(self, used: NDArray[np.bool_], *, strictly: bool) -> list[OffsetGap]:
         """Put good batches that are out of order where they belong (see ``order.fitting``); gives their offsets."""
         table = self._survey.table
         end = self._around.next_base or self._base_offset + MAX_INT32 + 1
@@ -382,7 +382,7 @@ class _Salvage:
         """Set leader epochs back that cannot be right."""
         table = self._draft.table
         changed = {}
-        for number, (epoch, why) in misdated(table.rows, self._around).items():
+        for number, (epoch, why) in wrong_leader_epochs(table.rows, self._around).items():
             owner = int(table.owner[number])
             entry = self._draft.entries[-1 - owner] if owner < 0 else self._entry(owner)
             changed[owner] = entry.with_epoch(epoch, why)
@@ -419,7 +419,7 @@ class _Salvage:
         self._draft.add([entry for loss in losses for entry in held(loss, table, self._around)])
 
 
-def _between(offsets: Sequence[Hole], room: Room) -> Sequence[Hole]:
+def _between(offsets: Sequence[OffsetGap], room: Room) -> Sequence[OffsetGap]:
     """Those of ``offsets`` (rising) that lie in the room."""
     return offsets[bisect_left(offsets, (room.first,)) : bisect_left(offsets, (room.limit,))]
 
@@ -427,7 +427,7 @@ def _between(offsets: Sequence[Hole], room: Room) -> Sequence[Hole]:
 def _first_batches(paths: Iterable[str]) -> NDArray[np.void]:
     """The sound batches of the first log that has some."""
     for path in paths:
-        rows = list(sound_rows((path,)))
+        rows = list(valid_rows((path,)))
         if any(part.size for part in rows):
             return np.concatenate(rows)
     return np.empty(0, row_dtype())

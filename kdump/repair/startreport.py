@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.repair.report import aligned
-from kdump.repair.startways import Starts, StartWay, WorseStart
+from kdump.repair.startmodes import StartMode, Starts, WorseStart
 from kdump.system.blocks import escaped
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startreport import lost_members
 
 
-def ways_text(ways: Sequence[StartWay]) -> str:
+def modes_text(ways: Sequence[StartMode]) -> str:
     """The start as it is and behind each repair, side by side; nothing without a repair."""
     if len(ways) < 2:
         return ""
@@ -63,11 +63,11 @@ def _marker_lines(starts: Starts, *, is_done: bool) -> Iterator[str]:
 
 def worse_start(worse: WorseStart) -> str:
     """A partition, what its next start costs after a repair, and what without it."""
-    before, after = StartWay(None, worse.before), StartWay(None, worse.after)
+    before, after = StartMode(None, worse.before), StartMode(None, worse.after)
     return f"{escaped(worse.after.path)} {_cost(after)} (without the repair: {_cost(before)})"
 
 
-def _cost(way: StartWay) -> str:
+def _cost(way: StartMode) -> str:
     failure, served = way.check.start.failure, way.check.start.served
     if failure is not None:
         return f"{_SHORT[way.check.start.outcome]}: {escaped(failure.message)}"
@@ -105,34 +105,34 @@ def _summary(check: StartCheck) -> dict[str, Any]:
     }
 
 
-def _side_by_side(titles: Sequence[str], ways: Sequence[StartWay]) -> Iterator[str]:
+def _side_by_side(titles: Sequence[str], ways: Sequence[StartMode]) -> Iterator[str]:
     return aligned([["", *titles], *([title, *map(cell, ways)] for title, cell in _ROWS)])
 
 
-def _outcome(way: StartWay) -> str:
+def _outcome(way: StartMode) -> str:
     return _SHORT[way.check.start.outcome]
 
 
-def _end_offset(way: StartWay) -> str:
+def _end_offset(way: StartMode) -> str:
     served = way.check.start.served
     return "-" if served is None else str(served.end_offset)
 
 
-def _lost(way: StartWay) -> str:
+def _lost(way: StartMode) -> str:
     _, records, _ = way.cost
     return "-" if way.check.start.served is None else f"{records:,}"
 
 
-def _segments(way: StartWay) -> str:
+def _segments(way: StartMode) -> str:
     served = way.check.start.served
     return "-" if served is None else f"{len(served.segments):,}"
 
 
-def _forgotten(way: StartWay) -> str:
+def _forgotten(way: StartMode) -> str:
     return f"{len(way.check.forgotten):,}"
 
 
-def _bytes_read(way: StartWay) -> str:
+def _bytes_read(way: StartMode) -> str:
     return f"{way.check.bytes_read:,}"
 
 

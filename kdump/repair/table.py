@@ -62,7 +62,7 @@ class BatchArrays:
         copies[order[1:]] = (rows[1:] == rows[:-1]) & ~preferred[order[1:]]
         return copies
 
-    def twins(self) -> NDArray[np.bool_]:
+    def duplicates(self) -> NDArray[np.bool_]:
         """Which are the same as another one."""
         copies = self.copies(np.zeros(len(self), np.bool_))
         return copies | self.copies(copies) if copies.any() else copies

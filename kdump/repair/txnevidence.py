@@ -15,16 +15,16 @@ from kdump.format.index import AbortedTxn
 from kdump.kafka.producers import ProducerState
 from kdump.reading.lostmarkers import LostOffsets, SegmentIndex, TransactionEvidence, are_sound
 from kdump.repair.later import ENDLESS, LaterTransactions, abort_markers
-from kdump.repair.surroundings import Surroundings
+from kdump.repair.siblingcontext import SiblingContext
 from kdump.repair.table import BatchArrays, has_cleaned
 from kdump.repair.transactions import TouchedTransactions
 
-Hole = tuple[int, int]
+OffsetGap = tuple[int, int]
 """The offsets lost, first and last."""
 
 
 def with_room(
-    holes: Sequence[Hole], table: BatchArrays, damaged: NDArray[np.void], around: Surroundings
+    holes: Sequence[OffsetGap], table: BatchArrays, damaged: NDArray[np.void], around: SiblingContext
 ) -> list[LostOffsets]:
     """How many of the offsets lost may have been markers.
 
@@ -48,11 +48,11 @@ def with_room(
     return [LostOffsets(*one) for one in zip(first.tolist(), last.tolist(), room.tolist(), strict=True)]
 
 
-def _is_compacted(table: BatchArrays, around: Surroundings) -> bool:
+def _is_compacted(table: BatchArrays, around: SiblingContext) -> bool:
     return around.was_cleaned or has_cleaned(table)
 
 
-def _missing_records(gap_first: NDArray[np.int64], rows: NDArray[np.void], around: Surroundings) -> NDArray[np.int64]:
+def _missing_records(gap_first: NDArray[np.int64], rows: NDArray[np.void], around: SiblingContext) -> NDArray[np.int64]:
     """How many records are missing in each gap by sequence numbers; those missing over several gaps are left out."""
     missing = np.zeros(gap_first.size, np.int64)
     rows = rows[(rows["magic"] >= 2) & (rows["producer_id"] >= 0) & (rows["base_sequence"] >= 0)]
@@ -79,7 +79,7 @@ def _missing_records(gap_first: NDArray[np.int64], rows: NDArray[np.void], aroun
     return missing
 
 
-def gather(followed: TouchedTransactions, table: BatchArrays, around: Surroundings) -> TransactionEvidence:
+def gather(followed: TouchedTransactions, table: BatchArrays, around: SiblingContext) -> TransactionEvidence:
     """All evidence of the transactions that ``followed`` has seen up to the end of the log; it sees what is after."""
     base_offset = around.base_offset or 0
     end = ENDLESS if around.next_base is None else around.next_base

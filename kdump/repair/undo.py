@@ -22,6 +22,7 @@ from kdump.repair import disk
 from kdump.repair.checkpointlines import set_line
 from kdump.repair.disk import DirectoryEntry, Folder
 from kdump.repair.folders import Folders
+from kdump.repair.hashandrecover import start_sha256
 from kdump.repair.journal import clear, close, copy_file, finish, pieces_of, remove, write_manifest
 from kdump.repair.manifest import (
     KEPT,
@@ -36,7 +37,6 @@ from kdump.repair.manifest import (
     Manifest,
     State,
 )
-from kdump.repair.readthrough import start_sha256
 
 _LOG: Final = Kind.LOG.value
 _FEW: Final = 10

@@ -13,16 +13,16 @@ from kdump.format.batch import CODEC_MASK, MAGIC_OFFSET
 from kdump.log.heads import SMALLEST_ENTRY
 from kdump.log.source import Source
 from kdump.repair.entry import ByteChange, Entry, patched
+from kdump.repair.inventory import Inventory, examine
 from kdump.repair.misplaced import IMPLAUSIBLE_GAP
 from kdump.repair.pieces import PieceOrigin
-from kdump.repair.surroundings import Surroundings
-from kdump.repair.survey import Inventory, examine
+from kdump.repair.siblingcontext import SiblingContext
 from kdump.verify.legacycontents import check_entry
 from kdump.verify.table import row_at
 from kdump.wire.compression import DEFAULT_LIMIT
 
 
-def look_into_wrappers(source: Source, found: Inventory, around: Surroundings, limit: int = DEFAULT_LIMIT) -> None:
+def look_into_wrappers(source: Source, found: Inventory, around: SiblingContext, limit: int = DEFAULT_LIMIT) -> None:
     """Find the first offsets of the good wrappers of a survey that was not deep, and how many records they hold.
 
     Those that are good but for their offset are so no longer. One that does not decode stays as it is. In a log in
@@ -47,7 +47,7 @@ def look_into_wrappers(source: Source, found: Inventory, around: Surroundings, l
             found.faults[number] = errors[0].message
 
 
-def _is_in_order(found: Inventory, around: Surroundings) -> bool:
+def _is_in_order(found: Inventory, around: SiblingContext) -> bool:
     """All is good, and the offsets rise from the base offset to the next segment's without a leap."""
     last = found.table.last
     if not last.size or found.gaps or not found.is_good.all():

@@ -71,7 +71,7 @@ class ByteRange(Split):
         yield replace(self, first=first)
 
 
-def stretches_between(
+def byte_ranges_between(
     navigator: StreamTracker, log: PartitionLog, start: StreamPosition | None, end: StreamPosition
 ) -> Iterator[ByteRange]:
     """What was not taken at ``start`` (None: nothing was) and is at ``end``, in file order.
@@ -89,7 +89,7 @@ def stretches_between(
         ends = end.position if number == last else navigator.size(log, number)
         if begins < ends:
             path = log.path(number)
-            given = files.handed_over(path)
+            given = files.with_credentials(path)
             file = LogFile(path, FileContext.of(path), log.bases[number], ends, given=given, is_named=is_named(path))
             rolled_size = navigator.size(log, number) if number < log.newest else None
             yield ByteRange(file, begins, ends, start.first, rolled_size)

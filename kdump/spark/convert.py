@@ -17,7 +17,7 @@ from kdump.convert.run import Job, run_job
 from kdump.convert.segment import SegmentResult
 from kdump.convert.slices import EndMarker
 from kdump.log import files
-from kdump.spark.sessions import spoken
+from kdump.spark.sessions import translated_errors
 from kdump.spark.tasks import collected, tasks_of
 from kdump.system.files import Staged, discard_others, written_by
 from kdump.tasks.plaindata import PlainData
@@ -42,7 +42,7 @@ def converted(spark: SparkSession, jobs: Sequence[Job], *, stores: Sequence[str]
 
     def convert(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for store in stores:
-            files.enter(store)
+            files.strip_credentials(store)
         # A worker has another working directory.
         with chdir(directory), written_by(run):
             for number, job in tasks_of(batches):
@@ -51,7 +51,7 @@ def converted(spark: SparkSession, jobs: Sequence[Job], *, stores: Sequence[str]
 
     results: list[SegmentResult] = []
     try:
-        with spoken("Spark"):
+        with translated_errors("Spark"):
             made = collected(spark, list(enumerate(jobs)), convert, _RESULTS)
         packed = dict(zip(made["number"].to_pylist(), made["result"].to_pylist(), strict=True))
         results = [_RESULT.unpack(packed[number]) for number in range(len(jobs))]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from kdump.dump.rowdump import RowOptions
 from kdump.dump.tasks import DumpPiece, DumpTask, PieceKind, dump_task
 from kdump.log import files
-from kdump.spark.sessions import spoken
+from kdump.spark.sessions import translated_errors
 from kdump.spark.tasks import distributed, tasks_of
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ def dumped(
 
     def dump(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for store in stores:
-            files.enter(store)
+            files.strip_credentials(store)
         # Rows show relative paths as they were given.
         with chdir(directory) if is_relative else nullcontext():
             for task in tasks_of(batches):
                 for piece in dump_task(task, options, verbose=verbose):
                     yield pa.RecordBatch.from_pydict({"kind": [piece.kind], "data": [piece.data]}, schema=_PIECES)
 
-    with spoken("Spark"):
+    with translated_errors("Spark"):
         made = distributed(spark, tasks).mapInArrow(dump, from_arrow_schema(_PIECES))
         made.persist(StorageLevel.DISK_ONLY)
         try:

@@ -67,7 +67,7 @@ def list_partitions(
             NOT_A_SEGMENT_FILE for a file that is no log by its name. A glob may fit nothing yet, and other files.
     """
     found: dict[str, dict[int, str]] = {}
-    for given in map(files.enter, paths):
+    for given in map(files.strip_credentials, paths):
         for path in files.expanded(given):
             for directory, names in _partitions_at(files.absolute(path), path == given, on_error):
                 found.setdefault(directory, {}).update(names)

@@ -69,7 +69,7 @@ def read_findings(
 
 def _items(task: FindingTask, options: CheckOptions) -> Iterator[Item | KdumpError]:
     for store in task.stores:
-        files.enter(store)
+        files.strip_credentials(store)
     check = PartitionCheck(options)
     for group in task.groups:
         absolute = group.absolute()
@@ -114,7 +114,7 @@ def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list
 
     named: list[str] = []
     fitting: list[str] = []
-    for given in map(files.enter, paths):
+    for given in map(files.strip_credentials, paths):
         found = expanded(given, fail)
         (named if found == [given] else fitting).extend(found)
     named = _without_twins(named)
@@ -126,7 +126,7 @@ def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list
             raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
         groups += (group for group in own if wanted.accepts(FileContext.of(group.segments[0])))
     sized = [(_size(group), group) for group in _each_once(groups)]
-    stores = tuple(map(files.handed_over, every))
+    stores = tuple(map(files.with_credentials, every))
     tasks = [FindingTask(stores, paths=tuple(named), fitting=tuple(every[len(named) :]))]
     held: list[Group] = []
     room = 0

@@ -77,7 +77,7 @@ def why_not(master: str | None = None) -> str | None:
 
 
 @contextmanager
-def spoken(what: str, path: str | None = None) -> Iterator[None]:
+def translated_errors(what: str, path: str | None = None) -> Iterator[None]:
     """Failures of Spark become a KdumpError of one line: ``what``, and the reason.
 
     Raises:
@@ -143,7 +143,7 @@ def session(
             builder = builder.config(name, value)
     for name, value in (conf or {}).items():
         builder = builder.config(name, value)
-    with spoken("Spark does not start", master):
+    with translated_errors("Spark does not start", master):
         if _is_remote(master):
             _knock(master)
         with nullcontext() if _is_connect(master) else _java_not_left_behind():

@@ -22,7 +22,7 @@ from kdump.kafka.startup.outcome import (
     StartOutcome,
 )
 from kdump.log import files
-from kdump.spark.sessions import spoken
+from kdump.spark.sessions import translated_errors
 from kdump.spark.tasks import collected, tasks_of
 from kdump.tasks.plaindata import PlainData
 from kdump.verify.reach import AlreadyLost
@@ -53,7 +53,7 @@ class SparkRunner:
 
     def __init__(self, spark: SparkSession, paths: Sequence[str]) -> None:
         self._spark = spark
-        self._stores = [files.handed_over(path) for path in paths]
+        self._stores = [files.with_credentials(path) for path in paths]
 
     def run(self, tasks: Sequence[Task]) -> list[StartCheck | KdumpError]:
         """The answers in the order of the tasks, whose paths must mean the same on every worker.
@@ -65,7 +65,7 @@ class SparkRunner:
 
         def start(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for store in stores:
-                files.enter(store)
+                files.strip_credentials(store)
             # A worker has another working directory.
             with chdir(directory):
                 for number, some in tasks_of(batches):
@@ -74,7 +74,7 @@ class SparkRunner:
 
         size = -(-len(tasks) // _TASKS)
         groups = [tasks[first : first + size] for first in range(0, len(tasks), size)]
-        with spoken("Spark"):
+        with translated_errors("Spark"):
             made = collected(self._spark, list(enumerate(groups)), start, _RESULTS)
         found = dict(zip(made["number"].to_pylist(), made["results"].to_pylist(), strict=True))
         return [result for number in range(len(groups)) for result in _RESULT.unpack(found[number])]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kdump.spark.sessions import spoken
+from kdump.spark.sessions import translated_errors
 from kdump.spark.tasks import Worker, collected, tasks_of
 from kdump.stats.run import StatsOptions, StatsRun, fold_split, unpacked_fold
 from kdump.tasks.splits import SPLIT_BYTES, LogFile, Split, find_logs, plan
@@ -37,7 +37,7 @@ def take_folds(
     found: dict[str, list[tuple[int, bytes]]] = {}
     tasks = plan(logs, split_bytes=split_bytes)
     if tasks:
-        with spoken("Spark"):
+        with translated_errors("Spark"):
             table = collected(spark, tasks, _folder(options), _FOLDS)
         for log, place, fold in zip(*(column.to_pylist() for column in table.columns), strict=True):
             found.setdefault(os.fsdecode(log), []).append((place, fold))

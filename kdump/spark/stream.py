@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from kdump.codes import Codes, KdumpError
 from kdump.reading.selection import Range
 from kdump.rows.tables import Table
-from kdump.spark.byteranges import ByteRange, stretches_between
+from kdump.spark.byteranges import ByteRange, byte_ranges_between
 from kdump.spark.options import EARLIEST, LATEST, StreamOptions
 from kdump.spark.partitions import PartitionLog, list_partitions
 from kdump.spark.positions import (
@@ -41,7 +41,7 @@ _Seen: TypeAlias = tuple[tuple[int, ...], Status]
 """Of the files of a partition: while it is the same there is nothing new."""
 
 
-class StretchPartition(InputPartition):
+class ByteRangePartition(InputPartition):
     """What one task reads."""
 
     def __init__(self, stretches: Sequence[ByteRange]) -> None:
@@ -87,11 +87,11 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         total = sum(stretch.size for stretch in stretches)
         split_bytes, open_cost = task_sizes(total, source.split_bytes, source.min_partitions)
         pieces = [piece for stretch in stretches for piece in stretch.pieces(split_bytes)]
-        return [StretchPartition(task) for task in packed(pieces, split_bytes=split_bytes, open_cost=open_cost)]
+        return [ByteRangePartition(task) for task in packed(pieces, split_bytes=split_bytes, open_cost=open_cost)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """See DataSourceStreamReader. Raises as ``read_splits``, and DataLossError, ChangedError."""
-        assert isinstance(partition, StretchPartition), "the partitions are those of this reader"
+        assert isinstance(partition, ByteRangePartition), "the partitions are those of this reader"
         source = self._options.source
         for stretch in partition.stretches:
             options = ArrowOptions(
@@ -113,7 +113,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         if log is None or not log.bases:
             self._on_loss(_gone(directory))
         else:
-            yield from stretches_between(self._navigator, log, start, end)
+            yield from byte_ranges_between(self._navigator, log, start, end)
 
     def _begin(self, log: PartitionLog) -> StreamPosition:
         """Where a partition begins that is there when the stream does."""

@@ -13,13 +13,22 @@ from kdump.kafka.producers import ProducerState, ProducerStates
 from kdump.kafka.recover import Cut, CutReason, Recovery, RecoveryFailure, RecoveryOutcome
 from kdump.log import files
 from kdump.log.source import STDIN
-from kdump.spark.sessions import spoken
+from kdump.spark.sessions import translated_errors
 from kdump.spark.tasks import Worker, collected, distributed, tasks_of
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Item, PartitionCheck
-from kdump.verify.readings import Group, Judgement, LookPiece, LookTask, groups_of, judge, look_at, plan_looks
+from kdump.verify.readings import (
+    Group,
+    Judgement,
+    ReadingPiece,
+    ReadingTask,
+    groups_of,
+    judge,
+    plan_readings,
+    read_piece,
+)
 from kdump.verify.run import Judge
 from kdump.verify.segment import CheckOptions
 from kdump.verify.summary import SegmentSummary
@@ -83,9 +92,9 @@ def judgements(
     Raises:
         KdumpError: a job fails.
     """
-    tasks = plan_looks(groups, split_bytes=split_bytes)
+    tasks = plan_readings(groups, split_bytes=split_bytes)
     if 0 < len(tasks) <= _FEW_TASKS:
-        with spoken("Spark"):
+        with translated_errors("Spark"):
             pieces = list(_pieces(collected(spark, tasks, _looker(options, _MOST_SEEN), _PIECES).to_batches()))
         left = {piece.group for piece in pieces if piece.number == _TOO_MUCH}
         known = sorted((piece for piece in pieces if piece.group not in left), key=lambda piece: piece[:-1])
@@ -94,7 +103,7 @@ def judgements(
         tasks = [own for task in tasks if (own := [look for look in task if look.group in left])]
     if not tasks:
         return
-    with spoken("Spark"):
+    with translated_errors("Spark"):
         rows = _judged_there(spark, groups, tasks, options, stores).toArrow()
     rows = rows.sort_by([("group", "ascending"), ("number", "ascending")])
     for group, packed in zip(rows["group"].to_pylist(), rows["item"].to_pylist(), strict=True):
@@ -104,7 +113,7 @@ def judgements(
 def _judged_there(
     spark: SparkSession,
     groups: Sequence[Group],
-    tasks: Sequence[Sequence[LookTask]],
+    tasks: Sequence[Sequence[ReadingTask]],
     options: CheckOptions,
     stores: Sequence[str],
 ) -> DataFrame:
@@ -145,7 +154,7 @@ class SparkJudge:
         self._judged: dict[str | tuple[str, ...], list[Judgement]] = {}
         # A worker has another working directory.
         groups = [group.absolute() for group in found]
-        stores = [files.handed_over(path) for path in paths if path != STDIN]
+        stores = [files.with_credentials(path) for path in paths if path != STDIN]
         for number, item in judgements(spark, groups, options, split_bytes=split_bytes, stores=stores):
             if item is None or isinstance(item, PartitionExtent):
                 said: Judgement = item
@@ -182,14 +191,14 @@ def _looker(options: CheckOptions, most: int | None = None) -> Worker:
     return look
 
 
-def _seen(tasks: Sequence[LookTask], options: CheckOptions, most: int | None) -> Iterator[LookPiece]:
+def _seen(tasks: Sequence[ReadingTask], options: CheckOptions, most: int | None) -> Iterator[ReadingPiece]:
     seen = 0
     for task in tasks:
-        for piece in look_at(task, options):
+        for piece in read_piece(task, options):
             seen += len(piece.seen)
             if most is not None and seen > most:
                 # Their groups are looked at again, by those who send it elsewhere.
-                yield from (LookPiece(each.group, each.segment, 0, _TOO_MUCH, b"") for each in tasks)
+                yield from (ReadingPiece(each.group, each.segment, 0, _TOO_MUCH, b"") for each in tasks)
                 return
             yield piece
 
@@ -197,7 +206,7 @@ def _seen(tasks: Sequence[LookTask], options: CheckOptions, most: int | None) ->
 def _judge(groups: Sequence[Group], options: CheckOptions, stores: Sequence[str]) -> Worker:
     def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for store in stores:
-            files.enter(store)
+            files.strip_credentials(store)
         rows = (
             (group, number, _JUDGEMENT.pack(item)) for group, number, item in judge(groups, _pieces(batches), options)
         )
@@ -206,8 +215,8 @@ def _judge(groups: Sequence[Group], options: CheckOptions, stores: Sequence[str]
     return judged
 
 
-def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[LookPiece]:
-    return (LookPiece(*row) for batch in batches for row in zip(*batch.to_pydict().values(), strict=True))
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[ReadingPiece]:
+    return (ReadingPiece(*row) for batch in batches for row in zip(*batch.to_pydict().values(), strict=True))
 
 
 def _batches(rows: Iterable[Sequence[object]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

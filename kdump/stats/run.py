@@ -24,15 +24,15 @@ from kdump.reading.transactions import TransactionReader
 from kdump.stats.figures import Damage, FiguresReport, report
 from kdump.stats.fold import FOLD_CLASSES, LogPart, PartFold, StatsFold
 from kdump.stats.grouping import By, Key
-from kdump.stats.look import StatsLook
 from kdump.stats.offsettimes import CurveStep
 from kdump.stats.places import RangeStart
+from kdump.stats.reading import StatsReading
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES, Split
-from kdump.verify.holes import Behind
+from kdump.verify.gaps import NextSegment
 from kdump.verify.partition import Item, PartitionCheck, base_offset_of
 from kdump.verify.run import Judge
-from kdump.verify.segment import CheckOptions, Look, Rows, SegmentLook
+from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
 from kdump.wire.compression import DEFAULT_LIMIT
 
 _FOLD: Final = PlainData(FOLD_CLASSES)
@@ -118,13 +118,13 @@ class StatsRun:
         times = self._fold.offset_times
         return {} if times is None else times.curves()
 
-    def _look(self, source: Source, behind: Behind) -> Look:
+    def _look(self, source: Source, behind: NextSegment) -> SeenSegment:
         path = source.path
         whole = path if is_stream(path) else files.absolute(path)
         if whole in self._folded:
-            return SegmentLook(source, behind, self._options.checks)
+            return SegmentReading(source, behind, self._options.checks)
         self._folded.add(whole)
-        return _FoldingLook(source, behind, _part(FileContext.of(path), whole, 0), self._options, self._fold)
+        return _FoldingReading(source, behind, _part(FileContext.of(path), whole, 0), self._options, self._fold)
 
     def _outcome(self, file: str, producer_id: int, offset: int) -> str:
         """Of a transaction that nothing ends which was looked at: the segments behind may."""
@@ -140,7 +140,7 @@ class StatsRun:
             return OPEN
 
 
-class FirstSaid:
+class FindingDeduplicator:
     """What the checks say of several PATHs, without what they have said of an earlier one: a log may lie under both."""
 
     def __init__(self) -> None:
@@ -158,13 +158,15 @@ class FirstSaid:
                 yield item
 
 
-class _FoldingLook:
+class _FoldingReading:
     """A look at a log, in the parts in which ``fold_split`` gets it.
 
     Sketches of keys say the same on every engine as they are made of the same parts, merged in the same order.
     """
 
-    def __init__(self, source: Source, behind: Behind, part: LogPart, options: StatsOptions, fold: StatsFold) -> None:
+    def __init__(
+        self, source: Source, behind: NextSegment, part: LogPart, options: StatsOptions, fold: StatsFold
+    ) -> None:
         self._source = source
         self._behind = behind
         self._part = part
@@ -181,7 +183,7 @@ class _FoldingLook:
             part = fold.part(replace(self._part, place=place._replace(position=position)))
             if position == 0:
                 _see_indexes(part, place.file, self._source.size)
-            look = StatsLook(
+            look = StatsReading(
                 self._source, self._behind, extent, part, with_records=options.with_records, limit=options.limit
             )
             try:
@@ -214,7 +216,7 @@ def fold_split(split: Split, options: StatsOptions) -> bytes:
             if split.first == 0:
                 _see_indexes(part, log.path, log.size)
             extent = split.extent(source)
-            look = StatsLook(source, None, extent, part, with_records=options.with_records, limit=options.limit)
+            look = StatsReading(source, None, extent, part, with_records=options.with_records, limit=options.limit)
             for _ in look.items():
                 pass
     except KdumpError:

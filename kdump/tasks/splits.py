@@ -47,7 +47,7 @@ class LogFile:
     def open(self) -> Source:
         """The file, in whatever process. Raises as ``open_source``."""
         if self.is_named:
-            files.enter(self.path)
+            files.strip_credentials(self.path)
         return open_source(self.given or self.path)
 
 
@@ -130,7 +130,7 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> l
         if not is_pattern or error.code not in STRANGERS:
             on_error(error)
 
-    for given in map(files.enter, paths):
+    for given in map(files.strip_credentials, paths):
         fitting = expanded(given, on_error)
         is_pattern = fitting != [given]
         for path in fitting:
@@ -164,7 +164,7 @@ def _logs_of(segments: Iterable[LogSegment], on_error: Callable[[KdumpError], No
             on_error(error)
             continue
         whole = files.absolute(path)
-        given = files.handed_over(whole)
+        given = files.with_credentials(whole)
         log = LogFile(whole, FileContext.of(path), base_offset, size, given=given, is_named=is_named(path))
         if previous is not None:
             is_next = os.path.dirname(previous.path) == os.path.dirname(log.path)

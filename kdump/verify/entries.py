@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Doubts: TypeAlias = "Callable[[CheckedChunk, NDArray[np.void]], Iterator[int]]"
+Suspects: TypeAlias = "Callable[[CheckedChunk, NDArray[np.void]], Iterator[int]]"
 """Reads the records of a chunk as columns: the numbers of the sound entries that are to be read one by one, rising.
 
 It may fill in what the rows of legacy entries do not say (see ``check_rows``).
@@ -39,7 +39,7 @@ class EntryChecks:
         doubts: reads the records where these are checked by columns; None: they are of no other use.
     """
 
-    def __init__(self, *, deep: bool = True, limit: int = DEFAULT_LIMIT, doubts: Doubts | None = None) -> None:
+    def __init__(self, *, deep: bool = True, limit: int = DEFAULT_LIMIT, doubts: Suspects | None = None) -> None:
         self._deep = deep
         self._limit = limit
         self._doubts = doubts

@@ -13,8 +13,8 @@ from kdump.codes import Finding
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk
 from kdump.log.source import Source
-from kdump.verify.entries import Doubts, EntryChecks
-from kdump.verify.holes import Behind, HoleChecks
+from kdump.verify.entries import EntryChecks, Suspects
+from kdump.verify.gaps import GapChecks, NextSegment
 from kdump.verify.table import BatchRow, entry_of, row_at
 from kdump.wire.compression import DEFAULT_LIMIT
 
@@ -37,13 +37,13 @@ class LocalChecks:
     def __init__(
         self,
         source: Source,
-        behind: Behind | None = None,
+        behind: NextSegment | None = None,
         *,
         deep: bool = True,
         limit: int = DEFAULT_LIMIT,
-        doubts: Doubts | None = None,
+        doubts: Suspects | None = None,
     ) -> None:
-        self._holes = HoleChecks(source, behind or Behind())
+        self._holes = GapChecks(source, behind or NextSegment())
         self._entries = EntryChecks(deep=deep, limit=limit, doubts=doubts)
 
     def check_gap(self, gap: Gap) -> Iterator[Finding]:

@@ -16,11 +16,11 @@ from typing import Final, NamedTuple
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format import checkpoint
 from kdump.log import files
+from kdump.log.fingerprint import FileFingerprint
 from kdump.log.lock import is_held
 from kdump.log.names import LOCK_FILE, is_uri, parse_partition_directory
 from kdump.log.partition import has_gone
 from kdump.log.source import read_whole
-from kdump.log.stamp import Stamp
 from kdump.verify.siblings import beyond_end
 
 _DIRECTORY_STATES: Final = ("-delete", "-future", "-stray")
@@ -187,7 +187,7 @@ def _is_behind_its_broker(path: str) -> bool:
     if not is_held(directory):
         return False
     try:
-        return Stamp.of(directory).modified >= Stamp.of(path).modified
+        return FileFingerprint.of(directory).modified >= FileFingerprint.of(path).modified
     except KdumpError:
         return True
 

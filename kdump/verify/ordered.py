@@ -3,7 +3,7 @@
 Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 3 and 5),
 docs/spec/recovery.md#4-what-recovery-does-not-notice; docs/spec/formats.md#3-record-batches-v2 for what the log cleaner
 leaves. A batch is compared with the sound one before it; tables of many rows are first sifted by columns
-(``verify.sieve``), so that only rows with something to say cost a Python statement.
+(``verify.prefilter``), so that only rows with something to say cost a Python statement.
 """
 
 from __future__ import annotations
@@ -142,9 +142,9 @@ class OrderedChecks:
             yield from self._producers.see(row)
 
     def _see_columns(self, rows: NDArray[np.void]) -> Iterator[Finding]:
-        from kdump.verify.sieve import sift
+        from kdump.verify.prefilter import prefilter
 
-        sieved = sift(rows, self._base_offset)
+        sieved = prefilter(rows, self._base_offset)
         self._missing.note_rows(len(rows), are_cleaned=sieved.are_cleaned)
         self._producers.latest = max(self._producers.latest, sieved.latest)
         for number, by_order, before in sieved.steps:

@@ -26,12 +26,12 @@ from kdump.log.partition import has_gone, segment_files, segments_behind
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
 from kdump.log.source import STDIN, Source, open_source
 from kdump.verify.batchtable import BatchTable
-from kdump.verify.holes import Behind
+from kdump.verify.gaps import NextSegment
 from kdump.verify.indexes import IndexedLog
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.reach import AlreadyLost, LastSegment, PartitionEvidence, SegmentReach
-from kdump.verify.segment import CheckOptions, Look, Rows, SegmentLook, check_segment
+from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading, check_segment
 from kdump.verify.settling import (
     PAUSE_SECONDS,
     Key,
@@ -62,7 +62,7 @@ _SWAP_SECONDS: Final = 0.02
 """A broker renames the files of a segment within milliseconds; it may be slow, or have died amid that."""
 
 Item: TypeAlias = Finding | SegmentSummary
-Looker: TypeAlias = Callable[[Source, Behind], Look]
+Looker: TypeAlias = Callable[[Source, NextSegment], SeenSegment]
 
 
 class PartitionCheck:
@@ -83,7 +83,7 @@ class PartitionCheck:
     ) -> None:
         self._options = options or CheckOptions()
         self._open = opened
-        self._look: Looker = look or (lambda source, behind: SegmentLook(source, behind, self._options))
+        self._look: Looker = look or (lambda source, behind: SegmentReading(source, behind, self._options))
 
     def segments(
         self, segments: list[str], folder: str | None
@@ -231,7 +231,7 @@ class _Reading(NamedTuple):
 
     source: Source
     beside: SegmentFiles | None
-    look: Look
+    look: SeenSegment
     items: tuple[Finding | Rows, ...]
 
     def serious(self) -> Set[Key]:
@@ -404,10 +404,10 @@ def segments_following(segments: Sequence[str], number: int) -> Sequence[str]:
     return segments[number + 1 :] or _behind(segments[number])
 
 
-def behind_of(path: str, following: Sequence[str]) -> Behind:
+def behind_of(path: str, following: Sequence[str]) -> NextSegment:
     """What a broker has to find its way behind damage in the log ``path``; ``following``: the segments behind it."""
     next_base = base_offset_of(following[0]) if following else None
-    return Behind(rising_entries(path, base_offset_of(path)), next_base)
+    return NextSegment(rising_entries(path, base_offset_of(path)), next_base)
 
 
 def counted(finding: Finding, path: str, counts: dict[Severity, int]) -> Finding:
@@ -440,7 +440,7 @@ def end_offset_of(segments: Sequence[str]) -> int | None:
 def _last_offset(path: str) -> int | None:
     table = BatchTable()
     with suppress(KdumpError), open_source(path) as source:
-        for item in SegmentLook(source, options=_QUICK).items():
+        for item in SegmentReading(source, options=_QUICK).items():
             if not isinstance(item, Finding):
                 table.add(item)
     return table.last_offset

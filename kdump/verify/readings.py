@@ -22,11 +22,11 @@ from kdump.log.paths import LogSegment, PathDirectory, Sibling, resolve
 from kdump.log.source import Source
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES, LogFile, Split, find_logs, plan
-from kdump.verify.holes import Behind
+from kdump.verify.gaps import NextSegment
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Item, PartitionCheck, behind_of, segments_following
 from kdump.verify.run import checked_log
-from kdump.verify.segment import CheckOptions, Look, Rows, SegmentLook
+from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
 from kdump.verify.table import row_dtype
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def groups_of(path: str) -> list[Group]:
 
 
 @dataclass(frozen=True, slots=True)
-class LookTask:
+class ReadingTask:
     """A stretch of one of the segments of a group; ``group`` and ``segment`` are numbers.
 
     ``behind``: the segment behind that one, where there is one.
@@ -95,8 +95,8 @@ class LookTask:
     behind: tuple[str, ...]
 
 
-class LookPiece(NamedTuple):
-    """A part of what was seen: its place, and the part itself (packed, see ``look_at``)."""
+class ReadingPiece(NamedTuple):
+    """A part of what was seen: its place, and the part itself (packed, see ``read_piece``)."""
 
     group: int
     segment: int
@@ -105,7 +105,7 @@ class LookPiece(NamedTuple):
     seen: bytes
 
 
-def plan_looks(groups: Sequence[Group], *, split_bytes: int = SPLIT_BYTES) -> list[list[LookTask]]:
+def plan_readings(groups: Sequence[Group], *, split_bytes: int = SPLIT_BYTES) -> list[list[ReadingTask]]:
     """The stretches of all segments, one list a task. What is not there or empty has none."""
     places: dict[int, tuple[int, int]] = {}
     behind: dict[tuple[int, int], tuple[str, ...]] = {}
@@ -121,24 +121,24 @@ def plan_looks(groups: Sequence[Group], *, split_bytes: int = SPLIT_BYTES) -> li
         task = []
         for split in splits:
             number, segment = places[id(split.log)]
-            task.append(LookTask(number, segment, split, behind[number, segment]))
+            task.append(ReadingTask(number, segment, split, behind[number, segment]))
         tasks.append(task)
     return tasks
 
 
-def look_at(task: LookTask, options: CheckOptions) -> Iterator[LookPiece]:
+def read_piece(task: ReadingTask, options: CheckOptions) -> Iterator[ReadingPiece]:
     """Look at a stretch: its findings and rows in order, and last how it ends, or the error."""
     place, pieces = task.split.first, 0
 
-    def piece(seen: list[Finding] | NDArray[np.void] | _End | KdumpError) -> LookPiece:
+    def piece(seen: list[Finding] | NDArray[np.void] | _End | KdumpError) -> ReadingPiece:
         nonlocal pieces
         pieces += 1
-        return LookPiece(task.group, task.segment, place, pieces, _SEEN.pack(seen))
+        return ReadingPiece(task.group, task.segment, place, pieces, _SEEN.pack(seen))
 
     try:
         with task.split.open() as source:
             behind = behind_of(task.split.log.path, task.behind)
-            look = SegmentLook(source, behind, options, task.split.extent(source))
+            look = SegmentReading(source, behind, options, task.split.extent(source))
             findings: list[Finding] = []
             for item in look.items():
                 if isinstance(item, Finding):
@@ -168,10 +168,10 @@ class _End(NamedTuple):
 _SEEN: Final = PlainData((Finding, Codes, Severity, _End))
 
 
-class _StoredLook:
+class _StoredReading:
     """A look that was made in stretches, by others; see ``verify.segment.Look``."""
 
-    def __init__(self, pieces: Iterable[LookPiece], source: Source) -> None:
+    def __init__(self, pieces: Iterable[ReadingPiece], source: Source) -> None:
         self._seen = [_SEEN.unpack(piece.seen) for piece in pieces]
         self._source = source
         self.ends_in_hole = False
@@ -199,7 +199,7 @@ class _StoredLook:
 
 
 def judge(
-    groups: Sequence[Group], pieces: Iterable[LookPiece], options: CheckOptions
+    groups: Sequence[Group], pieces: Iterable[ReadingPiece], options: CheckOptions
 ) -> Iterator[tuple[int, int, Judgement]]:
     """(group, number, item) for all groups of which there are pieces.
 
@@ -213,22 +213,22 @@ def judge(
 
 
 def _judge(
-    number: int, group: Group, pieces: Iterator[LookPiece], options: CheckOptions
+    number: int, group: Group, pieces: Iterator[ReadingPiece], options: CheckOptions
 ) -> Iterator[tuple[int, int, Judgement]]:
     by_segment = groupby(pieces, key=lambda piece: piece.segment)
-    held: list[tuple[int, Iterator[LookPiece]]] = []
+    held: list[tuple[int, Iterator[ReadingPiece]]] = []
 
-    def stored(source: Source, behind: Behind) -> Look:
+    def stored(source: Source, behind: NextSegment) -> SeenSegment:
         wanted = group.segments.index(source.path)
         while True:
             segment, own = held.pop() if held else next(by_segment, (len(group.segments), iter(())))
             if segment == wanted:
-                known = _StoredLook(own, source)
-                return known if known.is_of_this_file else SegmentLook(source, behind, options)
+                known = _StoredReading(own, source)
+                return known if known.is_of_this_file else SegmentReading(source, behind, options)
             if segment > wanted:
                 held.append((segment, own))
                 # It was empty, or not there, when the looks were planned.
-                return SegmentLook(source, behind, options)
+                return SegmentReading(source, behind, options)
 
     checked = PartitionCheck(options, look=stored).segments(list(group.segments), group.folder)
     count = 0

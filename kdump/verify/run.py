@@ -138,7 +138,9 @@ def findings(path: str, *, deep: bool = True) -> Iterator[Finding]:
     Raises:
         KdumpError: the path cannot be looked at.
     """
-    for item in Verification(PartitionCheck(CheckOptions(deep=deep)).segments).path(files.enter(os.fspath(path))):
+    for item in Verification(PartitionCheck(CheckOptions(deep=deep)).segments).path(
+        files.strip_credentials(os.fspath(path))
+    ):
         if isinstance(item, Finding):
             yield item
 

@@ -16,8 +16,8 @@ from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE
-from kdump.verify.entries import Doubts
-from kdump.verify.holes import Behind
+from kdump.verify.entries import Suspects
+from kdump.verify.gaps import NextSegment
 from kdump.verify.local import LocalChecks
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.table import BatchRow, read_columns, read_rows
@@ -51,7 +51,7 @@ class CheckOptions:
     columnar: bool | None = None
 
 
-class SegmentLook:
+class SegmentReading:
     """One pass over a segment's log, or a stretch of it: the local findings, and the rows of its batch table.
 
     Args:
@@ -68,11 +68,11 @@ class SegmentLook:
     def __init__(
         self,
         source: Source,
-        behind: Behind | None = None,
+        behind: NextSegment | None = None,
         options: CheckOptions | None = None,
         extent: Extent | None = None,
         *,
-        doubts: Doubts | None = None,
+        doubts: Suspects | None = None,
         chunk_size: int = DEFAULT_CHUNK_SIZE,
     ) -> None:
         self._source = source
@@ -156,7 +156,7 @@ class SegmentLook:
         yield rows
 
 
-class Look(Protocol):
+class SeenSegment(Protocol):
     """What was seen of a segment, now or earlier: see SegmentLook."""
 
     @property
@@ -168,7 +168,7 @@ class Look(Protocol):
 
 
 def check_segment(
-    look: Look,
+    look: SeenSegment,
     base_offset: int | None,
     path: str | None,
     ordered: OrderedChecks,

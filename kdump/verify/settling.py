@@ -24,9 +24,9 @@ from typing import Final, TypeAlias, TypeVar
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.log import files
+from kdump.log.fingerprint import FileFingerprint
 from kdump.log.lock import is_held
 from kdump.log.names import is_uri
-from kdump.log.stamp import Stamp
 
 Key: TypeAlias = tuple[Codes, str | None, int]
 """What a finding is known by when it is found again: its code, file and position."""
@@ -92,7 +92,7 @@ def is_being_written(log: str) -> bool:
     if is_uri(log) or not is_held(os.path.dirname(files.directory_of(log))):
         return False
     try:
-        return time.time() - Stamp.of(log).modified / 1e9 < _LATELY_SECONDS
+        return time.time() - FileFingerprint.of(log).modified / 1e9 < _LATELY_SECONDS
     except KdumpError:
         return True
 
@@ -113,9 +113,9 @@ class Watch:
         return any(_stamp(path) != before for path, before in self._before.items())
 
 
-def _stamp(path: str) -> Stamp | None:
+def _stamp(path: str) -> FileFingerprint | None:
     try:
-        return Stamp.of(path)
+        return FileFingerprint.of(path)
     except KdumpError:
         return None
 

@@ -21,8 +21,8 @@ from kdump.kafka.startup.outcome import OpenTransaction, RecoveredSegment, Remov
 from kdump.kafka.startup.start import open_transactions, start
 from kdump.verify.batchtable import BatchTable, read_table
 from kdump.verify.reach import AlreadyLost, LastSegment, PartitionEvidence, SegmentReach, Witness
-from kdump.verify.sound import SoundData, sound_data, torn_end
 from kdump.verify.swapped import OFFSET_BYTES, first_offset_of, swapped
+from kdump.verify.validdata import ValidData, torn_end, valid_data
 
 _NO_OFFSET: Final = 2**63
 """Above every offset."""
@@ -241,7 +241,7 @@ def _already_lost(directory: Directory, evidence: PartitionEvidence, end_before:
         if end_before is not None and base_offset == max(logs):
             return end_before
         with ContentSource(*logs[base_offset]) as source:
-            last_offset = sound_data(source).last_offset
+            last_offset = valid_data(source).last_offset
         return base_offset if last_offset is None else last_offset + 1
 
     last_base = max(logs, default=0)
@@ -276,7 +276,7 @@ def _losses(directory: Directory, result: Start) -> Iterator[LostRange]:
                 yield from _cut(source, cuts[base_offset])
         elif base_offset in result.removed:
             with ContentSource(name, before) as source:
-                yield from _range(sound_data(source), _REMOVED[result.removed[base_offset]])
+                yield from _range(valid_data(source), _REMOVED[result.removed[base_offset]])
         else:
             covered = _covered(directory) if covered is None else covered
             yield from _uncovered(before, covered)
@@ -301,14 +301,14 @@ def _logs(directory: Directory) -> Iterator[tuple[int, str, Content]]:
 def _cut(source: ContentSource, cut: RecoveredSegment) -> Iterator[LostRange]:
     """What lay behind the end of a log."""
     size = (source.size or 0) - cut.bytes_cut
-    found = sound_data(source, size)
+    found = valid_data(source, size)
     if cut.is_emptied:
         yield from _range(found, LossReason.EMPTIED)
         return
     good_records = found.records
     torn = torn_end(source, size, cut.end_offset)
     if torn > cut.end_offset:
-        found += SoundData(1, torn - cut.end_offset, cut.end_offset, torn - 1)
+        found += ValidData(1, torn - cut.end_offset, cut.end_offset, torn - 1)
     for lost in _range(found, LossReason.CUT):
         yield lost._replace(good_records=good_records)
 
@@ -331,7 +331,7 @@ def _uncovered(before: Content, covered: list[tuple[int, int]]) -> Iterator[Lost
 
 def _replaced(lost: Content) -> Iterator[LostRange]:
     with ContentSource("", lost) as source:
-        yield from _range(sound_data(source), LossReason.REPLACED)
+        yield from _range(valid_data(source), LossReason.REPLACED)
 
 
 def _covered(directory: Directory) -> list[tuple[int, int]]:
@@ -340,7 +340,7 @@ def _covered(directory: Directory) -> list[tuple[int, int]]:
     for name in directory.names():
         if name.endswith(LOG) and directory[name] != directory.before.get(name):
             with directory.open(name) as source:
-                last_offset = sound_data(source).last_offset
+                last_offset = valid_data(source).last_offset
             if last_offset is not None:
                 found.append((offset_of(name), last_offset + 1))
     apart: list[tuple[int, int]] = []
@@ -358,10 +358,10 @@ def _hidden(directory: Directory, result: Start) -> Iterator[LostRange]:
         base_offset, size = served.segments[-1]
         if served.visible_size < size:
             with directory.open(file_name(base_offset, LOG)) as source:
-                yield from _range(sound_data(source, served.visible_size), LossReason.HIDDEN)
+                yield from _range(valid_data(source, served.visible_size), LossReason.HIDDEN)
 
 
-def _range(found: SoundData, reason: LossReason) -> Iterator[LostRange]:
+def _range(found: ValidData, reason: LossReason) -> Iterator[LostRange]:
     if found.first_offset is not None and found.last_offset is not None:
         yield LostRange(found.first_offset, found.last_offset, found.records, reason, found.records)
 

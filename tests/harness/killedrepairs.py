@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kdump.codes import KdumpError
 from kdump.repair.journal import HOME
-from kdump.repair.plan import Way
+from kdump.repair.plan import RepairMode
 from kdump.repair.run import Repair, RepairOptions, finish_repairs
 from tests.harness.captures import FIXTURES
 from tests.harness.killing import killed_at
@@ -61,7 +61,7 @@ def contents(state: Tree) -> dict[str, bytes]:
     return {name: data for name, (data, _, _) in state.items()}
 
 
-def repair(partition: Path, way: Way) -> None:
+def repair(partition: Path, way: RepairMode) -> None:
     """In place. Raises KdumpError."""
     errors: list[KdumpError] = []
     options = RepairOptions(way, in_place=True, decides_transactions=True)
@@ -80,7 +80,7 @@ def finish(partition: Path) -> None:
         raise errors[0]
 
 
-def recover(partition: Path, way: Way) -> None:
+def recover(partition: Path, way: RepairMode) -> None:
     """After a kill: finish what was begun; where nothing was, repair again."""
     if manifests(partition):
         finish(partition)

@@ -16,7 +16,7 @@ from fast_reference import Row
 
 from kdump.kafka.retention import Retention
 from kdump.stats.whatif.answer import Answer
-from kdump.stats.whatif.run import Inquiry
+from kdump.stats.whatif.run import WhatIfRun
 from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.captures import Captures
 from tests.oracle.maintenance import Left, Maintainer
@@ -43,8 +43,8 @@ def fail(error: Exception) -> None:
     raise error
 
 
-def ask(partition: Path) -> Inquiry:
-    return Inquiry(PartitionEntries([str(partition)], on_error=fail), fail)
+def ask(partition: Path) -> WhatIfRun:
+    return WhatIfRun(PartitionEntries([str(partition)], on_error=fail), fail)
 
 
 def figures(answer: Answer) -> Left:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.repair.plan import Way
+from kdump.repair.plan import RepairMode
 from kdump.repair.run import undo_repair
 from tests.harness.captures import FIXTURES
 from tests.harness.killedrepairs import DAMAGED, MARKER, manifests, repair
@@ -75,7 +75,10 @@ def test_repaired_partitions(tmp_path: Path) -> None:
     put(partition, damaged=False)
     with cluster.broker():
         sound = serve(cluster)
-    for way, lost, end in ((Way.SALVAGE, LOST, sound.ends["read_uncommitted"]), (Way.LIKE_BROKER, set(), min(LOST))):
+    for way, lost, end in (
+        (RepairMode.SALVAGE, LOST, sound.ends["read_uncommitted"]),
+        (RepairMode.LIKE_BROKER, set(), min(LOST)),
+    ):
         put(partition, damaged=True)
         assert (cluster.logs / MARKER).exists()
         repair(partition, way)
@@ -84,7 +87,7 @@ def test_repaired_partitions(tmp_path: Path) -> None:
             served, expected = serve(cluster), sound.without(lost, end)
             assert served.records["read_uncommitted"] == expected.records["read_uncommitted"]
             assert served.ends["read_uncommitted"] == end
-            if way is Way.SALVAGE:
+            if way is RepairMode.SALVAGE:
                 assert served == expected
             else:
                 # Transactions that end behind the cut are open now: readers wait at the first of them.
@@ -116,7 +119,7 @@ def test_other_partitions_and_undo(tmp_path: Path) -> None:
     log.write_bytes((3).to_bytes(8, "big") + data[8:])
     logs = {path: path.read_bytes() for one in (cut, stops) for path in one.glob("*.log")}
     before = {path.name: path.read_bytes() for path in partition.iterdir() if path.is_file()}
-    repair(partition, Way.SALVAGE)
+    repair(partition, RepairMode.SALVAGE)
     with cluster.broker():
         assert not set(serve(cluster).records["read_uncommitted"]) & LOST
     # Not even the damage is gone: neither was recovered.

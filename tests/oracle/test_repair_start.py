@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.repair.plan import Way
+from kdump.repair.plan import RepairMode
 from kdump.repair.run import Repair, RepairOptions, undo_repair
 from kdump.repair.salvageoptions import SalvageOptions
 from tests.harness.killedrepairs import (
@@ -83,8 +83,8 @@ def broker(tmp_path: Path) -> Broker:
 
 
 @pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "crash"])
-@pytest.mark.parametrize("way", [Way.LIKE_BROKER, Way.SALVAGE])
-def test_killed_at_every_call(broker: Broker, tmp_path: Path, way: Way, is_clean: bool) -> None:
+@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+def test_killed_at_every_call(broker: Broker, tmp_path: Path, way: RepairMode, is_clean: bool) -> None:
     """After a clean stop the marker stays: each state is loaded without recovery, and no producer is forgotten."""
     built = partial(build, is_clean=is_clean)
     sound = built(tmp_path / "sound")
@@ -114,8 +114,8 @@ def test_killed_at_every_call(broker: Broker, tmp_path: Path, way: Way, is_clean
     assert len(left) > 100
 
 
-@pytest.mark.parametrize("way", [Way.LIKE_BROKER, Way.SALVAGE])
-def test_a_clean_start_loads_what_a_recovery_would(broker: Broker, tmp_path: Path, way: Way) -> None:
+@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+def test_a_clean_start_loads_what_a_recovery_would(broker: Broker, tmp_path: Path, way: RepairMode) -> None:
     """The same batches, the same end and the same producers."""
     partition = build(tmp_path)
     started_before = broker.start([partition])[0]
@@ -124,7 +124,7 @@ def test_a_clean_start_loads_what_a_recovery_would(broker: Broker, tmp_path: Pat
     (partition.parent / MARKER).unlink()
     assert broker.start([partition])[0] == clean
     assert clean.producers != "[]"
-    if way is Way.SALVAGE:
+    if way is RepairMode.SALVAGE:
         assert clean.producers == started_before.producers
 
 
@@ -141,7 +141,7 @@ def test_segments_from_a_replica(broker: Broker, tmp_path: Path, is_clean: bool)
         for suffix in suffixes:
             (damaged / f"{stems[number]}{suffix}").unlink(missing_ok=True)
         salvaging = SalvageOptions(replicas=(str(healthy),))
-        with Repair(RepairOptions(Way.SALVAGE, in_place=True, salvaging=salvaging), on_error=pytest.fail) as job:
+        with Repair(RepairOptions(RepairMode.SALVAGE, in_place=True, salvaging=salvaging), on_error=pytest.fail) as job:
             list(job.path(str(damaged)))
         restored.append(damaged)
     partitions = [healthy, *restored]

@@ -10,10 +10,10 @@ from random import Random
 import pytest
 
 from kdump.log.source import open_source
-from kdump.repair.mendedsource import MendedSource
 from kdump.repair.pieces import TxnPolicy
+from kdump.repair.repairedsource import RepairedSource
 from kdump.repair.salvage import SalvageOptions, salvage
-from kdump.repair.surroundings import look_around
+from kdump.repair.siblingcontext import sibling_context
 from tests.harness.captures import FIXTURES, Captures
 from tests.oracle.mutations import LOG_MUTATIONS, mutate
 from tests.oracle.producerlogs import producer_log
@@ -28,8 +28,8 @@ BASE_SIZE_LIMIT = 200_000
 def salvaged(path: Path, options: SalvageOptions) -> tuple[int, bytes]:
     """(base offset, bytes) of what becomes of a log."""
     with open_source(str(path)) as source:
-        log = salvage(source, look_around(str(path)), options)
-    with MendedSource(str(path), log) as mended:
+        log = salvage(source, sibling_context(str(path)), options)
+    with RepairedSource(str(path), log) as mended:
         return log.base_offset, mended.read(0, log.size)
 
 

@@ -24,7 +24,7 @@ if (_missing := why_not()) is not None:
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from kdump.spark.options import parse_stream_options
-from kdump.spark.stream import LogStreamReader, StretchPartition, UnlimitedStreamReader, stream_reader_class
+from kdump.spark.stream import ByteRangePartition, LogStreamReader, UnlimitedStreamReader, stream_reader_class
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -254,7 +254,7 @@ def test_large_stretches_are_cut_into_tasks(tmp_path: Path) -> None:
     stream = ByHand(OWN, tmp_path, splitBytes="40k")
     end = json.loads(stream.latest())
     tasks = stream.reader.partitions({}, end)
-    assert all(isinstance(task, StretchPartition) for task in tasks)
+    assert all(isinstance(task, ByteRangePartition) for task in tasks)
     assert len(stream.reader.partitions(end, end)) == 0
     assert sorted(stream.take()) == of("a-0", range(4000))
     few = ByHand(OWN, tmp_path, minPartitions="3")

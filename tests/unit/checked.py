@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from kdump.codes import Codes, Finding
 from kdump.log.source import Source
-from kdump.verify.holes import Behind
+from kdump.verify.gaps import NextSegment
 from kdump.verify.ordered import OrderedChecks
-from kdump.verify.segment import CheckOptions, Rows, SegmentLook, check_segment
+from kdump.verify.segment import CheckOptions, Rows, SegmentReading, check_segment
 
 
 class MemorySource(Source):
@@ -34,18 +34,18 @@ def check_source(
     base_offset: int | None,
     ordered: OrderedChecks,
     *,
-    behind: Behind | None = None,
+    behind: NextSegment | None = None,
     options: CheckOptions | None = None,
     on_rows: Callable[[Rows], None] = lambda rows: None,
 ) -> Iterator[Finding]:
     """Look at one segment and check it."""
-    return check_segment(SegmentLook(source, behind, options), base_offset, source.path, ordered, on_rows=on_rows)
+    return check_segment(SegmentReading(source, behind, options), base_offset, source.path, ordered, on_rows=on_rows)
 
 
 def check(
     *segments: bytes,
     base_offsets: Iterable[int | None] = (0,),
-    behind: Behind | None = None,
+    behind: NextSegment | None = None,
     options: CheckOptions | None = None,
     ordered: OrderedChecks | None = None,
 ) -> list[Finding]:

@@ -11,10 +11,10 @@ from kdump.codes import Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome, recover
 from kdump.log.walk import Walk
-from kdump.repair.mendedsource import MendedSource
-from kdump.repair.pieces import MendedLog, PieceOrigin
+from kdump.repair.pieces import PieceOrigin, RepairedLog
+from kdump.repair.repairedsource import RepairedSource
 from kdump.repair.salvage import SalvageOptions, salvage
-from kdump.repair.surroundings import Surroundings
+from kdump.repair.siblingcontext import SiblingContext
 
 PATH = "memory"
 
@@ -23,7 +23,7 @@ PATH = "memory"
 class Mended:
     """What became of a log, and its bytes."""
 
-    log: MendedLog
+    log: RepairedLog
     data: bytes
 
     @property
@@ -47,16 +47,16 @@ def entries(data: bytes) -> list[bytes]:
 
 
 def mend(
-    data: bytes, around: Surroundings | None = None, options: SalvageOptions | None = None, **settings: object
+    data: bytes, around: SiblingContext | None = None, options: SalvageOptions | None = None, **settings: object
 ) -> Mended:
     """Salvage ``data``; the result is checked for what holds of every result.
 
     ``settings``: fields of SalvageOptions.
     """
-    around = around or Surroundings(base_offset=0)
+    around = around or SiblingContext(base_offset=0)
     options = replace(options or SalvageOptions(), **settings)  # type: ignore[arg-type]
     log = salvage(MemorySource(data), around, options)
-    mended = MendedSource(PATH, log, lambda path: _opened(path, data))
+    mended = RepairedSource(PATH, log, lambda path: _opened(path, data))
     result = Mended(log, mended.read(0, log.size))
     check_result(data, result, around.producers)
     return result

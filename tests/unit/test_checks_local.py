@@ -26,7 +26,7 @@ from fast_reference import Row, encode
 
 from kdump.codes import Codes, KdumpError, Severity
 from kdump.format.index import OffsetEntry
-from kdump.verify.holes import Behind
+from kdump.verify.gaps import NextSegment
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.segment import CheckOptions
 from kdump.wire import compression
@@ -62,7 +62,7 @@ def test_a_flipped_bit_is_named_and_the_next_batch_is_where_consumers_go_on() ->
 
 
 def test_a_wrong_crc_at_the_end_leads_to_the_next_segment() -> None:
-    (found,) = check(FIRST + flipped(SECOND, 70), behind=Behind(next_base=5))
+    (found,) = check(FIRST + flipped(SECOND, 70), behind=NextSegment(next_base=5))
     assert (found.first_offset, found.last_offset, found.continue_at) == (3, 4, 5)
 
 
@@ -75,7 +75,11 @@ def test_behind_broken_framing_only_the_index_leads_on() -> None:
     log = FIRST + with_length(SECOND, 5) + THIRD + v2_batch(plain_rows(2), base_offset=9)
     start = len(FIRST) + len(SECOND)
     index = [OffsetEntry(2, 0), OffsetEntry(8, start)]
-    for behind, expected in ((Behind(index), 8), (Behind(index[:1], next_base=40), 40), (Behind(), None)):
+    for behind, expected in (
+        (NextSegment(index), 8),
+        (NextSegment(index[:1], next_base=40), 40),
+        (NextSegment(), None),
+    ):
         (found,) = both_ways(log, behind=behind)
         assert found.code is Codes.LENGTH_TOO_SMALL
         assert (found.position, found.length) == (len(FIRST), len(SECOND))

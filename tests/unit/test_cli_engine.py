@@ -238,7 +238,7 @@ def test_pyspark_client_has_no_spark_of_its_own(monkeypatch: pytest.MonkeyPatch)
     missing = sessions.why_not()
     assert missing is not None
     assert missing.endswith("pip install pyspark")
-    with pytest.raises(KdumpError, match=r"^x: refused$"), sessions.spoken("x"):
+    with pytest.raises(KdumpError, match=r"^x: refused$"), sessions.translated_errors("x"):
         raise OSError("refused")
 
 

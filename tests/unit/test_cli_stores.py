@@ -203,7 +203,7 @@ def test_objects_that_change_while_they_are_read(s3_server: s3server.S3Server, t
     path = s3_server.root / f"{then}.log"
     data = BATCH * (6_000_000 // len(BATCH))
     path.write_bytes(data)
-    uri = files.enter(s3_server.uri(path.name, keys=f"{s3server.ACCESS_KEY}:{s3server.SECRET_KEY}"))
+    uri = files.strip_credentials(s3_server.uri(path.name, keys=f"{s3server.ACCESS_KEY}:{s3server.SECRET_KEY}"))
     with open_source(uri) as source:
         assert source.read(0, 1_000_000) == data[:1_000_000]
         if then == "cut":

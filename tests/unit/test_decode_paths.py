@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kdump.codes import KdumpError
 from kdump.dump.text.logs import LogDump
 from kdump.dump.text.options import DumpOptions
-from kdump.log.files import enter
+from kdump.log.files import strip_credentials
 from kdump.log.source import open_source
 from kdump.reading.view import DecodePath
 
@@ -54,7 +54,7 @@ def outcome(path: Path, options: DumpOptions, decode_path: DecodePath) -> tuple[
     chosen = DumpOptions(**{name: getattr(options, name) for name in options.__slots__} | {"path": decode_path})
     text: list[bytes] = []
     failure = None
-    with open_source(enter(str(path))) as source:
+    with open_source(strip_credentials(str(path))) as source:
         log = LogDump(source, path.name, chosen, lambda data: text.append(bytes(data)))
         try:
             log.run()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdump.verify.partition import PartitionCheck
-from kdump.verify.readings import Group, Judgement, LookPiece, judge, look_at, plan_looks
+from kdump.verify.readings import Group, Judgement, ReadingPiece, judge, plan_readings, read_piece
 from kdump.verify.report import summary_line
 from kdump.verify.segment import CheckOptions
 from kdump.verify.summary import SegmentSummary
@@ -18,9 +18,9 @@ from tests.harness.captures import FIXTURES
 OPTIONS = CheckOptions()
 
 
-def looked(group: Group, split_bytes: int) -> list[LookPiece]:
-    tasks = [task for tasks in plan_looks([group], split_bytes=split_bytes) for task in tasks]
-    return sorted(piece for task in tasks for piece in look_at(task, OPTIONS))
+def looked(group: Group, split_bytes: int) -> list[ReadingPiece]:
+    tasks = [task for tasks in plan_readings([group], split_bytes=split_bytes) for task in tasks]
+    return sorted(piece for task in tasks for piece in read_piece(task, OPTIONS))
 
 
 def at_once(group: Group) -> Iterator[Judgement]:

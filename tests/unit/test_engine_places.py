@@ -20,7 +20,7 @@ from kdump.log.source import FileSource
 from kdump.reading.selection import Range
 from kdump.rows.arrow import arrow_schema
 from kdump.rows.tables import RECORD
-from kdump.spark.byteranges import ByteRange, ChangedError, stretches_between
+from kdump.spark.byteranges import ByteRange, ChangedError, byte_ranges_between
 from kdump.spark.partitions import PartitionLog, list_partitions
 from kdump.spark.positions import UNLIMITED, Budget, DataLossError, StreamPosition, StreamTracker, shares
 from kdump.spark.readrecords import ArrowOptions, read_splits
@@ -88,7 +88,7 @@ class Reader:
         return end
 
     def stretches(self, end: StreamPosition) -> list[ByteRange]:
-        return list(stretches_between(self.navigator, self.log(), self.place, end))
+        return list(byte_ranges_between(self.navigator, self.log(), self.place, end))
 
     def rows(self, end: StreamPosition) -> Iterator[int]:
         for stretch in self.stretches(end):

@@ -19,7 +19,7 @@ from cli_runs import BATCH, DAMAGED_BATCH, NAME
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.recover import RecoveryOutcome
-from kdump.log.files import enter
+from kdump.log.files import strip_credentials
 from kdump.log.metered import MeteredSource
 from kdump.log.source import Source, open_source
 from kdump.verify.partition import PartitionCheck
@@ -316,7 +316,7 @@ def test_fifo(tmp_path: Path) -> None:
     path = tmp_path / "a.pipe"
     os.mkfifo(path)
     with subprocess.Popen([sys.executable, "-c", f"open({str(path)!r}, 'wb').write({BATCH + DAMAGED_BATCH!r})"]):
-        enter(str(path))
+        strip_credentials(str(path))
         findings, (summary,) = verified(path)
     assert errors(findings) == [Codes.BATCH_CRC]
     assert (summary.size, summary.recovery, summary.batches) == (None, None, 2)

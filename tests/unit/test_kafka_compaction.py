@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kdump.kafka.compaction import DELETE_RETENTION_MS, PRODUCER_EXPIRATION_MS, NewestOffsets
 from kdump.stats.whatif.answer import Cell
-from kdump.stats.whatif.run import Inquiry
+from kdump.stats.whatif.run import WhatIfRun
 from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.captures import Captures, partition_names
 
@@ -39,7 +39,7 @@ def answer_about(path: Path, now: int = NOW) -> Any:
     def fail(error: Exception) -> None:
         raise error
 
-    return Inquiry(PartitionEntries([str(path)], on_error=fail), fail).compaction(now)
+    return WhatIfRun(PartitionEntries([str(path)], on_error=fail), fail).compaction(now)
 
 
 def batch(offset: int, *pairs: tuple[bytes | None, bytes | None], **header: Any) -> bytes:

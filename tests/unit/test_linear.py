@@ -29,13 +29,13 @@ from kdump.log.resync import ResyncWalk
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.walk import Walk
 from kdump.reading.lostmarkers import Follower, LostOffsets, RemainingMarker
-from kdump.repair import later, readthrough
-from kdump.repair.endings import _FreeOffsets
+from kdump.repair import hashandrecover, later
+from kdump.repair.hashandrecover import read_through, start_sha256
 from kdump.repair.later import END_TXN, LaterTransactions
-from kdump.repair.place import place_of
-from kdump.repair.plan import RepairSettings, Way
+from kdump.repair.location import place_of
+from kdump.repair.plan import RepairMode, RepairSettings
 from kdump.repair.planner import Planner
-from kdump.repair.readthrough import read_through, start_sha256
+from kdump.repair.resolve import _FreeOffsets
 from kdump.repair.salvageoptions import SalvageOptions
 from kdump.repair.transactions import TouchedTransactions
 from kdump.verify.startcheck import check_start
@@ -90,7 +90,7 @@ def test_following_segments_are_read_once(tmp_path: Path, monkeypatch: pytest.Mo
         return open_source(path)
 
     monkeypatch.setattr(later, "open_source", counted)
-    planner = Planner(Way.SALVAGE, RepairSettings(), salvaging=SalvageOptions())
+    planner = Planner(RepairMode.SALVAGE, RepairSettings(), salvaging=SalvageOptions())
     plan = planner.partition(str(folder), paths, place_of(str(folder)), is_whole=True)
     # The transaction goes on after each gap but the last one: its marker may lie there only.
     assert [len(segment.salvaged.transactions) for segment in plan.segments if segment.salvaged] == [0] * (MANY - 1) + [
@@ -263,7 +263,7 @@ def test_a_plan_in_words_digests_nothing(
     def counted(source: Source, size: int, *rest: object) -> None:
         digested.append(size)
 
-    monkeypatch.setattr(readthrough, "_digest_rest", counted)
+    monkeypatch.setattr(hashandrecover, "_digest_rest", counted)
     for words in (["repair"], ["verify", "--engine", "local", "--startup", "--unclean"]):
         CliRunner().invoke(cli, [*words, str(folder)], standalone_mode=False)
         assert str(log.parent) in capfd.readouterr().out

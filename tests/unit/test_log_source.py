@@ -35,7 +35,7 @@ def fifo(tmp_path: Path) -> Path:
 
 def named(path: Path) -> str:
     """The path as one that a user gave."""
-    return files.enter(str(path))
+    return files.strip_credentials(str(path))
 
 
 def feed(path: Path, *parts: bytes) -> threading.Thread:
@@ -139,6 +139,6 @@ def test_which_paths_are_streams(tmp_path: Path, file: Path, fifo: Path) -> None
         assert is_stream(named(address))
     assert not is_stream(str(fifo))
     assert is_stream(named(fifo))
-    assert is_stream(files.enter("/dev/null"))
+    assert is_stream(files.strip_credentials("/dev/null"))
     for path in (str(file), str(tmp_path), str(tmp_path / "nowhere"), "with\0zero"):
-        assert not is_stream(files.enter(path))
+        assert not is_stream(files.strip_credentials(path))

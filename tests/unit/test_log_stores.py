@@ -235,7 +235,7 @@ def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_directory_is_listed_once(store: CountingStore, folder: Path) -> None:
     fill(folder, 3000)
     (folder / "leader-epoch-checkpoint").touch()
-    directory = files.enter(f"{BUCKET}/orders-0/")
+    directory = files.strip_credentials(f"{BUCKET}/orders-0/")
     assert list(segment_files(directory, lambda error: None)) == [URI]
     assert files.exists(URI)
     assert not files.exists(URI.replace(".log", ".index"))
@@ -245,11 +245,11 @@ def test_a_directory_is_listed_once(store: CountingStore, folder: Path) -> None:
 
 
 def test_entering_forgets_what_was_listed(store: CountingStore, folder: Path) -> None:
-    directory = files.enter(f"{BUCKET}/orders-0")
+    directory = files.strip_credentials(f"{BUCKET}/orders-0")
     assert files.listing(directory) == []
     fill(folder, 3000)
     assert files.listing(directory) == []
-    files.enter(directory)
+    files.strip_credentials(directory)
     entry = files.ListingEntry(NAME, URI, is_directory=False, size=(folder / NAME).stat().st_size)
     assert files.listing(directory) == [entry]
     assert files.size(URI) == entry.size
@@ -276,12 +276,16 @@ def test_names_that_have_to_be_encoded(store: CountingStore) -> None:
     assert (top.name, top.path) == ("50%25%20of%20%231%3Fa=b", f"{BUCKET}/50%25%20of%20%231%3Fa=b")
     (segment,) = segment_files(top.path, lambda error: None)
     assert len(read_whole(segment)) == (folder / NAME).stat().st_size
-    assert files.enter(segment) == segment
+    assert files.strip_credentials(segment) == segment
 
 
 def test_newer_credentials_replace_older_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "_stores", {})
-    assert files.enter("s3://key:first@bucket/a") == files.enter("s3://key:second@bucket/a") == "s3://bucket/a"
+    assert (
+        files.strip_credentials("s3://key:first@bucket/a")
+        == files.strip_credentials("s3://key:second@bucket/a")
+        == "s3://bucket/a"
+    )
     assert stores.store_of("s3://bucket/b").given.user == "key:second"
     assert stores.store_of("s3://other/b").given.user == ""
 
@@ -306,20 +310,20 @@ def test_patterns(store: CountingStore, pattern: str, names: list[str]) -> None:
         (store.root / name).mkdir()
     for name in ("a-1", "b-0"):
         (store.root / name / NAME).write_bytes(BATCH)
-    assert files.expanded(files.enter(f"{BUCKET}/{pattern}")) == [f"{BUCKET}/{name}" for name in names]
+    assert files.expanded(files.strip_credentials(f"{BUCKET}/{pattern}")) == [f"{BUCKET}/{name}" for name in names]
     assert files.expanded(f"{store.root}/{pattern}") == [f"{store.root}/{unquote(name)}" for name in names]
 
 
 def test_what_another_process_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "_stores", {})
     given = "s3a://key:a%2Fb@bucket/logs?region=eu"
-    path = files.enter(given)
-    handed_over = files.handed_over(f"{path}/x-0")
+    path = files.strip_credentials(given)
+    handed_over = files.with_credentials(f"{path}/x-0")
     assert handed_over == "s3a://key:a%2Fb@bucket/logs/x-0?region=eu"
     monkeypatch.setattr(stores, "_stores", {})
-    assert files.enter(handed_over) == f"{path}/x-0"
-    assert files.handed_over(path) == given
-    assert files.handed_over("/logs/x-0") == "/logs/x-0"
+    assert files.strip_credentials(handed_over) == f"{path}/x-0"
+    assert files.with_credentials(path) == given
+    assert files.with_credentials("/logs/x-0") == "/logs/x-0"
 
 
 def test_splits_of_a_log_directory(store: CountingStore) -> None:

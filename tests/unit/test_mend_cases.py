@@ -16,9 +16,9 @@ from kdump.format import legacy
 from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.format.record import read_records
 from kdump.log.source import open_source
-from kdump.repair.mendedsource import MendedSource
+from kdump.repair.repairedsource import RepairedSource
 from kdump.repair.salvage import SalvageOptions, salvage
-from kdump.repair.surroundings import look_around
+from kdump.repair.siblingcontext import sibling_context
 from tests.harness.archives import case_files
 
 UNDAMAGED_LOST = ("rightcrc_lastOffsetDelta_+1",)
@@ -60,8 +60,8 @@ def test_undamaged_records_survive(tmp_path: Path) -> None:
         path = unpacked(case, directory)
         damaged = path.read_bytes()
         with open_source(str(path)) as source:
-            log = salvage(source, look_around(str(path)))
-        data = MendedSource("mended", log).read(0, log.size)
+            log = salvage(source, sibling_context(str(path)))
+        data = RepairedSource("mended", log).read(0, log.size)
         have = {record for entry in entries(data) for record in records(entry)}
         wanted = [entry for entry in entries(bases()[case["base"]]) if entry in damaged]
         lost = [record for entry in wanted for record in records(entry) if record not in have]
@@ -76,7 +76,7 @@ def test_undamaged_records_survive(tmp_path: Path) -> None:
 def test_results_are_good() -> None:
     for case in cases():
         damaged = case_files("repair")[f"repair/mutants/{case['id']}/{case['name']}.log"]
-        around = look_around(f"/nowhere/{case['name']}.log")
+        around = sibling_context(f"/nowhere/{case['name']}.log")
         result = mend(damaged, around)
         check_result(damaged, result)
 
@@ -87,7 +87,7 @@ def test_flipped_bits_are_set_back() -> None:
         if not case["mutation"].startswith("flip_"):
             continue
         damaged = case_files("repair")[f"repair/mutants/{case['id']}/{case['name']}.log"]
-        result = mend(damaged, look_around(f"/nowhere/{case['name']}.log"), correct=True)
+        result = mend(damaged, sibling_context(f"/nowhere/{case['name']}.log"), correct=True)
         assert result.data == bases()[case["base"]], (case["id"], case["mutation"])
         told[case["mutation"].split("_")[-1]] += 1
     assert {"payload", "crc", "count", "producerId", "lastOffsetDelta"} <= set(told)
@@ -105,9 +105,9 @@ def test_a_replica_makes_a_log_whole(tmp_path: Path) -> None:
         path.parent.mkdir()
         path.write_bytes(base)
         damaged = case_files("repair")[f"repair/mutants/{case['id']}/{case['name']}.log"]
-        around = look_around(f"/nowhere/{case['name']}.log")
+        around = sibling_context(f"/nowhere/{case['name']}.log")
         log = salvage(MemorySource(damaged), around, SalvageOptions(replicas=(str(path),)))
-        mended = MendedSource("mended", log, lambda name, data=damaged: _source(name, data))
+        mended = RepairedSource("mended", log, lambda name, data=damaged: _source(name, data))
         assert mended.read(0, log.size) == base, (case["id"], case["mutation"])
         done += 1
     assert done > 10
@@ -121,4 +121,4 @@ def _source(name: str, data: bytes) -> MemorySource:
 def test_clean_segments_stay_as_they_are(name: str) -> None:
     for number, start, data in logs("base"):
         if number == name:
-            assert mend(data, look_around(f"/nowhere/{start}.log")).data == data
+            assert mend(data, sibling_context(f"/nowhere/{start}.log")).data == data

@@ -14,7 +14,7 @@ from test_checks_random import partition
 
 from kdump.repair.pieces import TxnPolicy
 from kdump.repair.salvage import SalvageOptions
-from kdump.repair.surroundings import Surroundings
+from kdump.repair.siblingcontext import SiblingContext
 
 Damage = Callable[[bytes, random.Random], bytes]
 
@@ -104,7 +104,7 @@ def test_any_damage_leaves_a_good_log(seed: int, damages: list[Damage], draw: st
         transactions=draw.draw(st.sampled_from(TxnPolicy)),
     )
     following = made.bases[number + 1] if number + 1 < len(made.bases) and draw.draw(st.booleans()) else None
-    mend(data, Surroundings(base_offset=made.bases[number], next_base=following), options)
+    mend(data, SiblingContext(base_offset=made.bases[number], next_base=following), options)
 
 
 @settings(max_examples=300, deadline=None)
@@ -116,7 +116,7 @@ def test_undamaged_batches_survive(seed: int, damages: list[Damage]) -> None:
     sound = data = made.segments[number]
     for damage in damages:
         data = damage(data, choose) if data else data
-    kept = set(mend(data, Surroundings(base_offset=made.bases[number])).batches)
+    kept = set(mend(data, SiblingContext(base_offset=made.bases[number])).batches)
     # What a batch is known by when its header is damaged, where no CRC covers it.
     kept_bodies = {batch[21:] for batch in kept}
     places = [(data.find(batch[21:]) - 21, batch) for batch in entries(sound)]
@@ -137,7 +137,7 @@ def test_undamaged_batches_survive(seed: int, damages: list[Damage]) -> None:
 @given(st.integers(0, 2**32))
 def test_clean_logs_stay_as_they_are(seed: int) -> None:
     made = partition(seed, is_compacted=seed % 2 == 0)
-    around = Surroundings()
+    around = SiblingContext()
     for data, base in zip(made.segments, made.bases, strict=True):
         assert mend(data, replace(around, base_offset=base)).data == data
 
@@ -156,5 +156,5 @@ def test_one_flipped_bit_costs_nothing(seed: int, draw: st.DataObject) -> None:
     damaged = bytearray(batches[chosen])
     damaged[place] ^= 1 << draw.draw(st.integers(0, 7))
     data = b"".join([*batches[:chosen], bytes(damaged), *batches[chosen + 1 :]])
-    result = mend(data, Surroundings(base_offset=made.bases[number]), correct=True)
+    result = mend(data, SiblingContext(base_offset=made.bases[number]), correct=True)
     assert result.data == made.segments[number]

@@ -12,9 +12,9 @@ from mended import Mended, mend
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import EpochEntry
 from kdump.repair.pieces import PieceOrigin
-from kdump.repair.surroundings import Surroundings
+from kdump.repair.siblingcontext import SiblingContext
 
-BASE = Surroundings(base_offset=0)
+BASE = SiblingContext(base_offset=0)
 
 
 def log(count: int = 10, *, first: int = 0, size: int = 20, epoch: int = 0) -> list[bytes]:
@@ -25,7 +25,7 @@ def log(count: int = 10, *, first: int = 0, size: int = 20, epoch: int = 0) -> l
 
 
 def filled(
-    damaged: Sequence[bytes], tmp_path: Path, *replicas: dict[int, Sequence[bytes]], around: Surroundings = BASE
+    damaged: Sequence[bytes], tmp_path: Path, *replicas: dict[int, Sequence[bytes]], around: SiblingContext = BASE
 ) -> Mended:
     """Salvage with replicas, each of them segments by base offset."""
     paths = []
@@ -90,7 +90,7 @@ def test_epochs_must_fit(tmp_path: Path) -> None:
         other = log(3, first=15, epoch=epoch)
         result = filled(damaged, tmp_path / str(epoch), {0: before + other + behind})
         assert result.origins[1] is PieceOrigin.HELD
-    around = Surroundings(base_offset=0, epochs=[EpochEntry(4, 0), EpochEntry(6, 20)])
+    around = SiblingContext(base_offset=0, epochs=[EpochEntry(4, 0), EpochEntry(6, 20)])
     result = filled(damaged, tmp_path / "c", {0: before + between + behind}, around=around)
     assert PieceOrigin.REPLICA not in result.origins
 
@@ -123,7 +123,7 @@ def test_missing_batches_without_damage(tmp_path: Path) -> None:
 class TestTail:
     def test_up_to_the_next_segment(self, tmp_path: Path) -> None:
         batches = log()
-        around = Surroundings(base_offset=0, next_base=50)
+        around = SiblingContext(base_offset=0, next_base=50)
         result = filled(batches[:7], tmp_path, {0: batches, 50: log(3, first=50)}, around=around)
         assert result.data == b"".join(batches)
 

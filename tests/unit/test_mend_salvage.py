@@ -15,7 +15,7 @@ from kdump.format.index import OffsetEntry, TimeEntry
 from kdump.repair.pieces import Lost, PieceOrigin
 from kdump.repair.salvage import salvage
 from kdump.repair.salvageoptions import SalvageOptions
-from kdump.repair.surroundings import Surroundings
+from kdump.repair.siblingcontext import SiblingContext
 from kdump.verify.reach import KnownOffsets, PartitionEvidence
 
 SPAN = 5
@@ -65,7 +65,7 @@ def test_good_batches_behind_a_hole_are_kept_and_the_hole_is_held() -> None:
 def test_offsets_that_the_cleaner_took_before_the_next_segment_are_not_lost(kept: tuple[int, ...]) -> None:
     batches = log()
     data = joined([batches[number] for number in kept])
-    around = Surroundings(base_offset=0, next_base=30)
+    around = SiblingContext(base_offset=0, next_base=30)
     for deep in (True, False):
         result = mend(data, around, deep=deep)
         assert (result.data, result.log.lost) == (data, ())
@@ -74,7 +74,7 @@ def test_offsets_that_the_cleaner_took_before_the_next_segment_are_not_lost(kept
 
 def test_offsets_of_batches_cut_off_where_one_ends_are_lost() -> None:
     for data in (joined(log(4)), b"\x55" * 90 + joined(log(4)[1:])):
-        assert mend(data, Surroundings(base_offset=0, next_base=30)).log.lost[-1] == Lost(20, 29, is_held=True)
+        assert mend(data, SiblingContext(base_offset=0, next_base=30)).log.lost[-1] == Lost(20, 29, is_held=True)
 
 
 def test_holding_is_optional() -> None:
@@ -125,7 +125,7 @@ def test_epochs_by_the_checkpoint() -> None:
     data = joined(batches)
     damaged = put(data, len(joined(batches[:4])) + 12, struct.pack(">i", 77))
     assert mend(damaged).data == damaged
-    around = Surroundings(base_offset=0, epochs=[EpochEntry(2, 0), EpochEntry(5, 20)])
+    around = SiblingContext(base_offset=0, epochs=[EpochEntry(2, 0), EpochEntry(5, 20)])
     assert mend(damaged, around).data == data
 
 
@@ -136,7 +136,7 @@ def test_the_last_epoch_by_the_checkpoint(count: int, wrong: int, is_set_back: b
     batches = log(count, partition_leader_epoch=5)
     data = joined(batches)
     damaged = put(data, len(joined(batches[:-1])) + 12, struct.pack(">i", wrong))
-    around = Surroundings(base_offset=0, epochs=[EpochEntry(2, 0), EpochEntry(5, 0)])
+    around = SiblingContext(base_offset=0, epochs=[EpochEntry(2, 0), EpochEntry(5, 0)])
     assert mend(damaged, around).data == (data if is_set_back else damaged)
 
 
@@ -167,7 +167,7 @@ def test_a_batch_too_far_ahead_does_not_cost_lighter_ones_behind_it(before: int,
     batches = heavy(before, right)
     place = len(joined(batches[:before]))
     damaged = put(joined(batches), place, base_offset(wrong))
-    result = mend(damaged, Surroundings(base_offset=right - before * SPAN))
+    result = mend(damaged, SiblingContext(base_offset=right - before * SPAN))
     assert set(result.batches) > {*batches[: before + 1], *batches[before + 2 :]}
     assert [(name, new) for name, _, new in restored(result)] == [("baseOffset", right)]
 
@@ -178,7 +178,7 @@ def test_what_no_flipped_bit_explains_takes_more_neighbours(right: int, wrong: i
         batches = heavy(before, right)
         place = len(joined(batches[:before]))
         damaged = put(joined(batches), place, base_offset(wrong))
-        result = mend(damaged, Surroundings(base_offset=right - before * SPAN))
+        result = mend(damaged, SiblingContext(base_offset=right - before * SPAN))
         assert (result.batches.count(batches[before]) == 1) is is_told
         assert bool(restored(result)) is is_told
 
@@ -202,7 +202,7 @@ def test_the_index_knows_a_base_offset(wrong: int) -> None:
     assert mend(damaged).data != data
     # Another entry shows that the index names last offsets.
     index = [OffsetEntry(109, len(batches[0])), OffsetEntry(309, position)]
-    around = Surroundings(base_offset=0, index=index)
+    around = SiblingContext(base_offset=0, index=index)
     result = mend(damaged, around)
     assert result.data == data
     assert result.log.restored[0].reason == "the .index has it at this position"
@@ -291,7 +291,7 @@ def test_shallow_keeps_what_deep_drops() -> None:
     data = joined([*batches[:3], bad, *batches[4:]])
     log_, _ = mend(data).log, None
     assert [one.batches for one in log_.dropped] == [1]
-    shallow = salvage(MemorySource(data), Surroundings(base_offset=0), SalvageOptions(deep=False))
+    shallow = salvage(MemorySource(data), SiblingContext(base_offset=0), SalvageOptions(deep=False))
     assert shallow.size == len(data)
 
 
@@ -328,7 +328,7 @@ class TestLegacy:
         data = joined(batches)
         starts = [len(joined(batches[:number])) for number in range(6)]
         index = [OffsetEntry(4 * number + named, starts[number]) for number in range(1, 6)]
-        around = Surroundings(base_offset=0, index=index)
+        around = SiblingContext(base_offset=0, index=index)
         for number in (1, 3, 5):
             for wrong in (2**40, -7):
                 damaged = put(data, starts[number], base_offset(wrong))
@@ -341,7 +341,7 @@ class TestLegacy:
         batches[1] = message(1, 7, b"key", inner, attributes=GZIP)
         data = joined(batches)
         damaged = put(data, len(joined(batches[:3])), base_offset(2**40))
-        found = mend(damaged, Surroundings(base_offset=0, next_base=24), deep=False)
+        found = mend(damaged, SiblingContext(base_offset=0, next_base=24), deep=False)
         assert found.data == data
         assert [one.position for one in found.log.restored] == [len(joined(batches[:3]))]
 
@@ -349,7 +349,7 @@ class TestLegacy:
         batches = self.wrappers(1)
         batches[3] = message(1, 2**40, None, b"no gzip", attributes=1)
         start = len(joined(batches[:3]))
-        around = Surroundings(base_offset=0, next_base=24, index=[OffsetEntry(15, start)])
+        around = SiblingContext(base_offset=0, next_base=24, index=[OffsetEntry(15, start)])
         shallow = salvage(MemorySource(joined(batches)), around, SalvageOptions(deep=False))
         assert shallow.restored == ()
         assert [(one.position, one.first_offset) for one in shallow.dropped] == [(start, 2**40)]
@@ -374,42 +374,42 @@ class TestNames:
     def test_a_name_that_cannot_hold_the_offsets(self) -> None:
         batches = log(first=100)
         for name in (103, 1000, 2**40):
-            result = mend(joined(batches), Surroundings(base_offset=name))
+            result = mend(joined(batches), SiblingContext(base_offset=name))
             assert (result.log.base_offset, result.data) == (100, joined(batches))
 
     def test_a_lower_name_stays(self) -> None:
-        result = mend(joined(log(first=100)), Surroundings(base_offset=93))
+        result = mend(joined(log(first=100)), SiblingContext(base_offset=93))
         assert (result.log.base_offset, result.log.lost) == (93, ())
 
     def test_offsets_too_far_above_the_name(self) -> None:
-        result = mend(joined(log(first=2**31 - 10)), Surroundings(base_offset=0))
+        result = mend(joined(log(first=2**31 - 10)), SiblingContext(base_offset=0))
         assert result.log.base_offset == 2**31 - 10
 
     def test_one_wrong_batch_changes_no_name(self) -> None:
         batches = [v2_batch(plain_rows(SPAN), base_offset=100 + 10 * number) for number in range(5)]
         damaged = put(joined(batches), len(joined(batches[:2])), base_offset(3))
-        result = mend(damaged, Surroundings(base_offset=100))
+        result = mend(damaged, SiblingContext(base_offset=100))
         assert result.log.base_offset == 100
         assert result.spans == [("kept", 100, 114), ("held", 115, 129), ("kept", 130, 144)]
 
     def test_without_a_name_the_first_offset_is_it(self) -> None:
-        assert mend(joined(log(first=50)), Surroundings()).log.base_offset == 50
+        assert mend(joined(log(first=50)), SiblingContext()).log.base_offset == 50
 
     def test_the_next_segment_bounds_the_offsets(self) -> None:
         batches = log()
         damaged = put(joined(batches), len(joined(batches[:7])), base_offset(900))
-        assert mend(damaged, Surroundings(base_offset=0, next_base=40)).data == joined(batches)
+        assert mend(damaged, SiblingContext(base_offset=0, next_base=40)).data == joined(batches)
 
 
 class TestTail:
     def test_the_next_segment_says_what_is_lost(self) -> None:
         batches = log()
-        result = mend(joined(batches[:5]), Surroundings(base_offset=0, next_base=40))
+        result = mend(joined(batches[:5]), SiblingContext(base_offset=0, next_base=40))
         assert result.spans == [("kept", 0, 24), ("held", 25, 39)]
         assert result.log.end_offset == 40
 
     def test_nothing_is_left_of_a_segment(self) -> None:
-        result = mend(b"\0" * 500, Surroundings(base_offset=7, next_base=40))
+        result = mend(b"\0" * 500, SiblingContext(base_offset=7, next_base=40))
         assert result.spans == [("held", 7, 39)]
 
     def test_torn_headers_say_what_is_lost(self) -> None:
@@ -422,11 +422,11 @@ class TestTail:
         batches = log()
         data = joined(batches[:5])
         index = [OffsetEntry(9, len(batches[0])), OffsetEntry(34, len(joined(batches[:6])))]
-        assert mend(data, Surroundings(base_offset=0, index=index)).log.end_offset == 35
+        assert mend(data, SiblingContext(base_offset=0, index=index)).log.end_offset == 35
         times = [TimeEntry(NOW + 4, 4), TimeEntry(NOW + 100, 39)]
-        assert mend(data, Surroundings(base_offset=0, time_index=times)).log.end_offset == 40
+        assert mend(data, SiblingContext(base_offset=0, time_index=times)).log.end_offset == 40
         evidence = PartitionEvidence("t-0", [], lambda name: b"", KnownOffsets(recovery_point=31))
-        assert mend(data, Surroundings(base_offset=0, evidence=evidence)).log.end_offset == 31
+        assert mend(data, SiblingContext(base_offset=0, evidence=evidence)).log.end_offset == 31
 
     @pytest.mark.parametrize(
         "index",
@@ -439,12 +439,12 @@ class TestTail:
         ids=["inside a batch", "falling", "too many offsets", "too far"],
     )
     def test_indexes_that_cannot_be_right_say_nothing(self, index: list[OffsetEntry]) -> None:
-        assert mend(joined(log()), Surroundings(base_offset=0, index=index)).log.lost == ()
+        assert mend(joined(log()), SiblingContext(base_offset=0, index=index)).log.lost == ()
 
     def test_held_offsets_have_their_leader_epochs(self) -> None:
         batches = log(4, partition_leader_epoch=2) + log(4, first=40, partition_leader_epoch=6)
         damaged = joined(batches[:4]) + b"\x55" * 100 + joined(batches[4:])
-        around = Surroundings(base_offset=0, epochs=[EpochEntry(2, 0), EpochEntry(5, 30), EpochEntry(6, 38)])
+        around = SiblingContext(base_offset=0, epochs=[EpochEntry(2, 0), EpochEntry(5, 30), EpochEntry(6, 38)])
         result = mend(damaged, around)
         held = [batch for batch in result.batches if len(batch) == 61]
         found = [struct.unpack_from(">q4xi", batch) for batch in held]

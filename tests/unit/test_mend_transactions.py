@@ -16,7 +16,7 @@ from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.producers import ProducerStates
 from kdump.repair.pieces import PieceOrigin, TxnOutcome, TxnPolicy
-from kdump.repair.surroundings import Surroundings
+from kdump.repair.siblingcontext import SiblingContext
 
 HOLE = b"\x55" * 150
 COORDINATOR = 9
@@ -77,7 +77,7 @@ class Log:
 
     def mended(self, policy: TxnPolicy = TxnPolicy.LEAVE, **around: object) -> Mended:
         around.setdefault("base_offset", 0)
-        return mend(b"".join(self.parts), Surroundings(**around), transactions=policy)  # type: ignore[arg-type]
+        return mend(b"".join(self.parts), SiblingContext(**around), transactions=policy)  # type: ignore[arg-type]
 
 
 ABORT, COMMIT = 0, 1

@@ -19,7 +19,7 @@ from kdump.codes import Codes, KdumpError, Severity
 from kdump.dump.text.decoders import contents_decoder
 from kdump.payloads import registry
 from kdump.payloads.choice import INTERNAL_TOPICS, DecoderChoice
-from kdump.payloads.decoded import Decoded, Trouble
+from kdump.payloads.decoded import Decoded, DecodeErrorKind
 from kdump.payloads.internal import DECODERS
 from kdump.payloads.message_json import json_value
 from kdump.payloads.plain import DECODERS as PLAIN
@@ -47,7 +47,7 @@ def group_value(subscription: bytes, assignment: bytes, protocol_type: str = "co
     return head + struct.pack(">q", 5) + struct.pack(">i", 1) + member + sized(subscription) + sized(assignment)
 
 
-def troubles(decoded: Decoded) -> list[Trouble]:
+def troubles(decoded: Decoded) -> list[DecodeErrorKind]:
     return [finding.trouble for finding in decoded.findings]
 
 
@@ -85,29 +85,29 @@ def test_another_topic_keeps_its_bytes() -> None:
 @pytest.mark.parametrize(
     ("topic", "key", "value", "trouble", "code"),
     [
-        (OFFSETS, struct.pack(">h", 99) + b"x", VALUE, Trouble.UNKNOWN_TYPE, Codes.PAYLOAD_UNKNOWN),
-        (OFFSETS, KEY, b"\0\x09" + VALUE[2:], Trouble.UNKNOWN_VERSION, Codes.PAYLOAD_UNKNOWN),
-        (OFFSETS, KEY, VALUE[:9], Trouble.BROKEN, Codes.DECODER),
-        (OFFSETS, KEY, b"\0", Trouble.CUT, Codes.DECODER),
-        (OFFSETS, KEY[:5], VALUE, Trouble.BROKEN, Codes.DECODER),
-        (OFFSETS, b"", VALUE, Trouble.CUT, Codes.DECODER),
-        (OFFSETS, None, VALUE, Trouble.MISSING, Codes.DECODER),
-        ("__cluster_metadata", None, b"\x02\x02\x00", Trouble.FRAME_VERSION, Codes.PAYLOAD_UNKNOWN),
-        ("__cluster_metadata", None, b"\x01\x63\x00", Trouble.UNKNOWN_TYPE, Codes.PAYLOAD_UNKNOWN),
-        ("__cluster_metadata", None, b"\x01\x80\x80\x02", Trouble.TOO_LARGE, Codes.DECODER),
-        ("__cluster_metadata", None, TOPIC_RECORD + b"x", Trouble.BYTES_LEFT, Codes.DECODER),
-        ("__cluster_metadata", None, TOPIC_RECORD[:-2], Trouble.BROKEN, Codes.DECODER),
-        ("__cluster_metadata", None, None, Trouble.CUT, Codes.DECODER),
+        (OFFSETS, struct.pack(">h", 99) + b"x", VALUE, DecodeErrorKind.UNKNOWN_TYPE, Codes.PAYLOAD_UNKNOWN),
+        (OFFSETS, KEY, b"\0\x09" + VALUE[2:], DecodeErrorKind.UNKNOWN_VERSION, Codes.PAYLOAD_UNKNOWN),
+        (OFFSETS, KEY, VALUE[:9], DecodeErrorKind.BROKEN, Codes.DECODER),
+        (OFFSETS, KEY, b"\0", DecodeErrorKind.CUT, Codes.DECODER),
+        (OFFSETS, KEY[:5], VALUE, DecodeErrorKind.BROKEN, Codes.DECODER),
+        (OFFSETS, b"", VALUE, DecodeErrorKind.CUT, Codes.DECODER),
+        (OFFSETS, None, VALUE, DecodeErrorKind.MISSING, Codes.DECODER),
+        ("__cluster_metadata", None, b"\x02\x02\x00", DecodeErrorKind.FRAME_VERSION, Codes.PAYLOAD_UNKNOWN),
+        ("__cluster_metadata", None, b"\x01\x63\x00", DecodeErrorKind.UNKNOWN_TYPE, Codes.PAYLOAD_UNKNOWN),
+        ("__cluster_metadata", None, b"\x01\x80\x80\x02", DecodeErrorKind.TOO_LARGE, Codes.DECODER),
+        ("__cluster_metadata", None, TOPIC_RECORD + b"x", DecodeErrorKind.BYTES_LEFT, Codes.DECODER),
+        ("__cluster_metadata", None, TOPIC_RECORD[:-2], DecodeErrorKind.BROKEN, Codes.DECODER),
+        ("__cluster_metadata", None, None, DecodeErrorKind.CUT, Codes.DECODER),
     ],
 )
 def test_what_does_not_decode_stays_and_says_why(
-    topic: str, key: bytes | None, value: bytes | None, trouble: Trouble, code: Codes
+    topic: str, key: bytes | None, value: bytes | None, trouble: DecodeErrorKind, code: Codes
 ) -> None:
     decoded = kdump.payloads.decode(topic, key, value)
     assert troubles(decoded) == [trouble]
     assert decoded.findings[0].code is code
     assert decoded.value == value
-    if trouble is Trouble.UNKNOWN_VERSION:
+    if trouble is DecodeErrorKind.UNKNOWN_VERSION:
         assert decoded.key["data"]["group"] == "g"
     assert code.value.severity is not Severity.ERROR
 
@@ -202,7 +202,7 @@ def test_plain_decoders(name: str, data: bytes, expected: Any) -> None:
 def test_what_a_plain_decoder_does_not_take(name: str, data: bytes) -> None:
     decoded = PlainRecordDecoder.of(None, name).decode(b"k", data)
     assert decoded == (b"k", data)
-    assert troubles(decoded) == [Trouble.REFUSED]
+    assert troubles(decoded) == [DecodeErrorKind.REFUSED]
     assert f"the value does not decode as {name}: " in decoded.findings[0].message
 
 
@@ -252,7 +252,7 @@ def test_decoders_of_others() -> None:
     for name in ("odd", "raw", "huge", "leaves", "mute", "loud", "panics"):
         decoded = PlainRecordDecoder.of(name, None).decode(b"k", None)
         assert decoded.key == b"k"
-        assert troubles(decoded) == [Trouble.REFUSED]
+        assert troubles(decoded) == [DecodeErrorKind.REFUSED]
 
 
 @pytest.mark.usefixtures("installed")

@@ -23,7 +23,7 @@ from kdump.repair import disk, preparation
 from kdump.repair import run as engine
 from kdump.repair.journal import HOME
 from kdump.repair.pieces import TxnPolicy
-from kdump.repair.plan import Way
+from kdump.repair.plan import RepairMode
 from kdump.repair.run import Repair, Repaired, RepairOptions, undo_repair
 from kdump.repair.salvageoptions import SalvageOptions
 from kdump.system import mounts
@@ -58,9 +58,9 @@ def in_child(work: Callable[[], None]) -> int:
 # No room
 
 
-@pytest.mark.parametrize("way", [Way.LIKE_BROKER, Way.SALVAGE])
+@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
 @pytest.mark.parametrize("limit", [100, 2000, 8000])
-def test_files_that_cannot_grow(tmp_path: Path, way: Way, limit: int) -> None:
+def test_files_that_cannot_grow(tmp_path: Path, way: RepairMode, limit: int) -> None:
     partition = build(tmp_path)
     before = tree(partition)
 
@@ -95,8 +95,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(directory)], check=True)
 
 
-@pytest.mark.parametrize("way", [Way.LIKE_BROKER, Way.SALVAGE])
-def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch, way: RepairMode) -> None:
     partition = build(small_disk)
     before = tree(partition)
     filler = small_disk / "filler"
@@ -131,7 +131,7 @@ def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch, way: Way
 def test_what_is_left_is_looked_at_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     partition = build(tmp_path)
     monkeypatch.setattr(preparation, "_ROOM", 1 << 60)
-    for options in (RepairOptions(Way.SALVAGE, in_place=True), RepairOptions(output=str(tmp_path / "out"))):
+    for options in (RepairOptions(RepairMode.SALVAGE, in_place=True), RepairOptions(output=str(tmp_path / "out"))):
         with pytest.raises(KdumpError, match="bytes are needed") as error:
             run(options, partition)
         assert error.value.code is Codes.UNWRITABLE
@@ -144,7 +144,7 @@ def test_a_full_disk_and_a_backup_on_another(small_disk: Path, tmp_path: Path, m
     asked: dict[str, int] = {}
     monkeypatch.setattr(engine, "check_room", asked.__setitem__)
     backup = str(tmp_path / "kept")
-    run(RepairOptions(Way.LIKE_BROKER, in_place=True, backup=backup), partition)
+    run(RepairOptions(RepairMode.LIKE_BROKER, in_place=True, backup=backup), partition)
     assert asked[str(partition)] == 0
     assert asked[backup] > 5000
 
@@ -154,8 +154,8 @@ def test_a_disk_that_cannot_be_written(small_disk: Path) -> None:
     before = tree(partition)
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     for options in (
-        RepairOptions(Way.LIKE_BROKER, in_place=True),
-        RepairOptions(Way.SALVAGE, in_place=True, decides_transactions=True),
+        RepairOptions(RepairMode.LIKE_BROKER, in_place=True),
+        RepairOptions(RepairMode.SALVAGE, in_place=True, decides_transactions=True),
         RepairOptions(output=str(small_disk / "out")),
     ):
         with pytest.raises(KdumpError, match="Read-only file system") as error:
@@ -169,7 +169,7 @@ def test_a_directory_of_somebody_else(tmp_path: Path) -> None:
     before = tree(partition)
     (partition / HOME).touch()
     with pytest.raises(KdumpError) as error:
-        repair(partition, Way.LIKE_BROKER)
+        repair(partition, RepairMode.LIKE_BROKER)
     assert error.value.code is Codes.UNWRITABLE
     (partition / HOME).unlink()
     assert tree(partition) == before
@@ -228,7 +228,7 @@ def test_the_lock_is_held_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         remove(path)
 
     monkeypatch.setattr(disk, "remove", watched)
-    repair(partition, Way.LIKE_BROKER)
+    repair(partition, RepairMode.LIKE_BROKER)
     assert states == [True]
     assert lock_state(str(partition.parent)) is LockState.FREE
 
@@ -238,7 +238,7 @@ def test_the_lock_is_held_between_partitions(tmp_path: Path) -> None:
     partition = build(tmp_path)
     shutil.copytree(partition, partition.with_name("t-1"))
     directory = partition.parent
-    with Repair(RepairOptions(Way.LIKE_BROKER, in_place=True), on_error=pytest.fail) as job:
+    with Repair(RepairOptions(RepairMode.LIKE_BROKER, in_place=True), on_error=pytest.fail) as job:
         for _ in job.path(str(directory)):
             assert not lock.is_held(str(directory))
             assert others_see_lock(directory)
@@ -264,8 +264,8 @@ def test_a_network_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (plan,) = run(RepairOptions(), partition)
     assert plan.plan.place.lock is LockState.UNKNOWN
     with pytest.raises(KdumpError, match="--force goes on"):
-        repair(partition, Way.LIKE_BROKER)
-    run(RepairOptions(Way.LIKE_BROKER, in_place=True, force=True), partition)
+        repair(partition, RepairMode.LIKE_BROKER)
+    run(RepairOptions(RepairMode.LIKE_BROKER, in_place=True, force=True), partition)
     (manifest,) = manifests(partition)
     with pytest.raises(KdumpError, match="--force goes on"):
         undo_repair(str(manifest))
@@ -300,7 +300,7 @@ def test_a_log_that_grows(tmp_path: Path, output: str | None) -> None:
                 log.write(b"more")
         return source
 
-    options = RepairOptions(Way.SALVAGE, output=str(tmp_path / output) if output else None)
+    options = RepairOptions(RepairMode.SALVAGE, output=str(tmp_path / output) if output else None)
     with pytest.raises(KdumpError, match="was written to while it was read") as error:
         run(options, partition, opened)
     assert error.value.code is Codes.CHANGED_WHILE_READ
@@ -321,8 +321,8 @@ def test_transactions_whose_end_is_lost_ask_for_a_decision(tmp_path: Path) -> No
     log.write_bytes(opened + batch(1, crc=1, producer_id=7, base_sequence=1) + batch(2))
     state = log.read_bytes()
     with pytest.raises(KdumpError, match="producer 7 from offset 0 on"):
-        run(RepairOptions(Way.SALVAGE, in_place=True), log.parent)
+        run(RepairOptions(RepairMode.SALVAGE, in_place=True), log.parent)
     assert log.read_bytes() == state
     salvaging = SalvageOptions(transactions=TxnPolicy.DROP)
-    run(RepairOptions(Way.SALVAGE, in_place=True, salvaging=salvaging, decides_transactions=True), log.parent)
+    run(RepairOptions(RepairMode.SALVAGE, in_place=True, salvaging=salvaging, decides_transactions=True), log.parent)
     assert opened not in log.read_bytes()

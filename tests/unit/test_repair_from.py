@@ -18,11 +18,11 @@ from cli_runs import kdump
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.repair.journal import HOME
-from kdump.repair.made import end_marker
 from kdump.repair.pieces import PieceOrigin
-from kdump.repair.plan import Way
+from kdump.repair.plan import RepairMode
 from kdump.repair.run import Repair, Repaired, RepairOptions, finish_repairs, undo_repair
 from kdump.repair.salvageoptions import SalvageOptions
+from kdump.repair.syntheticbatches import end_marker
 from kdump.verify.run import findings as verify
 from tests.harness.captures import FIXTURES, Captures
 from tests.harness.killing import killed_at
@@ -95,7 +95,7 @@ def build(directory: Path, segments: Mapping[int, Sequence[bytes]], epochs: str 
         (directory / f"{base:020}.log").write_bytes(b"".join(batches))
     if epochs is not None:
         (directory / "leader-epoch-checkpoint").write_text(epochs)
-    run(directory, RepairOptions(Way.INDEXES, in_place=True))
+    run(directory, RepairOptions(RepairMode.INDEXES, in_place=True))
     shutil.rmtree(directory / HOME)
     return directory
 
@@ -113,7 +113,7 @@ def run(directory: Path, options: RepairOptions) -> Repaired:
 def options(*replicas: Path, output: Path | None = None, in_place: bool = False) -> RepairOptions:
     salvaging = SalvageOptions(replicas=tuple(map(str, replicas)))
     return RepairOptions(
-        Way.SALVAGE, output=None if output is None else str(output), in_place=in_place, salvaging=salvaging
+        RepairMode.SALVAGE, output=None if output is None else str(output), in_place=in_place, salvaging=salvaging
     )
 
 
@@ -228,7 +228,7 @@ def test_no_log_is_left(tmp_path: Path) -> None:
         log.unlink()
     check_restored(healthy, damaged, tmp_path, in_place=True)
     with pytest.raises(KdumpError) as error:
-        run(damaged, RepairOptions(Way.SALVAGE))
+        run(damaged, RepairOptions(RepairMode.SALVAGE))
     assert error.value.code is Codes.NO_SEGMENTS
 
 

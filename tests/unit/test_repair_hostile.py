@@ -16,7 +16,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.repair import run as engine
 from kdump.repair.journal import HOME
 from kdump.repair.manifest import MAX_SIZE, parse_manifest
-from kdump.repair.plan import Way
+from kdump.repair.plan import RepairMode
 from kdump.repair.run import Repair, RepairOptions, finish_repairs, undo_repair
 from tests.harness.killedrepairs import build, contents, finish, manifests, repair, tree
 
@@ -30,7 +30,7 @@ def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def begin(partition: Path, way: Way = Way.LIKE_BROKER, backup: str | None = None) -> Path:
+def begin(partition: Path, way: RepairMode = RepairMode.LIKE_BROKER, backup: str | None = None) -> Path:
     """The manifest of a repair that was begun, and of which no step was taken."""
     options = RepairOptions(way, in_place=True, decides_transactions=True, backup=backup)
     with pytest.MonkeyPatch.context() as patch:
@@ -343,8 +343,8 @@ def test_a_backup_without_a_name(partition: Path, tmp_path: Path, backup: str) -
         undo_repair(str(manifest), backup=str(tmp_path))
 
 
-@pytest.mark.parametrize("way", [Way.LIKE_BROKER, Way.SALVAGE])
-def test_finish_and_undo_with_another_backup(partition: Path, tmp_path: Path, way: Way) -> None:
+@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+def test_finish_and_undo_with_another_backup(partition: Path, tmp_path: Path, way: RepairMode) -> None:
     before = contents(tree(partition))
     other = tmp_path / "other"
     manifest = begin(partition, way, str(other))
@@ -378,8 +378,8 @@ def test_a_backup_elsewhere_is_of_a_directory_of_its_owner(partition: Path, tmp_
 # Nothing is finished unasked.
 
 
-@pytest.mark.parametrize("way", [Way.LIKE_BROKER, Way.SALVAGE])
-def test_a_repair_that_was_begun_is_named(partition: Path, tmp_path: Path, way: Way) -> None:
+@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+def test_a_repair_that_was_begun_is_named(partition: Path, tmp_path: Path, way: RepairMode) -> None:
     manifest = begin(partition, way)
     before = tree(partition)
     for words in (["--in-place", f"--{way.value}"], []):
@@ -410,9 +410,9 @@ def test_what_was_prepared_goes_and_nothing_else(partition: Path, tmp_path: Path
     (home / "mine" / "notes").write_bytes(b"mine")
     before = victims(tmp_path)
     with pytest.raises(KdumpError, match="symbolic link"):
-        repair(partition, Way.LIKE_BROKER)
+        repair(partition, RepairMode.LIKE_BROKER)
     assert victims(tmp_path) == before
     (journal / "old").unlink()
-    repair(partition, Way.LIKE_BROKER)
+    repair(partition, RepairMode.LIKE_BROKER)
     assert (home / "mine" / "notes").exists()
     assert [path.name for path in journal.rglob("*")] == ["new", "mine"]

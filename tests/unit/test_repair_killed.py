@@ -9,9 +9,9 @@ from pathlib import Path
 import batches
 import pytest
 
-from kdump.repair.plan import Way
+from kdump.repair.plan import RepairMode
 from kdump.repair.run import undo_repair
-from kdump.repair.startways import is_worse
+from kdump.repair.startmodes import is_worse
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, task_of
 from tests.harness.killedrepairs import (
@@ -52,8 +52,8 @@ def build_tail(root: Path) -> Path:
 
 @pytest.mark.parametrize("way_on", ["again", "undo"])
 @pytest.mark.parametrize("built", [build, partial(build, is_clean=False), build_tail], ids=["clean", "crash", "tail"])
-@pytest.mark.parametrize("way", [Way.LIKE_BROKER, Way.SALVAGE])
-def test_killed_anywhere(tmp_path: Path, way: Way, built: Callable[[Path], Path], way_on: str) -> None:
+@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+def test_killed_anywhere(tmp_path: Path, way: RepairMode, built: Callable[[Path], Path], way_on: str) -> None:
     sound = built(tmp_path / "sound")
     before, started_before = contents(tree(sound)), started(sound)
     repair(sound, way)
@@ -85,8 +85,8 @@ def check_start(check: StartCheck, before: StartCheck, after: StartCheck) -> Non
     assert served[0].log_start_offset == 0
 
 
-@pytest.mark.parametrize("way", [Way.LIKE_BROKER, Way.SALVAGE])
-def test_killed_while_undone(tmp_path: Path, way: Way) -> None:
+@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+def test_killed_while_undone(tmp_path: Path, way: RepairMode) -> None:
     """The repair was killed in its last step, then undoing it was killed: what came back must not be removed again."""
     sound = build(tmp_path / "sound")
     repair(sound, way)
@@ -120,8 +120,8 @@ def test_killed_while_a_log_gets_another_name(tmp_path: Path) -> None:
         partition = tmp_path / str(number) / "t-0"
         partition.mkdir(parents=True)
         (partition / f"{100:020}.log").write_bytes(data)
-        is_killed = killed_at(number, partial(repair, partition, way=Way.SALVAGE))
-        recover(partition, Way.SALVAGE)
+        is_killed = killed_at(number, partial(repair, partition, way=RepairMode.SALVAGE))
+        recover(partition, RepairMode.SALVAGE)
         names = {path.name for path in partition.iterdir() if path.is_file()}
         assert names == {f"{50:020}{suffix}" for suffix in (".log", ".index", ".timeindex")}
         assert (partition / f"{50:020}.log").read_bytes() == data

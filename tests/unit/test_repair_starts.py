@@ -19,16 +19,16 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup.content import sha256
 from kdump.kafka.startup.names import CLEANED, LOG, SWAP
 from kdump.log.partition import segment_files
-from kdump.repair import planned
+from kdump.repair import predicted
+from kdump.repair.location import place_of
 from kdump.repair.pieces import TxnPolicy
-from kdump.repair.place import place_of
-from kdump.repair.plan import PartitionPlan, RepairLoss, RepairSettings, Way
-from kdump.repair.planned import planned_contents, planned_start
+from kdump.repair.plan import PartitionPlan, RepairLoss, RepairMode, RepairSettings
 from kdump.repair.planner import Planner
+from kdump.repair.predicted import predicted_contents, predicted_start
 from kdump.repair.run import Repair, Repaired, RepairOptions, undo_repair
 from kdump.repair.salvageoptions import SalvageOptions
+from kdump.repair.startmodes import is_worse
 from kdump.repair.startreport import starts_text
-from kdump.repair.startways import is_worse
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, task_of
 from tests.harness.archives import cases, unpack_cases
@@ -43,10 +43,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack_cases("startup", tmp_path_factory.mktemp("startup"))
 
 
-def plan_of(directory: Path, way: Way, salvaging: SalvageOptions) -> PartitionPlan:
+def plan_of(directory: Path, way: RepairMode, salvaging: SalvageOptions) -> PartitionPlan:
     """As a repair in place makes it: salvage is worked out where it is asked for."""
     segments = list(segment_files(str(directory), lambda error: None))
-    planner = Planner(way, RepairSettings(), salvaging=salvaging if way is Way.SALVAGE else None)
+    planner = Planner(way, RepairSettings(), salvaging=salvaging if way is RepairMode.SALVAGE else None)
     return planner.partition(str(directory), segments, place_of(str(directory)), is_whole=True)
 
 
@@ -78,7 +78,7 @@ def logs_of(directory: Path) -> dict[int, bytes]:
 def test_a_segment_that_begins_before_its_name_gets_its_own(tmp_path: Path) -> None:
     """The offsets before the name are neither lost nor held in the segment before."""
     directory = partition_of(tmp_path / "t-0", o0=batches_of(0, 5), o13=batches_of(10, 15))
-    assert plan_of(directory, Way.SALVAGE, SalvageOptions()).salvage_loss() == RepairLoss(0, 0, 0, (), 0, 20)
+    assert plan_of(directory, RepairMode.SALVAGE, SalvageOptions()).salvage_loss() == RepairLoss(0, 0, 0, (), 0, 20)
     assert kdump("repair", "--salvage", "--in-place", str(directory), cwd=tmp_path).returncode == CLEAN
     assert logs_of(directory) == {0: batches_of(0, 5), 10: batches_of(10, 15)}
 
@@ -87,7 +87,7 @@ def test_offsets_up_to_a_name_are_lost_where_one_batch_alone_denies_it(tmp_path:
     """No checksum covers its offset."""
     for number, log in enumerate((batches_of(10), batches_of(10, 20), batches_of(10) + b"\0" * 90)):
         directory = partition_of(tmp_path / f"t-{number}", o0=batches_of(0, 5), o13=log)
-        loss = plan_of(directory, Way.SALVAGE, SalvageOptions()).salvage_loss()
+        loss = plan_of(directory, RepairMode.SALVAGE, SalvageOptions()).salvage_loss()
         assert loss is not None
         assert loss.offsets[0] == (10, 12)
 
@@ -95,7 +95,7 @@ def test_offsets_up_to_a_name_are_lost_where_one_batch_alone_denies_it(tmp_path:
 def test_batches_that_the_segment_before_has_do_not_rename_one(tmp_path: Path) -> None:
     """No broker starts over them; without them one does."""
     directory = partition_of(tmp_path / "t-0", o0=batches_of(0, 5), o10=batches_of(5, 10, 15))
-    plan = plan_of(directory, Way.SALVAGE, SalvageOptions())
+    plan = plan_of(directory, RepairMode.SALVAGE, SalvageOptions())
     assert plan.overlapping is None
     assert plan.salvage_loss() == RepairLoss(len(batches_of(5)), 5, 1, (), 0, 20)
     assert kdump("repair", "--salvage", "--in-place", str(directory), cwd=tmp_path).returncode == CLEAN
@@ -105,7 +105,7 @@ def test_batches_that_the_segment_before_has_do_not_rename_one(tmp_path: Path) -
 def test_both_ways_count_the_offsets_that_other_files_tell_of(tmp_path: Path) -> None:
     directory = partition_of(tmp_path / "t-0", o0=batches_of(0, 5)[:-3], o20=b"\0" * 20)
     (directory / f"{30:020}.snapshot").write_bytes(b"")
-    plan = plan_of(directory, Way.SALVAGE, SalvageOptions())
+    plan = plan_of(directory, RepairMode.SALVAGE, SalvageOptions())
     losses = plan.broker_loss(), plan.salvage_loss()
     assert [loss and loss.offsets for loss in losses] == [((5, 29),), ((5, 19), (20, 29))]
     run = kdump("repair", str(directory), cwd=tmp_path)
@@ -114,8 +114,8 @@ def test_both_ways_count_the_offsets_that_other_files_tell_of(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("is_clean", [False, True])
-@pytest.mark.parametrize("way", Way)
-def test_the_planned_directory_is_the_repaired_one(root: Path, tmp_path: Path, way: Way, is_clean: bool) -> None:
+@pytest.mark.parametrize("way", RepairMode)
+def test_the_planned_directory_is_the_repaired_one(root: Path, tmp_path: Path, way: RepairMode, is_clean: bool) -> None:
     salvaging = SalvageOptions(deep=False, transactions=TxnPolicy.ABORT)
     compared = 0
     for case in list(cases(root))[::STEP]:
@@ -130,14 +130,14 @@ def test_the_planned_directory_is_the_repaired_one(root: Path, tmp_path: Path, w
         ):
             continue
         plan = plan_of(directory, way, salvaging)
-        if not plan.has_changes or plan.is_refused or (way is Way.SALVAGE and plan.overlapping):
+        if not plan.has_changes or plan.is_refused or (way is RepairMode.SALVAGE and plan.overlapping):
             continue
         before = task_of(str(directory), StartOptions()).run()
         assert isinstance(before, StartCheck)
-        contents = planned_contents(plan, RepairSettings())
+        contents = predicted_contents(plan, RepairSettings())
         expected = {}
         for keeps in (False, True):
-            files = planned_start(plan, contents, before.settings, keeps_marker=keeps).directory
+            files = predicted_start(plan, contents, before.settings, keeps_marker=keeps).directory
             expected[keeps] = {name: (files[name].size, sha256(files[name])) for name in files.names()}
         options = RepairOptions(way, in_place=True, salvaging=salvaging, decides_transactions=True)
         errors: list[Exception] = []
@@ -155,12 +155,12 @@ def test_the_planned_directory_is_the_repaired_one(root: Path, tmp_path: Path, w
 def test_a_log_that_goes_after_the_plan(tmp_path: Path) -> None:
     """A broker may delete a segment at any time; found by the fuzzer."""
     directory = partition_of(tmp_path / "t-0", o0=batches_of(0, 10)[:-1])
-    plan = plan_of(directory, Way.LIKE_BROKER, SalvageOptions())
+    plan = plan_of(directory, RepairMode.LIKE_BROKER, SalvageOptions())
     settings = RepairSettings()
-    assert planned_contents(plan, settings)
+    assert predicted_contents(plan, settings)
     (directory / f"{0:020}.log").unlink()
     with pytest.raises(KdumpError) as caught:
-        planned_contents(plan, settings)
+        predicted_contents(plan, settings)
     assert caught.value.code is Codes.CHANGED_WHILE_READ
 
 
@@ -329,11 +329,11 @@ def test_where_the_marker_has_to_go_the_others_are_named(tmp_path: Path, monkeyp
     (orders / f"{5:020}.log").write_bytes(batches_of(5))
     before = state(orders)
     # As if no snapshot could be made.
-    monkeypatch.setattr(planned, "_snapshot_at_end", lambda *words: None)
+    monkeypatch.setattr(predicted, "_snapshot_at_end", lambda *words: None)
 
     def repaired(**options: bool) -> tuple[list[Repaired], list[KdumpError]]:
         errors: list[KdumpError] = []
-        job = Repair(RepairOptions(Way.SALVAGE, decides_transactions=True, **options), on_error=errors.append)
+        job = Repair(RepairOptions(RepairMode.SALVAGE, decides_transactions=True, **options), on_error=errors.append)
         try:
             with job:
                 return list(job.path(str(orders))), errors

@@ -10,8 +10,8 @@ import pytest
 from batches import plain_rows, v2_batch
 from cli_runs import CLEAN, DAMAGE, USAGE, kdump
 
-from kdump.repair import planned
-from kdump.repair.plan import Way
+from kdump.repair import predicted
+from kdump.repair.plan import RepairMode
 from kdump.repair.run import Repair, RepairOptions, undo_repair
 from tests.harness.killedrepairs import MARKER, build, contents, manifests, repair, tree
 from tests.harness.killing import killed_at
@@ -28,7 +28,7 @@ def kept(partition: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in partition.glob(".kdump/*/changed-*/*")}
 
 
-@pytest.fixture(params=[Way.LIKE_BROKER, Way.SALVAGE], ids=["like-broker", "salvage"])
+@pytest.fixture(params=[RepairMode.LIKE_BROKER, RepairMode.SALVAGE], ids=["like-broker", "salvage"])
 def repaired(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, dict[str, bytes]]:
     """A repaired partition, and the log directory before."""
     partition = build(tmp_path)
@@ -87,7 +87,7 @@ def write_since(partition: Path) -> dict[str, bytes]:
 def test_records_that_were_written_after_a_cut_need_a_decision(tmp_path: Path) -> None:
     partition = build(tmp_path)
     before = contents(tree(partition))
-    repair(partition, Way.LIKE_BROKER)
+    repair(partition, RepairMode.LIKE_BROKER)
     written = write_since(partition)
     state = contents(tree(partition))
     status, text, errors = undo(partition)
@@ -106,7 +106,7 @@ def test_records_that_were_written_after_segments_that_stay_stay(tmp_path: Path)
     """The repair left the last segment alone, and so does undoing it."""
     partition = build(tmp_path)
     before = contents(tree(partition))
-    repair(partition, Way.SALVAGE)
+    repair(partition, RepairMode.SALVAGE)
     written = write_since(partition)
     status, text, errors = undo(partition)
     assert (status, errors) == (CLEAN, "")
@@ -125,7 +125,7 @@ def test_killed_while_changed_files_are_replaced(tmp_path: Path) -> None:
     for number in range(1, 400, 5):
         partition = build(tmp_path / str(number))
         before = contents(tree(partition))
-        repair(partition, Way.LIKE_BROKER)
+        repair(partition, RepairMode.LIKE_BROKER)
         log = max(partition.glob("*.log"))
         written = append(log, 448)
         (manifest,) = manifests(partition)
@@ -147,7 +147,7 @@ def test_killed_while_changed_files_are_replaced(tmp_path: Path) -> None:
 
 def test_a_log_of_which_the_start_is_gone_cannot_come_back(tmp_path: Path) -> None:
     partition = build(tmp_path)
-    repair(partition, Way.LIKE_BROKER)
+    repair(partition, RepairMode.LIKE_BROKER)
     log = max(partition.glob("*.log"))
     log.write_bytes(b"x" + log.read_bytes()[1:])
     state = contents(tree(partition))
@@ -162,12 +162,12 @@ def test_a_log_of_which_the_start_is_gone_cannot_come_back(tmp_path: Path) -> No
 def test_a_marker_that_the_repair_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, since: str) -> None:
     partition = build(tmp_path)
     before = contents(tree(partition))
-    monkeypatch.setattr(planned, "_snapshot_at_end", lambda *words: None)
+    monkeypatch.setattr(predicted, "_snapshot_at_end", lambda *words: None)
     for path in partition.glob("*.snapshot"):
         if path.stem != f"{448:020}":
             path.unlink()
             del before[f"{partition.name}/{path.name}"]
-    options = RepairOptions(Way.SALVAGE, in_place=True, decides_transactions=True, allow_worse_start=True)
+    options = RepairOptions(RepairMode.SALVAGE, in_place=True, decides_transactions=True, allow_worse_start=True)
     with Repair(options, on_error=print) as job:
         list(job.path(str(partition)))
     marker = partition.parent / MARKER
@@ -195,7 +195,7 @@ def test_a_marker_that_the_repair_removed(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_manifest_of_an_earlier_version_names_what_is_newer(tmp_path: Path) -> None:
     """It does not say which other files there were."""
     partition = build(tmp_path)
-    repair(partition, Way.LIKE_BROKER)
+    repair(partition, RepairMode.LIKE_BROKER)
     (manifest,) = manifests(partition)
     members = json.loads(manifest.read_bytes())
     for name in ("lines", "bystanders", "replaced"):

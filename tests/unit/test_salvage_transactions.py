@@ -13,7 +13,7 @@ from transaction_logs import ABORT, COMMIT, Partition, Producer, View, random_pa
 from kdump.codes import KdumpError
 from kdump.reading.transactions import TransactionReader
 from kdump.repair.pieces import TouchedTransaction, TxnOutcome
-from kdump.repair.plan import Way
+from kdump.repair.plan import RepairMode
 from kdump.repair.run import Repair, Repaired, RepairOptions
 
 
@@ -23,7 +23,7 @@ def salvaged(directory: Path, output: Path) -> Repaired:
     def fail(error: KdumpError) -> None:
         raise error
 
-    with Repair(RepairOptions(Way.SALVAGE, output=str(output)), on_error=fail) as job:
+    with Repair(RepairOptions(RepairMode.SALVAGE, output=str(output)), on_error=fail) as job:
         (repaired,) = job.path(str(directory))
     return repaired
 

@@ -19,8 +19,8 @@ from kdump.log.source import open_source
 from kdump.stats.figures import Damage, report
 from kdump.stats.fold import LogPart, StatsFold
 from kdump.stats.grouping import By
-from kdump.stats.look import StatsLook
 from kdump.stats.places import RangeStart
+from kdump.stats.reading import StatsReading
 from kdump.stats.report import stats_row
 from kdump.stats.run import StatsOptions, fold_split, unpacked_fold
 from kdump.tasks.splits import find_logs, plan
@@ -84,7 +84,7 @@ def folded(path: Path, extent: Extent, by: By, *, with_records: bool) -> StatsFo
     place = RangeStart(str(path.parent), base_offset, str(path), extent.start)
     with open_source(str(path)) as source:
         part = fold.part(LogPart(str(path), "t", 0, place))
-        look = StatsLook(source, None, extent, part, with_records=with_records, limit=DEFAULT_LIMIT)
+        look = StatsReading(source, None, extent, part, with_records=with_records, limit=DEFAULT_LIMIT)
         for _ in look.items():
             pass
     # As it comes from a worker.

@@ -15,7 +15,7 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.log.source import Source, open_source
 from kdump.verify import settling
 from kdump.verify.partition import PartitionCheck
-from kdump.verify.readings import Group, judge, look_at, plan_looks
+from kdump.verify.readings import Group, judge, plan_readings, read_piece
 from kdump.verify.run import Verification
 from kdump.verify.segment import CheckOptions
 from kdump.verify.startups import KeepsChanging, StartOptions, start_all
@@ -263,7 +263,7 @@ def test_looks_that_were_made_elsewhere(partitions: list[LivePartition]) -> None
     for partition in partitions:
         group = Group(tuple(str(partition.path(base, ".log")) for base in partition.bases), str(partition.directory))
         options = CheckOptions()
-        pieces = [piece for task in plan_looks([group]) for look in task for piece in look_at(look, options)]
+        pieces = [piece for task in plan_readings([group]) for look in task for piece in read_piece(look, options)]
         pieces.sort(key=lambda piece: piece[:-1])
         if partition is compacted:
             partition.compact(partition.bases[1:4])

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from kdump.codes import Codes, DamageError
 from kdump.dump.text.remotemetadata import RefusedError, remote_metadata_text
 from kdump.format.legacy import ContentSizeError, Message
-from kdump.payloads.decoded import PayloadError, RecordDecoder, RecordPart, Trouble
+from kdump.payloads.decoded import DecodeErrorKind, PayloadError, RecordDecoder, RecordPart
 from kdump.payloads.internal import (
     CoordinatorDecoder,
     MetadataDecoder,
@@ -118,7 +118,7 @@ class CoordinatorContents:
                 return LineContents(key_text, DELETED)
             decoded = self.coordinator.value(message, value)
         except PayloadError as error:
-            if error.trouble is Trouble.MISSING:
+            if error.trouble is DecodeErrorKind.MISSING:
                 return LineContents(None, None if value is None else decode_utf8(value), (error,))
             return LineContents(_coordinator_error(error, offset), None, (error,))
         data = with_member_messages(decoded, newest=False)
@@ -171,10 +171,13 @@ class RemoteMetadataContents:
         """See ContentsDecoder."""
         try:
             if value is None:
-                raise PayloadError(Trouble.MISSING, RecordPart.VALUE, "is null")
+                raise PayloadError(DecodeErrorKind.MISSING, RecordPart.VALUE, "is null")
             return LineContents(None, remote_metadata_text(self._decoder.value(value)))
         except RefusedError as error:
-            text, problem = str(error), PayloadError(Trouble.REFUSED, RecordPart.VALUE, f"is refused by Kafka: {error}")
+            text, problem = (
+                str(error),
+                PayloadError(DecodeErrorKind.REFUSED, RecordPart.VALUE, f"is refused by Kafka: {error}"),
+            )
         except PayloadError as error:
             text, problem = _metadata_error(error), error
         return LineContents(None, f"Error at offset {offset}, skipping. {text}", (problem,))
@@ -222,11 +225,11 @@ def _plain_text(value: Any, *, as_stored: bool) -> str:
 def _coordinator_error(error: PayloadError, offset: int) -> str:
     number, part = error.number, error.part.value
     match error.trouble:
-        case Trouble.UNKNOWN_TYPE:
+        case DecodeErrorKind.UNKNOWN_TYPE:
             return f"Unknown record type {number} at offset {offset}, skipping."
-        case Trouble.CUT:
+        case DecodeErrorKind.CUT:
             text = f"Could not read version from {part}'s buffer."
-        case Trouble.UNKNOWN_VERSION:
+        case DecodeErrorKind.UNKNOWN_VERSION:
             text = f"Found an unknown record version {number} for {error.record_type} type"
         case _:
             cause = error.cause or "null"
@@ -248,7 +251,7 @@ def _size_problem(error: ContentSizeError) -> PayloadError:
     text = "has its size outside the message"
     if error.size is not None:
         text = f"has {error.size} bytes where {error.left} are left in its message"
-    return PayloadError(Trouble.REFUSED, RecordPart(error.what), text)
+    return PayloadError(DecodeErrorKind.REFUSED, RecordPart(error.what), text)
 
 
 _NO_VALUE: Final = (
@@ -263,22 +266,22 @@ _PREVIEW: Final = (
 
 def _metadata_error(error: PayloadError) -> str:
     match error.trouble:
-        case Trouble.MISSING:
+        case DecodeErrorKind.MISSING:
             return _NO_VALUE
-        case Trouble.CUT:
+        case DecodeErrorKind.CUT:
             return f"Error while reading {error.name}"
-        case Trouble.TOO_LARGE:
+        case DecodeErrorKind.TOO_LARGE:
             return f"Value for {error.name} was too large."
-        case Trouble.FRAME_VERSION if error.number == 0:
+        case DecodeErrorKind.FRAME_VERSION if error.number == 0:
             return _PREVIEW
-        case Trouble.FRAME_VERSION:
+        case DecodeErrorKind.FRAME_VERSION:
             return (
                 f"Could not deserialize metadata record due to unknown frame version {error.number}"
                 "(only frame version 1 is supported)"
             )
-        case Trouble.UNKNOWN_TYPE:
+        case DecodeErrorKind.UNKNOWN_TYPE:
             unsupported = "org.apache.kafka.common.errors.UnsupportedVersionException"
             return f"{unsupported}: Unknown metadata id {error.number}"
-        case Trouble.BYTES_LEFT:
+        case DecodeErrorKind.BYTES_LEFT:
             return f"Found {error.number} byte(s) of garbage after {error.record_type}"
     return f"Failed to deserialize record with type {error.record_type}"

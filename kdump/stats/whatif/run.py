@@ -19,13 +19,13 @@ from kdump.format.legacy import NO_TIMESTAMP
 from kdump.kafka.compaction import DELETE_RETENTION_MS, ActiveProducers, Cleaning, NewestOffsets
 from kdump.kafka.retention import RetainedSegment, Retention, deleted_segments, largest_timestamp
 from kdump.log import files
+from kdump.log.fingerprint import FileFingerprint
 from kdump.log.gaps import Gap
 from kdump.log.names import Kind, is_uri, sibling
 from kdump.log.partition import segments_behind
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_time_index
 from kdump.log.source import STDIN, read_whole
-from kdump.log.stamp import Stamp
 from kdump.reading.outcomes import ABORTED, STATES
 from kdump.reading.transactions import TransactionReader
 from kdump.stats.whatif.answer import Answer
@@ -39,7 +39,7 @@ _ABORTED: Final = STATES.index(ABORTED)
 _MILLION: Final = 1_000_000
 
 
-class Question(Protocol):
+class WhatIfFold(Protocol):
     """A fold over the entries of all logs."""
 
     def update(self, entries: Entries) -> None:
@@ -49,7 +49,7 @@ class Question(Protocol):
         """Behind the last ones."""
 
 
-class Inquiry:
+class WhatIfRun:
     """Asks questions of some partitions.
 
     Args:
@@ -61,7 +61,7 @@ class Inquiry:
         self._logs = logs
         self._on_error = on_error
 
-    def fold(self, questions: Sequence[Question]) -> None:
+    def fold(self, questions: Sequence[WhatIfFold]) -> None:
         """Have questions that are folds look at all logs, in one pass."""
         for partition in self._logs.partitions:
             for log in partition.logs:
@@ -157,7 +157,7 @@ class Inquiry:
         has_index = is_closed and files.exists(sibling(log.path, Kind.TIME_INDEX))
         index = read_time_index(log.path, log.base_offset) if has_index else None
         newest = self._newest_timestamp(log) if index is None else None
-        modified = 0 if is_uri(log.path) else Stamp.of(log.path).modified // _MILLION
+        modified = 0 if is_uri(log.path) else FileFingerprint.of(log.path).modified // _MILLION
         return RetainedSegment(log.base_offset or 0, log.size, largest_timestamp(index, newest, modified))
 
     def _newest_timestamp(self, log: LogFile) -> int:

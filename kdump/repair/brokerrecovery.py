@@ -12,8 +12,8 @@ from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE, IndexBuilder
 from kdump.log.names import Kind
 from kdump.log.source import Source
 from kdump.repair.disk import NewDiskFile
+from kdump.repair.hashandrecover import HashAndRecover, read_through
 from kdump.repair.producersat import ProducersAt, WatchedProducers
-from kdump.repair.readthrough import ReadThrough, read_through
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Recovered:
     .txnindex.
     """
 
-    read: ReadThrough
+    read: HashAndRecover
     producers: WatchedProducers
     keeps_txn_index: bool
 

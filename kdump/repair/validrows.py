@@ -13,16 +13,16 @@ from kdump.log.source import open_source
 from kdump.verify.table import read_columns
 
 
-def sound_rows(paths: Iterable[str]) -> Iterator[NDArray[np.void]]:
+def valid_rows(paths: Iterable[str]) -> Iterator[NDArray[np.void]]:
     """The sound batches of other segments (``verify.table.row_dtype``), by chunks, up to one that cannot be read."""
     for path in paths:
         try:
-            yield from sound_rows_of(path)
+            yield from valid_rows_of(path)
         except KdumpError:
             return
 
 
-def sound_rows_of(path: str) -> Iterator[NDArray[np.void]]:
+def valid_rows_of(path: str) -> Iterator[NDArray[np.void]]:
     """The same of one segment. Raises KdumpError when it cannot be read."""
     with open_source(path) as source:
         for item in ResyncWalk(source).items():

@@ -11,17 +11,17 @@ from kdump.kafka.startup.names import CLEANED, SWAP
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.log.names import is_uri
 from kdump.log.partition import segment_files
+from kdump.repair.location import is_metadata, place_of
 from kdump.repair.pieces import TxnPolicy
-from kdump.repair.place import is_metadata, place_of
-from kdump.repair.plan import Completion, PartitionPlan, RepairSettings, Way
-from kdump.repair.planned import planned_contents, planned_start
+from kdump.repair.plan import Completion, PartitionPlan, RepairMode, RepairSettings
 from kdump.repair.planner import Planner
+from kdump.repair.predicted import predicted_contents, predicted_start
 from kdump.repair.salvageoptions import SalvageOptions
 from kdump.verify.startcheck import StartCheck, check_start
 from kdump.verify.swapped import exchanged_logs
 
 
-class StartWay(NamedTuple):
+class StartMode(NamedTuple):
     """A start, perhaps behind a repair.
 
     ``command``: that repairs, None: the start as it is. ``records_dropped``: good ones that the repair itself drops.
@@ -44,7 +44,7 @@ _RANKS: Final = {StartOutcome.STARTS: 0, StartOutcome.DIR_OFFLINE: 1, StartOutco
 
 def is_worse(check: StartCheck, other: StartCheck) -> bool:
     """The start ends worse than the other one, or loses more records, or forgets more transactions or all producers."""
-    return StartWay(None, check).cost > StartWay(None, other).cost or _forgets_producers(check, other)
+    return StartMode(None, check).cost > StartMode(None, other).cost or _forgets_producers(check, other)
 
 
 def _forgets_producers(check: StartCheck, other: StartCheck) -> bool:
@@ -56,7 +56,7 @@ def _forgets_producers(check: StartCheck, other: StartCheck) -> bool:
 class RepairedStart(NamedTuple):
     """The start after a repair in place, and what that repair does beside the logs."""
 
-    way: StartWay
+    way: StartMode
     completion: Completion
 
 
@@ -78,7 +78,7 @@ class Starts:
         worse: the partitions of the log directory whose start ends worse.
     """
 
-    without: StartWay
+    without: StartMode
     repaired: RepairedStart
     marker: str | None
     worse: tuple[WorseStart, ...]
@@ -106,13 +106,13 @@ def start_after(
     Raises:
         KdumpError: a file cannot be read.
     """
-    contents = planned_contents(plan, settings)
+    contents = predicted_contents(plan, settings)
     loss = plan.own_loss()
 
     def repaired(*, keeps_marker: bool) -> RepairedStart:
-        planned = planned_start(plan, contents, before.settings, keeps_marker=keeps_marker)
+        planned = predicted_start(plan, contents, before.settings, keeps_marker=keeps_marker)
         check = check_start(planned.directory, planned.known)
-        return RepairedStart(StartWay(command, check, 0 if loss is None else loss.records), planned.completion)
+        return RepairedStart(StartMode(command, check, 0 if loss is None else loss.records), planned.completion)
 
     kept = repaired(keeps_marker=True)
     if not (before.settings.is_clean and plan.changes_any_log):
@@ -123,13 +123,13 @@ def start_after(
     return removed if is_worse(kept.way.check, removed.way.check) else kept
 
 
-def start_ways(check: StartCheck) -> list[StartWay]:
+def start_modes(check: StartCheck) -> list[StartMode]:
     """The start as it is, then the repairs in place behind which less is lost by it.
 
     Raises:
         KdumpError: a file cannot be read.
     """
-    as_it_is = StartWay(None, check)
+    as_it_is = StartMode(None, check)
     if is_uri(check.path):
         return [as_it_is]
     settings = RepairSettings()
@@ -148,26 +148,30 @@ def _plans(check: StartCheck, settings: RepairSettings) -> Iterator[tuple[str, P
         return
     place = place_of(directory)
     settings = replace(settings, digests=False)
-    indexes = Planner(Way.INDEXES, settings).partition(directory, segments, place, is_whole=True)
+    indexes = Planner(RepairMode.INDEXES, settings).partition(directory, segments, place, is_whole=True)
     if not indexes.is_damaged:
         if indexes.has_changes:
-            yield _command(Way.INDEXES, directory), indexes
+            yield _command(RepairMode.INDEXES, directory), indexes
         return
     cut = next((segment.path for segment in indexes.segments if segment.is_cut), None)
     if cut is not None and cut != segments[-1]:
-        alone = Planner(Way.LIKE_BROKER, settings).partition(cut, [cut], place, is_whole=False)
+        alone = Planner(RepairMode.LIKE_BROKER, settings).partition(cut, [cut], place, is_whole=False)
         if alone.has_changes and not alone.is_refused:
-            yield _command(Way.LIKE_BROKER, cut), alone
+            yield _command(RepairMode.LIKE_BROKER, cut), alone
     options = SalvageOptions(deep=False)
-    salvage = Planner(Way.SALVAGE, settings, salvaging=options).partition(directory, segments, place, is_whole=True)
+    salvage = Planner(RepairMode.SALVAGE, settings, salvaging=options).partition(
+        directory, segments, place, is_whole=True
+    )
     suffix = ""
     if salvage.undecided:
         options = replace(options, transactions=TxnPolicy.ABORT)
-        salvage = Planner(Way.SALVAGE, settings, salvaging=options).partition(directory, segments, place, is_whole=True)
+        salvage = Planner(RepairMode.SALVAGE, settings, salvaging=options).partition(
+            directory, segments, place, is_whole=True
+        )
         suffix = f" --txn {TxnPolicy.ABORT.value}"
     if salvage.has_changes and not salvage.is_refused and salvage.overlapping is None:
-        yield _command(Way.SALVAGE, directory) + suffix, salvage
+        yield _command(RepairMode.SALVAGE, directory) + suffix, salvage
 
 
-def _command(way: Way, path: str) -> str:
+def _command(way: RepairMode, path: str) -> str:
     return f"kdump repair --in-place --{way.value} {shlex.quote(path)}"

@@ -19,9 +19,9 @@ from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.source import Source
 from kdump.repair.correct import corrected, proved
 from kdump.repair.entry import Entry
+from kdump.repair.inventory import Inventory, examine
 from kdump.repair.pieces import PieceOrigin
 from kdump.repair.restore import Room
-from kdump.repair.survey import Inventory, examine
 from kdump.repair.wrappers import rewrapped
 from kdump.verify.table import row_at
 from kdump.wire.compression import DEFAULT_LIMIT
@@ -32,7 +32,7 @@ _HOPELESS: Final = frozenset({Codes.ZERO_FILL, Codes.UNREADABLE})
 """Gaps in which no entry begins at the start."""
 
 
-class HoleReader:
+class GapReader:
     """Reads the holes of one log.
 
     Args:

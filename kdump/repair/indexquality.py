@@ -12,7 +12,7 @@ from kdump.log.siblings import was_cleaned
 from kdump.log.source import Source
 from kdump.verify.batchtable import BatchTable
 from kdump.verify.ordered import OrderedChecks
-from kdump.verify.segment import CheckOptions, SegmentLook, check_segment
+from kdump.verify.segment import CheckOptions, SegmentReading, check_segment
 from kdump.verify.siblings import SegmentFiles, check_segment_files
 
 
@@ -29,7 +29,7 @@ def unfit_indexes(
     """
     table = BatchTable()
     ordered = OrderedChecks(is_compacted=was_cleaned(directory_of(source.path)) or None)
-    look = SegmentLook(source, options=CheckOptions(deep=False))
+    look = SegmentReading(source, options=CheckOptions(deep=False))
     for _ in check_segment(look, base_offset, source.path, ordered, on_rows=table.add):
         pass
     log = table.log_view(base_offset, source.size or 0, [])

@@ -38,7 +38,7 @@ from kdump.verify.reach import PartitionEvidence
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SiblingContext:
     """The neighbourhood of one log."""
 
     base_offset: int | None = None
@@ -175,7 +175,7 @@ class Neighbours:
         return read_topic_id(self._directory)
 
 
-def look_around(
+def sibling_context(
     path: str,
     producers: ProducerStates | None = None,
     end_before: int = 0,
@@ -183,7 +183,7 @@ def look_around(
     *,
     neighbours: Neighbours | None = None,
     is_partition: bool = False,
-) -> Surroundings:
+) -> SiblingContext:
     """Read the siblings of the log ``path``; what is missing or malformed is left out.
 
     Args:
@@ -202,7 +202,7 @@ def look_around(
     # A segment is flushed when the next one is made; snapshots are taken then, and when a broker stops.
     flushed = next_base or max([around.recovery_point, *(offset for offset, _ in snapshots[-1:])])
     directory = os.path.dirname(path) or "."
-    return Surroundings(
+    return SiblingContext(
         base_offset,
         around.was_cleaned,
         end_before,

@@ -20,7 +20,7 @@ _MAX_INT64 = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Sieved:
+class Prefiltered:
     """What is left of a table.
 
     ``steps``: (row number, its place in the order is in question, the row of the same producer before it) in file
@@ -35,7 +35,7 @@ class Sieved:
     latest: int
 
 
-def sift(rows: NDArray[np.void], base_offset: int | None) -> Sieved:
+def prefilter(rows: NDArray[np.void], base_offset: int | None) -> Prefiltered:
     """Sift ``rows`` (shape (rows,), one or more, of ``table.row_dtype``); ``base_offset``: of the file name."""
     by_order = _out_of_order(rows, base_offset) | ~rows["is_valid"]
     by_producer, before, last = _by_producer(rows)
@@ -50,7 +50,7 @@ def sift(rows: NDArray[np.void], base_offset: int | None) -> Sieved:
         strict=True,
     )
     latest = int(rows["max_timestamp"].max(where=rows["is_valid"], initial=-1))
-    return Sieved(steps, last, bool(cleaned(rows).any()), latest)
+    return Prefiltered(steps, last, bool(cleaned(rows).any()), latest)
 
 
 def cleaned(rows: NDArray[np.void]) -> NDArray[np.bool_]:

@@ -12,13 +12,13 @@ from kdump.log.extents import Extent
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE
 from kdump.stats.fold import PartFold
-from kdump.verify.holes import Behind
-from kdump.verify.segment import CheckOptions, Rows, SegmentLook
+from kdump.verify.gaps import NextSegment
+from kdump.verify.segment import CheckOptions, Rows, SegmentReading
 
 _RECORDS_CHUNK: Final = 4 << 20
 
 
-class StatsLook:
+class StatsReading:
     """See ``verify.segment.Look``.
 
     Args:
@@ -33,7 +33,7 @@ class StatsLook:
     def __init__(
         self,
         source: Source,
-        behind: Behind | None,
+        behind: NextSegment | None,
         extent: Extent | None,
         part: PartFold,
         *,
@@ -47,7 +47,7 @@ class StatsLook:
             doubts = RecordReader(limit, part.see_records).in_doubt
         chunk_size = _RECORDS_CHUNK if with_records else DEFAULT_CHUNK_SIZE
         options = CheckOptions(deep=with_records, limit=limit, columnar=True)
-        self._look = SegmentLook(source, behind, options, extent, doubts=doubts, chunk_size=chunk_size)
+        self._look = SegmentReading(source, behind, options, extent, doubts=doubts, chunk_size=chunk_size)
         self._part = part
 
     @property

@@ -78,7 +78,7 @@ class WhatIfParam(click.ParamType[WhatIf]):
         return WhatIf(question, **found)
 
 
-def question_options(function: _Function) -> _Function:
+def whatif_options(function: _Function) -> _Function:
     """The two options; the function takes them as ``what_if`` and ``at``."""
     for option in (
         click.option(
@@ -141,12 +141,12 @@ class _Run:
         from kdump.stats.whatif.batchsize import BatchSizeQuestion
         from kdump.stats.whatif.codec import CodecQuestion
         from kdump.stats.whatif.magic import MagicQuestion
-        from kdump.stats.whatif.run import Inquiry, Question
+        from kdump.stats.whatif.run import WhatIfFold, WhatIfRun
 
         now = int(time.time() * 1000) if now is None else now
         logs = self._logs()
-        inquiry = Inquiry(logs, self._fail)
-        kinds: dict[str, Callable[[], Question]] = {
+        inquiry = WhatIfRun(logs, self._fail)
+        kinds: dict[str, Callable[[], WhatIfFold]] = {
             "codec": CodecQuestion,
             "magic": MagicQuestion,
             "batch-size": BatchSizeQuestion,

@@ -24,7 +24,7 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class NextSegment:
     """What a broker has to find its way behind a hole.
 
     ``index``: the used entries of the segment's .index, positions rising. ``next_base``: the next segment's base
@@ -40,13 +40,13 @@ class Behind:
         return self.index[number].offset if number < len(self.index) else self.next_base
 
 
-class HoleChecks:
+class GapChecks:
     """Findings of gaps and wrong CRCs; what is lost is known when the entry behind has come.
 
     ``behind``: see Behind. ``source`` is read again where a gap ends the file: whether it is all zeros.
     """
 
-    def __init__(self, source: Source, behind: Behind) -> None:
+    def __init__(self, source: Source, behind: NextSegment) -> None:
         self._source = source
         self._behind = behind
         self._last_offset: int | None = None

@@ -11,16 +11,16 @@ import numpy as np
 
 from kdump.repair.draft import DraftTable
 from kdump.repair.entry import Entry
-from kdump.repair.made import empty_batch, end_marker
+from kdump.repair.inventory import examine
 from kdump.repair.pieces import Lost, PieceOrigin
-from kdump.repair.surroundings import Surroundings
-from kdump.repair.survey import examine
+from kdump.repair.siblingcontext import SiblingContext
+from kdump.repair.syntheticbatches import empty_batch, end_marker
 from kdump.repair.transactions import Touched
 
 _NO_EPOCH = -1
 
 
-def held(loss: Lost, table: DraftTable, around: Surroundings) -> Iterator[Entry]:
+def held(loss: Lost, table: DraftTable, around: SiblingContext) -> Iterator[Entry]:
     """Empty batches over lost offsets.
 
     Each leader epoch that leader-epoch-checkpoint lets begin in between has its own.
@@ -43,7 +43,7 @@ def held(loss: Lost, table: DraftTable, around: Surroundings) -> Iterator[Entry]
         yield _made(empty_batch(start, end, leader_epoch), PieceOrigin.HELD)
 
 
-def marker(touched: Touched, offset: int, table: DraftTable, around: Surroundings, *, is_abort: bool) -> Entry:
+def marker(touched: Touched, offset: int, table: DraftTable, around: SiblingContext, *, is_abort: bool) -> Entry:
     """The marker of a transaction, ABORT or COMMIT, at ``offset``, which ``table`` has not."""
     transaction = touched.transaction
     leader_epoch, _ = _epochs(offset, table, around)
@@ -59,7 +59,7 @@ def marker(touched: Touched, offset: int, table: DraftTable, around: Surrounding
     return _made(data, PieceOrigin.MARKER)
 
 
-def _epochs(offset: int, table: DraftTable, around: Surroundings) -> tuple[int, int | None]:
+def _epochs(offset: int, table: DraftTable, around: SiblingContext) -> tuple[int, int | None]:
     """(leader epoch of a batch that is put at ``offset``, that of the batch behind, None where it has none)."""
     place = int(np.searchsorted(table.first, offset))
     epoch = int(table.leader_epoch[place - 1]) if place else _NO_EPOCH

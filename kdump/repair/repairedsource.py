@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from kdump.log.piecewise import PiecewiseSource
 from kdump.log.source import Source, open_source
-from kdump.repair.pieces import LogPiece, MendedLog
+from kdump.repair.pieces import LogPiece, RepairedLog
 
 
-class MendedSource(PiecewiseSource[LogPiece]):
+class RepairedSource(PiecewiseSource[LogPiece]):
     """Reads the pieces of a mended log, with what is restored in them.
 
     Args:
@@ -18,7 +18,7 @@ class MendedSource(PiecewiseSource[LogPiece]):
         opened: opens a file that pieces come from.
     """
 
-    def __init__(self, path: str, log: MendedLog, opened: Callable[[str], Source] = open_source) -> None:
+    def __init__(self, path: str, log: RepairedLog, opened: Callable[[str], Source] = open_source) -> None:
         super().__init__(path, log.pieces, opened)
 
     def _was_read(self, view: memoryview, piece: LogPiece, start: int) -> None:

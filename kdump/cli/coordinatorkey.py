@@ -9,12 +9,12 @@ import click
 
 from kdump.dump.run import Target
 from kdump.format.message import LONGEST_STRING
-from kdump.kafka.coordinators import DEFAULT_PARTITIONS, Coordinated, group, transactional_id
+from kdump.kafka.coordinators import DEFAULT_PARTITIONS, CoordinatorKey, group, transactional_id
 from kdump.log.files import absolute, directory_of
 from kdump.log.names import Kind, partition_of_file
 
 
-def coordinated(given: Mapping[str, Any]) -> Coordinated | None:
+def coordinated(given: Mapping[str, Any]) -> CoordinatorKey | None:
     """What is asked for; UsageError for both, and for ``--partitions`` with neither."""
     if given["group"] is not None and given["transactional_id"] is not None:
         raise click.UsageError("--group and --transactional-id exclude each other")
@@ -27,7 +27,7 @@ def coordinated(given: Mapping[str, Any]) -> Coordinated | None:
     return None
 
 
-def _named(wanted: Coordinated) -> Coordinated:
+def _named(wanted: CoordinatorKey) -> CoordinatorKey:
     if len(wanted.stored_name) > LONGEST_STRING:
         raise click.UsageError(f"a {wanted.kind} has {LONGEST_STRING} bytes at most")
     return wanted
@@ -45,7 +45,7 @@ class PartitionFinder:
         partitions: how many the topic has; None: not known.
     """
 
-    def __init__(self, wanted: Coordinated, partitions: int | None) -> None:
+    def __init__(self, wanted: CoordinatorKey, partitions: int | None) -> None:
         self._wanted = wanted
         self._partitions = partitions
         self._here: set[int] = set()

@@ -19,18 +19,18 @@ from kdump.kafka.startup.start import producers_at_end
 from kdump.log.names import INDEX_KINDS, Kind, sibling
 from kdump.log.partition import segments_behind
 from kdump.log.source import read_whole
+from kdump.repair.brokerrecovery import Recovered
 from kdump.repair.checkpointlines import lines_above
 from kdump.repair.indexes import has_txn_index
 from kdump.repair.inplace import is_plain_cut, rebuilt_indexes
-from kdump.repair.likebroker import Recovered
 from kdump.repair.manifest import LineChange
 from kdump.repair.others import changed_in_place
 from kdump.repair.partitionfiles import PartitionFiles
-from kdump.repair.pieces import LogPiece, MendedLog
-from kdump.repair.plan import Completion, PartitionPlan, RepairSettings, SegmentPlan, Way
+from kdump.repair.pieces import LogPiece, RepairedLog
+from kdump.repair.plan import Completion, PartitionPlan, RepairMode, RepairSettings, SegmentPlan
 
 
-class Planned(NamedTuple):
+class PredictedDirectory(NamedTuple):
     """A repaired partition: its files, what a broker knows of it then, and what is done beside the logs."""
 
     directory: Directory
@@ -38,9 +38,9 @@ class Planned(NamedTuple):
     completion: Completion
 
 
-def planned_start(
+def predicted_start(
     plan: PartitionPlan, contents: Mapping[str, Content], known: StartSettings, *, keeps_marker: bool
-) -> Planned:
+) -> PredictedDirectory:
     """What the next start meets.
 
     Args:
@@ -61,7 +61,7 @@ def planned_start(
         if snapshot is not None:
             completion = replace(completion, snapshot=snapshot)
             files[snapshot[0]] = Content.of_bytes(snapshot[1])
-    return Planned(Directory(directory, files), known, completion)
+    return PredictedDirectory(Directory(directory, files), known, completion)
 
 
 def cut_lines(plan: PartitionPlan) -> tuple[LineChange, ...]:
@@ -120,7 +120,7 @@ def _newest_dropped(plan: PartitionPlan, end_offset: int | None) -> tuple[int, s
     return None
 
 
-def planned_contents(plan: PartitionPlan, settings: RepairSettings) -> dict[str, Content]:
+def predicted_contents(plan: PartitionPlan, settings: RepairSettings) -> dict[str, Content]:
     """The files as they lie there once the plan is carried out, without what completes it.
 
     Raises:
@@ -143,11 +143,11 @@ def planned_contents(plan: PartitionPlan, settings: RepairSettings) -> dict[str,
 
 def _change(segment: SegmentPlan, plan: PartitionPlan, contents: dict[str, Content]) -> None:
     name = os.path.basename(segment.path)
-    if plan.way is Way.LIKE_BROKER and segment.is_behind_cut:
+    if plan.way is RepairMode.LIKE_BROKER and segment.is_behind_cut:
         for gone in (name, *(sibling(name, kind) for kind in INDEX_KINDS)):
             contents.pop(gone, None)
         return
-    if plan.way is Way.LIKE_BROKER or is_plain_cut(plan):
+    if plan.way is RepairMode.LIKE_BROKER or is_plain_cut(plan):
         if name not in contents:
             raise KdumpError(
                 Codes.CHANGED_WHILE_READ, "is gone while it was read; nothing is written", path=segment.path
@@ -173,7 +173,7 @@ def _put_indexes(name: str, segment: SegmentPlan, recovered: Recovered, contents
         contents[sibling(name, kind)] = Content.of_bytes(data)
 
 
-def _content(log: MendedLog) -> Content:
+def _content(log: RepairedLog) -> Content:
     pieces = [part for piece in log.pieces for part in _parts(piece)]
     return Content(tuple(pieces), log.size)
 

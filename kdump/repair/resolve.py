@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from kdump.format.batch import CONTROL
 from kdump.repair.draft import DraftTable
 from kdump.repair.entry import Entry
-from kdump.repair.hold import marker
 from kdump.repair.pieces import TouchedTransaction, TxnOutcome, TxnPolicy
-from kdump.repair.surroundings import Surroundings
+from kdump.repair.placeholders import marker
+from kdump.repair.siblingcontext import SiblingContext
 from kdump.repair.transactions import TouchedTransactions
-from kdump.repair.txnevidence import Hole, gather, with_room
+from kdump.repair.txnevidence import OffsetGap, gather, with_room
 
 _MARKERS: Final = {TxnPolicy.ABORT: True, TxnPolicy.COMMIT: False}
 """Whether the marker that a policy has made is an ABORT one."""
@@ -29,7 +29,7 @@ _SAME: Final = {TxnPolicy.ABORT: TxnOutcome.INFERRED_ABORTED, TxnPolicy.COMMIT: 
 
 
 @dataclass(slots=True)
-class Endings:
+class ResolvedTransactions:
     """The transactions, the markers that are made for them, and the owners of batches to drop."""
 
     transactions: list[TouchedTransaction] = field(default_factory=list)
@@ -38,8 +38,8 @@ class Endings:
 
 
 def decide(
-    table: DraftTable, damaged: NDArray[np.void], holes: Sequence[Hole], around: Surroundings, policy: TxnPolicy
-) -> Endings:
+    table: DraftTable, damaged: NDArray[np.void], holes: Sequence[OffsetGap], around: SiblingContext, policy: TxnPolicy
+) -> ResolvedTransactions:
     """Find the transactions that touch a gap, and what becomes of them.
 
     A marker that is proved to be lost is made again, whatever the policy.
@@ -51,7 +51,7 @@ def decide(
         around: the files around the log.
         policy: for those whose end is undecided.
     """
-    endings = Endings()
+    endings = ResolvedTransactions()
     if not holes:
         return endings
     gaps = with_room(holes, table, damaged, around)
@@ -93,7 +93,7 @@ def _batches_of(transaction: TouchedTransaction, table: DraftTable) -> list[int]
 class _FreeOffsets:
     """Lost offsets, which made batches may take."""
 
-    def __init__(self, holes: Sequence[Hole]) -> None:
+    def __init__(self, holes: Sequence[OffsetGap]) -> None:
         self._holes = holes
         # Of offsets that are taken: one after, up to which all are taken too.
         self._after: dict[int, int] = {}

@@ -14,10 +14,10 @@ from kdump.log.heads import LARGEST_ENTRY, read_head
 from kdump.log.names import parse_file_name
 from kdump.log.source import Source, open_source
 from kdump.repair.draft import DraftTable
-from kdump.repair.soundrows import sound_rows
-from kdump.repair.surroundings import Surroundings
-from kdump.repair.survey import Inventory, examine
+from kdump.repair.inventory import Inventory, examine
+from kdump.repair.siblingcontext import SiblingContext
 from kdump.repair.table import BatchArrays, Column, has_cleaned
+from kdump.repair.validrows import valid_rows
 from kdump.verify.indexes import IndexedLog, offset_index_end, time_index_end
 from kdump.verify.table import BatchRow, first_offset
 
@@ -26,7 +26,7 @@ _LONGEST_BATCH = 1 << 20
 
 
 def known_end(
-    source: Source, found: Inventory, good: DraftTable, around: Surroundings, base_offset: int, *, bytes_behind: int
+    source: Source, found: Inventory, good: DraftTable, around: SiblingContext, base_offset: int, *, bytes_behind: int
 ) -> int | None:
     """The offset behind the last one the log had; None where nothing tells more than ``good`` does.
 
@@ -61,7 +61,7 @@ def known_end(
     return largest if largest > end else None
 
 
-def _was_compacted(good: BatchArrays, base_offset: int, around: Surroundings) -> bool:
+def _was_compacted(good: BatchArrays, base_offset: int, around: SiblingContext) -> bool:
     """Offsets are missing in front of the first batch, between batches that lie side by side, or in them.
 
     A segment of few batches may show none of that; then records are missing in batches of the segments beside it.
@@ -71,12 +71,12 @@ def _was_compacted(good: BatchArrays, base_offset: int, around: Surroundings) ->
         return around.was_cleaned or _is_next_compacted(around.following)
     if _has_gaps(good, base_offset):
         return True
-    return any(has_cleaned(BatchArrays(rows)) for rows in sound_rows((*around.before[-1:], *around.following[:1])))
+    return any(has_cleaned(BatchArrays(rows)) for rows in valid_rows((*around.before[-1:], *around.following[:1])))
 
 
 def _is_next_compacted(following: Sequence[str]) -> bool:
     for path in following:
-        for rows in sound_rows((path,)):
+        for rows in valid_rows((path,)):
             name = parse_file_name(path)
             return name is not None and name.base_offset is not None and _has_gaps(BatchArrays(rows), name.base_offset)
     return False
@@ -87,7 +87,7 @@ def _has_gaps(good: BatchArrays, base_offset: int) -> bool:
     return begins_late or not good.is_gapless()
 
 
-def _next_start(around: Surroundings, next_base: int, end: int) -> int:
+def _next_start(around: SiblingContext, next_base: int, end: int) -> int:
     """The next segment's base offset, or the one from ``end`` on with which its log really begins.
 
     Two good batches that go on one from the other are believed against the name, as ``range`` does.
@@ -133,7 +133,7 @@ def _by_headers(source: Source, found: Inventory, position: int, end: int) -> in
     return end
 
 
-def _by_indexes(around: Surroundings, base_offset: int, ours: BatchArrays, good: BatchArrays) -> Iterator[int]:
+def _by_indexes(around: SiblingContext, base_offset: int, ours: BatchArrays, good: BatchArrays) -> Iterator[int]:
     """By the last entries of the two indexes, where the rest of them agrees with batches of the log."""
     if len(ours):
         yield indexed_end(around, base_offset, ours) or 0
@@ -142,7 +142,7 @@ def _by_indexes(around: Surroundings, base_offset: int, ours: BatchArrays, good:
         yield time_index_end(timestamp, offset, _view(base_offset, good)) or 0
 
 
-def indexed_end(around: Surroundings, base_offset: int, ours: BatchArrays) -> int | None:
+def indexed_end(around: SiblingContext, base_offset: int, ours: BatchArrays) -> int | None:
     """After the last offset of the .index, where it agrees with the good batches of the log; else None."""
     if not around.index:
         return None

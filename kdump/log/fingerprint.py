@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 from kdump.codes import Codes, KdumpError
 
 
-class Stamp(NamedTuple):
+class FileFingerprint(NamedTuple):
     """What changes when a file is written to or replaced; ``modified`` in ns."""
 
     device: int
@@ -40,7 +40,7 @@ class Stamp(NamedTuple):
     def check(self, path: str) -> None:
         """Raises KdumpError CHANGED_WHILE_READ where ``path`` is not as it was."""
         try:
-            now = Stamp.of_log(path) if not self.is_there else Stamp.of(path)
+            now = FileFingerprint.of_log(path) if not self.is_there else FileFingerprint.of(path)
         except KdumpError:
             now = None
         if now != self:

@@ -15,7 +15,7 @@ _COLUMNAR: int = 64
 
 
 @dataclass(frozen=True, slots=True)
-class SoundData:
+class ValidData:
     """Batches whose framing and CRC hold.
 
     ``records`` are those that the headers count, control records left out; a compressed message of magic 0 or 1 counts
@@ -27,10 +27,10 @@ class SoundData:
     first_offset: int | None = None
     last_offset: int | None = None
 
-    def __add__(self, other: SoundData) -> SoundData:
+    def __add__(self, other: ValidData) -> ValidData:
         firsts = [offset for offset in (self.first_offset, other.first_offset) if offset is not None]
         lasts = [offset for offset in (self.last_offset, other.last_offset) if offset is not None]
-        return SoundData(
+        return ValidData(
             self.batches + other.batches,
             self.records + other.records,
             min(firsts, default=None),
@@ -38,13 +38,13 @@ class SoundData:
         )
 
 
-def sound_data(source: Source, position: int = 0) -> SoundData:
+def valid_data(source: Source, position: int = 0) -> ValidData:
     """What a log holds from file position ``position`` on.
 
     Raises:
         KdumpError: a stream cannot be read; what cannot be read of a file is damage.
     """
-    found = SoundData()
+    found = ValidData()
     for item in ResyncWalk(source, start=position).items():
         if not isinstance(item, Gap):
             found += _of_columns(item) if len(item.starts) >= _COLUMNAR else _of_rows(item)
@@ -67,11 +67,11 @@ def torn_end(source: Source, position: int, next_offset: int) -> int:
     return next_offset
 
 
-def _of_rows(chunk: CheckedChunk) -> SoundData:
+def _of_rows(chunk: CheckedChunk) -> ValidData:
     rows = [row for row in read_rows(chunk, is_behind_hole=False) if row.is_valid]
     if not rows:
-        return SoundData()
-    return SoundData(
+        return ValidData()
+    return ValidData(
         len(rows),
         sum(max(row.record_count, 0) for row in rows if not row.is_control),
         min(row.last_offset if row.base_offset == UNKNOWN_OFFSET else row.base_offset for row in rows),
@@ -79,15 +79,15 @@ def _of_rows(chunk: CheckedChunk) -> SoundData:
     )
 
 
-def _of_columns(chunk: CheckedChunk) -> SoundData:
+def _of_columns(chunk: CheckedChunk) -> ValidData:
     rows = read_columns(chunk, is_behind_hole=False)
     rows = rows[rows["is_valid"]]
     if not rows.size:
-        return SoundData()
+        return ValidData()
     is_data = (rows["magic"] < 2) | (rows["attributes"] & CONTROL == 0)
     base_offset = rows["base_offset"]
     base_offset[base_offset == UNKNOWN_OFFSET] = rows["last_offset"][base_offset == UNKNOWN_OFFSET]
-    return SoundData(
+    return ValidData(
         rows.size,
         int(rows["record_count"][is_data & (rows["record_count"] > 0)].sum(dtype="i8")),
         int(base_offset.min()),

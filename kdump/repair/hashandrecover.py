@@ -25,7 +25,7 @@ class _Digests(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadThrough:
+class HashAndRecover:
     """What recovery makes of a log; its digests raise ValueError where they were not asked for."""
 
     recovery: Recovery
@@ -54,7 +54,7 @@ class ReadThrough:
 
 def read_through(
     source: Source, recovery: SegmentRecovery, copy: NewDiskFile | None = None, *, digests: bool = True
-) -> ReadThrough:
+) -> HashAndRecover:
     """Feed a log to ``recovery`` and digest it; every byte is read once.
 
     Args:
@@ -87,10 +87,10 @@ def read_through(
             consumer.close()
     result = recovery.finish(walk.stop, walk.bad_length)
     if kept is None:
-        return ReadThrough(result, None)
+        return HashAndRecover(result, None)
     whole = kept.copy()
     _digest_rest(source, source.size, result.end, whole)
-    return ReadThrough(result, _Digests(whole.hexdigest(), kept))
+    return HashAndRecover(result, _Digests(whole.hexdigest(), kept))
 
 
 def start_sha256(source: Source, size: int) -> str:
