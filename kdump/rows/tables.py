@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
+from functools import cached_property
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kdump.format.batch import (
     CODEC_MASK,
@@ -64,30 +65,63 @@ class Meaning(Enum):
     """The name of a timestamp type; frames have its number."""
 
 
-class Column(NamedTuple):
+class Column:
     """One column of a table.
 
     A column of batches needs ``of_batch`` and ``of_batches``. One of records needs ``of_batch`` or ``of_row``, and
     ``of_batches`` or ``of_records``: what all records of a batch have in common is made once a batch.
+
+    Args:
+        name: in the outputs.
+        type: what its values are.
+        meaning: what some outputs make of them in their own way.
+        of_batch: scalar; takes a ``scalar.Batch``.
+        of_row: scalar; takes a ``scalar.BatchRecord``, in tables of other files what their entries are.
+        of_legacy: scalar; takes a ``scalar.Legacy``. None: messages of magic 0 and 1 have no such thing.
+        of_batches: columnar, an element a batch.
+        of_records: columnar, an element a record, of a range of records.
+        verbs: letters of ``--format`` that stand for the column.
+        decodes: the column of bytes in whose place its value is shown.
     """
 
-    name: str
-    type: ColumnType
-    meaning: Meaning = Meaning.PLAIN
-    of_batch: Getter | None = None
-    """Scalar: takes a ``scalar.Batch``."""
-    of_row: Getter | None = None
-    """Scalar: takes a ``scalar.BatchRecord``; in tables of other files what their entries are."""
-    of_legacy: Getter | None = None
-    """Scalar: takes a ``scalar.Legacy``; None: messages of magic 0 and 1 have no such thing."""
-    of_batches: Callable[[BatchColumns], BatchValue] | None = None
-    """Columnar, an element a batch."""
-    of_records: Callable[[RowColumns, slice], RowValue] | None = None
-    """Columnar, an element a record, of a range of records."""
-    verbs: str = ""
-    """Letters of ``--format`` that stand for the column."""
-    decodes: str | None = None
-    """The column of bytes in whose place its value is shown."""
+    # Neither a named tuple nor a dataclass: those compile code whenever the module is loaded, for every command.
+    __slots__ = (
+        "decodes",
+        "meaning",
+        "name",
+        "of_batch",
+        "of_batches",
+        "of_legacy",
+        "of_records",
+        "of_row",
+        "type",
+        "verbs",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        type: ColumnType,
+        meaning: Meaning = Meaning.PLAIN,
+        *,
+        of_batch: Getter | None = None,
+        of_row: Getter | None = None,
+        of_legacy: Getter | None = None,
+        of_batches: Callable[[BatchColumns], BatchValue] | None = None,
+        of_records: Callable[[RowColumns, slice], RowValue] | None = None,
+        verbs: str = "",
+        decodes: str | None = None,
+    ) -> None:
+        self.name = name
+        self.type = type
+        self.meaning = meaning
+        self.of_batch = of_batch
+        self.of_row = of_row
+        self.of_legacy = of_legacy
+        self.of_batches = of_batches
+        self.of_records = of_records
+        self.verbs = verbs
+        self.decodes = decodes
 
 
 class Table:
@@ -114,17 +148,39 @@ class Table:
         self.columns = columns
         self.names = tuple(column.name for column in columns)
         self.shown = self.names[len(FILE) :] if shown is None else shown
-        self._by_name = {column.name: column for column in (*columns, *others)}
-        every = self._by_name.values()
-        self.of_batch = [(column.name, column.of_batch) for column in every if column.of_batch is not None]
-        self.of_row = [(column.name, column.of_row) for column in every if column.of_row is not None]
-        self.of_legacy = [(column.name, column.of_legacy) for column in every if column.of_legacy is not None]
-        self.not_of_legacy: Row = {
-            name: None
-            for name in self._by_name
-            if name not in dict(self.of_legacy) and (name in dict(self.of_batch) or name in dict(self.of_row))
-        }
-        self.is_decoded = any(column.decodes is not None for column in columns)
+        self._others = others
+
+    # Most commands never make a row: what rows need is made for the first one.
+
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in (*self.columns, *self._others)}
+
+    @cached_property
+    def of_batch(self) -> list[tuple[str, Getter]]:
+        """Names and scalar forms of what is made once a batch."""
+        return [(name, column.of_batch) for name, column in self._by_name.items() if column.of_batch is not None]
+
+    @cached_property
+    def of_row(self) -> list[tuple[str, Getter]]:
+        """Names and scalar forms of what is made once a row."""
+        return [(name, column.of_row) for name, column in self._by_name.items() if column.of_row is not None]
+
+    @cached_property
+    def of_legacy(self) -> list[tuple[str, Getter]]:
+        """Names and scalar forms of what messages of magic 0 and 1 have."""
+        return [(name, column.of_legacy) for name, column in self._by_name.items() if column.of_legacy is not None]
+
+    @cached_property
+    def not_of_legacy(self) -> Row:
+        """Null for each column that they do not have."""
+        names = {name for name, _ in (*self.of_batch, *self.of_row)} - {name for name, _ in self.of_legacy}
+        return dict.fromkeys(sorted(names))
+
+    @property
+    def is_decoded(self) -> bool:
+        """Keys and values are shown decoded too."""
+        return any(column.decodes is not None for column in self.columns)
 
     def column(self, name: str) -> Column:
         """The column of that name; ValueError when rows have none."""
@@ -154,14 +210,13 @@ _PARTITION: Final = Column("partition", _INT32, of_batches=lambda of: of.constan
 FILE: Final = (_TYPE, _FILE, _TOPIC, _PARTITION)
 
 
-def _header(name: str, kind: ColumnType, field: str, *, in_legacy: bool = False, verbs: str = "") -> Column:
+def _header(name: str, kind: ColumnType, field: str, *, of_legacy: Getter | None = None, verbs: str = "") -> Column:
     """A header field as it is stored."""
-    get = attrgetter(f"header.{field}")
     return Column(
         name,
         kind,
-        of_batch=get,
-        of_legacy=get if in_legacy else None,
+        of_batch=attrgetter(f"header.{field}"),
+        of_legacy=of_legacy,
         of_batches=lambda of: of.stored(field),
         verbs=verbs,
     )
@@ -199,7 +254,7 @@ _TIMESTAMP_TYPE: Final = Column(
     of_legacy=attrgetter("header.timestamp_type"),
     of_batches=lambda of: of.choices(of.has(LOG_APPEND_TIME), TIMESTAMP_TYPES),
 )
-_MAGIC: Final = _header("magic", _INT32, "magic", in_legacy=True)
+_MAGIC: Final = _header("magic", _INT32, "magic", of_legacy=attrgetter("header.magic"))
 _COMPRESSION: Final = Column(
     "compression",
     _TEXT,
@@ -207,7 +262,7 @@ _COMPRESSION: Final = Column(
     of_legacy=lambda of: codec_name(of.header.codec),
     of_batches=lambda of: of.choices(of.header("attributes") & CODEC_MASK, CODEC_NAMES),
 )
-_CRC: Final = _header("crc", _INT64, "crc", in_legacy=True)
+_CRC: Final = _header("crc", _INT64, "crc", of_legacy=attrgetter("header.crc"))
 _IS_VALID: Final = Column(
     "isValid",
     _BOOLEAN,
@@ -317,7 +372,7 @@ _RECORD_METADATA: Final = (
     _header("batchBaseOffset", _INT64, "base_offset"),
     _POSITION,
     # Messages of magic 0 and 1 have a CRC each, and the verdict of the row is their own.
-    _CRC._replace(of_legacy=attrgetter("record.message.crc")),
+    _header("crc", _INT64, "crc", of_legacy=attrgetter("record.message.crc")),
     _IS_VALID,
     Column(
         "problem",
@@ -477,8 +532,8 @@ CHECKPOINT: Final = Table(
     (
         _TYPE,
         _FILE,
-        _TOPIC._replace(of_row=itemgetter(0)),
-        _PARTITION._replace(of_row=itemgetter(1)),
+        Column("topic", _TEXT, of_row=itemgetter(0)),
+        Column("partition", _INT32, of_row=itemgetter(1)),
         Column("offset", _INT64, of_row=itemgetter(2)),
     ),
     shown=("topic", "partition", "offset"),
