@@ -152,7 +152,7 @@ def indexed_end(around: SiblingContext, base_offset: int, ours: BatchArrays) -> 
 
 @dataclass(frozen=True, slots=True)
 class _EndColumns:
-    """The columns of ``verify.indexes.BatchColumns``."""
+    """The columns of ``verify.indexes.IndexedBatches``."""
 
     position: Column
     end: Column

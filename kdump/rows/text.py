@@ -104,7 +104,7 @@ def record_runs(
         left_out[records.batch[rows.decoded.failed]] = True
         records = records.select(~left_out[records.batch], np.ones(left_out.size, np.bool_))
         rows = RowColumns(block, records, decoder)
-    lines = _RecordLines(rows, BatchColumns(block, table, context, txn_state), table, syntax, fields)
+    lines = _RecordTexts(rows, BatchColumns(block, table, context, txn_state), table, syntax, fields)
     row_bounds = np.append(records.first_row, records.batch.size)
     cuts = np.flatnonzero(np.diff(left_out)) + 1
     first_batch = 0
@@ -137,7 +137,7 @@ def _row_blocks(records: RecordColumns) -> Iterator[tuple[int, int]]:
             return
 
 
-class _RecordLines:
+class _RecordTexts:
     """Assembles ranges of rows of a block that has batches."""
 
     def __init__(

@@ -81,32 +81,32 @@ def read_table(source: Source) -> BatchTable:
 
 @dataclass(frozen=True, slots=True)
 class _TableColumns:
-    """The columns of ``verify.indexes.BatchColumns``."""
+    """The columns of ``verify.indexes.IndexedBatches``."""
 
     table: NDArray[np.void]
 
     @property
     def position(self) -> NDArray[np.int64]:
-        """See BatchColumns."""
+        """See IndexedBatches."""
         return self.table["position"]
 
     @property
     def end(self) -> NDArray[np.int64]:
-        """See BatchColumns."""
+        """See IndexedBatches."""
         end: NDArray[np.int64] = self.table["position"] + self.table["size"]
         return end
 
     @property
     def base_offset(self) -> NDArray[np.int64]:
-        """See BatchColumns."""
+        """See IndexedBatches."""
         return self.table["base_offset"]
 
     @property
     def last_offset(self) -> NDArray[np.int64]:
-        """See BatchColumns."""
+        """See IndexedBatches."""
         return self.table["last_offset"]
 
     @property
     def max_timestamp(self) -> NDArray[np.int64]:
-        """See BatchColumns."""
+        """See IndexedBatches."""
         return self.table["max_timestamp"]

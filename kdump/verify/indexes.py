@@ -42,7 +42,7 @@ _USUAL_RECORD: Final = 16
 """Bytes: hardly any log has smaller records, compressed."""
 
 
-class BatchColumns(Protocol):
+class IndexedBatches(Protocol):
     """The sound batches of one log in file order; every column is int64 of shape (batches,).
 
     ``base_offset`` of a legacy wrapper whose records were not read is UNKNOWN_OFFSET. ``verify.table`` makes them.
@@ -91,7 +91,7 @@ class IndexedLog:
         self,
         base_offset: int,
         size: int,
-        batches: BatchColumns,
+        batches: IndexedBatches,
         holes: Sequence[tuple[int, int]] = (),
         *,
         is_legacy: bool = False,

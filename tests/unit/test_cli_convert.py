@@ -572,7 +572,7 @@ def test_interrupted(home: Path) -> None:
     code = (
         "import sys, kdump.convert.output as o\n"
         "def stop(self, entries): raise KeyboardInterrupt\n"
-        "o._Segment.write = stop\n"
+        "o._OutputSegment.write = stop\n"
         f"sys.argv = ['kdump', 'convert', {NAME!r}, '-o', 'new/', '--to-magic', '1']\n"
         "from kdump.cli.main import main; main()"
     )
@@ -587,7 +587,7 @@ def test_killed(home: Path, name: str) -> None:
     code = (
         "import os, signal, sys, kdump.convert.output as o\n"
         f"def stop(self, entries): os.kill(os.getpid(), signal.{name})\n"
-        "o._Segment.write = stop\n"
+        "o._OutputSegment.write = stop\n"
         f"sys.argv = ['kdump', 'convert', {NAME!r}, '-o', 'new/', '--to-magic', '1']\n"
         "from kdump.cli.main import main; main()"
     )

@@ -29,7 +29,7 @@ def test_a_pipe_is_a_stream_only_where_a_user_named_it(tmp_path: Path) -> None:
     pipe = str(tmp_path / "0.log")
     os.mkfifo(pipe)
     assert resolve(pipe) == LogSegment(pipe, Kind.LOG, 0)
-    assert resolve(files.enter(pipe)) == Stream(pipe)
+    assert resolve(files.strip_credentials(pipe)) == Stream(pipe)
 
 
 def test_a_file_by_its_name_whether_it_is_there_or_not(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_one_question_to_the_operating_system(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "0.log").touch()
     (tmp_path / "0.index").touch()
     (tmp_path / "orders-0").mkdir()
-    path = files.enter(str(tmp_path / name))
+    path = files.strip_credentials(str(tmp_path / name))
     asked: list[str] = []
     stat = os.stat
     monkeypatch.setattr(os, "stat", lambda path, **given: (asked.append(path), stat(path, **given))[1])
