@@ -124,3 +124,9 @@ def partition_of_file(path: str) -> tuple[str, int] | None:
     """(topic, partition) of the directory that a file lies in; None when that is no ``<topic>-<n>``."""
     whole = path if is_uri(path) else os.path.abspath(path)
     return parse_partition_directory(os.path.basename(os.path.dirname(whole)))
+
+
+def base_of(path: str) -> int:
+    """The base offset in a file name, 0 without one."""
+    name = parse_file_name(path)
+    return 0 if name is None or name.base_offset is None else name.base_offset

@@ -32,7 +32,7 @@ from kdump.format.batch import (
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.format.snapshot import parse_snapshot
 from kdump.log import gaps as bytegaps
-from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.names import Kind, base_of, parse_file_name, sibling
 from kdump.log.partition import segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.siblings import read_snapshot, read_txn_index
@@ -145,7 +145,7 @@ class _PartitionSegments:
     def _read_next(self) -> None:
         segment = self.segments[self._read]
         self._read += 1
-        self._transactions.read_segment(segment, *map(_base_of, self.segments[self._read : self._read + 1]))
+        self._transactions.read_segment(segment, *map(base_of, self.segments[self._read : self._read + 1]))
         self.open_behind[segment] = self._transactions.open_transactions
         self.end_of[segment] = self._transactions.end_offset
 
@@ -224,7 +224,7 @@ class Transactions:
             path: the log.
             next_base: base offset of the segment after it, None where there is none.
         """
-        segment = _ReadSegment(path, _base_of(path), next_base)
+        segment = _ReadSegment(path, base_of(path), next_base)
         if not self._segments:
             self.end_offset = segment.base_offset
         self._segments.append(segment)
@@ -429,8 +429,3 @@ def _offsets(data: memoryview, start: int) -> tuple[int, int]:
         return header.base_offset, header.last_offset
     (offset,) = _OFFSET.unpack_from(data, start)
     return offset, offset
-
-
-def _base_of(path: str) -> int:
-    name = parse_file_name(path)
-    return 0 if name is None or name.base_offset is None else name.base_offset

@@ -19,7 +19,7 @@ from kdump.codes import KdumpError
 from kdump.format import control
 from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.log import gaps as bytegaps
-from kdump.log.names import parse_file_name
+from kdump.log.names import base_of
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_snapshot, read_txn_index
 from kdump.log.source import open_source
@@ -281,9 +281,3 @@ def transactional(rows: NDArray[np.void]) -> Iterator[BatchRow]:
     """The batches of transactions and their markers."""
     wanted = (rows["producer_id"] >= 0) & (rows["magic"] >= 2) & (rows["attributes"] & (TRANSACTIONAL | CONTROL) != 0)
     return (row_at(rows, number) for number in np.flatnonzero(wanted).tolist())
-
-
-def base_of(path: str) -> int:
-    """The base offset in a file name, 0 without one."""
-    name = parse_file_name(path)
-    return 0 if name is None or name.base_offset is None else name.base_offset

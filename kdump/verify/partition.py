@@ -134,9 +134,9 @@ class PartitionCheck:
             # What is open at the end of one segment of several may be closed in the next.
             is_open = finding.code is Codes.TRANSACTION_OPEN and not is_whole
             yield replace(finding, graded=Severity.INFO) if is_open else finding
-        if folder is not None and evidence is not None and seen.is_known:
-            yield from _already_lost(folder, segments[-1], evidence, seen, watch)
-        if folder is not None:
+        if folder is not None and evidence is not None:
+            if seen.is_known:
+                yield from _already_lost(folder, segments[-1], evidence, seen, watch)
             yield from _check_files(folder, segments[-1], seen, watch)
         first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
         if first_base is None or last_base is None or not seen.is_end_known or exchanged:
