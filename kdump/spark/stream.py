@@ -236,12 +236,3 @@ def _deleted_meanwhile() -> Iterator[None]:
     except KdumpError as error:
         if error.code is not Codes.MISSING:
             raise
-
-
-def stream_reader_class() -> type[LogStreamReader]:
-    """The one for the PySpark that there is."""
-    try:
-        from kdump.spark.limitedstream import LimitedStreamReader
-    except ImportError:
-        return UnlimitedStreamReader
-    return LimitedStreamReader

@@ -24,7 +24,7 @@ from kdump.kafka.startup import epochs
 from kdump.kafka.startup.content import Content, ContentPiece, ContentSource
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
-from kdump.log.gaps import LostOffsets as Bytes
+from kdump.log.gaps import Gap as Bytes
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.walk import Walk
@@ -33,8 +33,7 @@ from kdump.repair import hashandrecover, later
 from kdump.repair.hashandrecover import read_through, start_sha256
 from kdump.repair.later import END_TXN, LaterTransactions
 from kdump.repair.location import place_of
-from kdump.repair.plan import LoadSettings as RepairSettings
-from kdump.repair.plan import RepairMode
+from kdump.repair.plan import RepairMode, RepairSettings
 from kdump.repair.planner import Planner
 from kdump.repair.resolve import _FreeOffsets
 from kdump.repair.salvageoptions import SalvageOptions
