@@ -16,7 +16,7 @@ from kdump.log.context import FileContext
 from kdump.log.extents import Extent, extents_of
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.offsetindex import rising_entries
-from kdump.log.partition import segments_behind
+from kdump.log.partition import segments_after
 from kdump.log.source import STDIN, Source, is_stream, open_source, read_whole
 from kdump.reading.outcomes import OPEN
 from kdump.reading.transactions import TransactionReader
@@ -129,7 +129,7 @@ class StatsRun:
         """Of a transaction that nothing ends which was looked at: the segments behind may."""
         if file not in self._is_followed:
             # Asked once: there may be as many transactions as producers.
-            self._is_followed[file] = not _is_pipe(file) and bool(segments_behind(file))
+            self._is_followed[file] = not _is_pipe(file) and bool(segments_after(file))
         if not self._is_followed[file]:
             return OPEN
         try:
@@ -171,7 +171,7 @@ class _FoldingReading:
         self._part = part
         self._options = options
         self._fold = fold
-        self.ends_in_hole = False
+        self.ends_in_gap = False
 
     def items(self) -> Iterator[Finding | Rows]:
         """See ``verify.segment.Look``."""
@@ -192,7 +192,7 @@ class _FoldingReading:
                     # Written and read again: that changes the order in which a sketch of keys drops some.
                     self._fold.merge(unpacked_fold(_FOLD.pack(fold)))
             if extent is None or extent.start < extent.end:
-                self.ends_in_hole = look.ends_in_hole
+                self.ends_in_gap = look.ends_in_gap
 
     def _extents(self) -> Iterator[tuple[int, Extent | None]]:
         """Where each part begins to be its own, and what is read of it; None: all."""

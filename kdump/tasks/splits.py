@@ -139,7 +139,7 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> l
                 found += _logs_of(_segments_of(path, tell), tell)
             except KdumpError as error:
                 tell(error)
-    return _without_twins(found)
+    return _without_duplicates(found)
 
 
 def expanded(path: str, on_error: Callable[[KdumpError], None]) -> list[str]:
@@ -187,7 +187,7 @@ def _logs_of(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> It
         yield previous
 
 
-def _without_twins(logs: Sequence[LogFile]) -> list[LogFile]:
+def _without_duplicates(logs: Sequence[LogFile]) -> list[LogFile]:
     """Each file once, however often it was named."""
     return list({log.path: log for log in reversed(logs)}.values())[::-1]
 
@@ -251,5 +251,5 @@ def _may_hold(log: LogFile, wanted: Wanted) -> bool:
     if offsets.is_empty:
         return False
     is_before = offsets.first is not None and log.offsets.end is not None and log.offsets.end <= offsets.first
-    is_behind = offsets.end is not None and log.base_offset is not None and log.base_offset >= offsets.end
-    return not (is_before or is_behind)
+    is_after = offsets.end is not None and log.base_offset is not None and log.base_offset >= offsets.end
+    return not (is_before or is_after)
