@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from kdump.dump.text.options import DECODER_CLASSES, DECODER_PACKAGE, MAX_BYTES, MAX_MESSAGE_SIZE, Decoder
-from kdump.payloads.choice import INTERNAL_TOPICS
+from kdump.payloads.topics import INTERNAL_TOPICS
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

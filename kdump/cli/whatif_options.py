@@ -145,7 +145,7 @@ class _Run:
 
         now = int(time.time() * 1000) if now is None else now
         logs = self._logs()
-        inquiry = WhatIfRun(logs, self._fail)
+        what_if_run = WhatIfRun(logs, self._fail)
         kinds: dict[str, Callable[[], WhatIfFold]] = {
             "codec": CodecQuestion,
             "magic": MagicQuestion,
@@ -153,14 +153,14 @@ class _Run:
         }
         folds = {asked.question: kinds[asked.question]() for asked in questions if asked.question in kinds}
         if folds and logs.partitions:
-            inquiry.fold(list(folds.values()))
+            what_if_run.fold(list(folds.values()))
         for asked in dict.fromkeys(questions if logs.partitions else ()):
             if asked.question in folds:
                 self._show(folds[asked.question].answer())
             elif asked.question == "compaction":
-                self._show(inquiry.compaction(now))
+                self._show(what_if_run.compaction(now))
             else:
-                self._show(inquiry.retention(Retention(asked.milliseconds, asked.size), now))
+                self._show(what_if_run.retention(Retention(asked.milliseconds, asked.size), now))
 
     def state(self, at: int) -> None:
         """The state of the coordinators whose topics are among the paths."""

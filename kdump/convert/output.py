@@ -87,9 +87,9 @@ class OutputSegments:
         before = np.append(
             entries.first_offset[0] - 1 if self._last_offset is None else self._last_offset, entries.last_offset
         )
-        is_behind = entries.first_offset > before[:-1]
-        if not is_behind.all():
-            number = int(np.flatnonzero(~is_behind)[0])
+        is_after = entries.first_offset > before[:-1]
+        if not is_after.all():
+            number = int(np.flatnonzero(~is_after)[0])
             message = f"offset {entries.first_offset[number]} comes behind offset {before[number]}"
             raise DamageError(Codes.OFFSETS_BACKWARDS, message)
         self._last_offset = int(entries.last_offset[-1])

@@ -31,7 +31,7 @@ from kdump.format.batch import (
     parse_header,
 )
 from kdump.log.names import parse_file_name
-from kdump.log.partition import segments_around, segments_behind
+from kdump.log.partition import segments_after, segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import open_source
 from kdump.reading.outcomes import ABORTED
@@ -159,7 +159,7 @@ class SliceTransactions:
         wanted = {end for end in ends.values() if end is not None}
         if not (wanted and self._is_alone):
             return
-        behind = segments_behind(self._path)
+        behind = segments_after(self._path)
         for segment in behind[_holding(behind, min(wanted)) :]:
             for header, batch in _transactional_batches(segment):
                 if header.is_control and header.base_offset in wanted:

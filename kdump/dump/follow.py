@@ -11,7 +11,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.dump.run import Follow, Target, target_by_path
 from kdump.log import files
 from kdump.log.names import Kind
-from kdump.log.partition import segments_behind
+from kdump.log.partition import segments_after
 from kdump.log.paths import PathDirectory, resolve
 
 
@@ -27,7 +27,7 @@ def followed(path: str, on_wait: Callable[[], None]) -> Iterator[Target]:
         target = target_by_path(segment)
         if target is None or target.kind is not Kind.LOG or target.unnamed:
             raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only a .log or a partition can be followed", path=segment)
-        if not segments_behind(segment):
+        if not segments_after(segment):
             target = replace(target, follow=Follow(partial(_has_successor, segment), on_wait))
         yield target
 
@@ -49,8 +49,8 @@ def _growing(path: str) -> Iterator[str]:
     while pending:
         newest = pending[-1]
         yield from pending
-        pending = segments_behind(newest)
+        pending = segments_after(newest)
 
 
 def _has_successor(segment: str) -> bool:
-    return bool(segments_behind(segment))
+    return bool(segments_after(segment))

@@ -10,8 +10,8 @@ import re
 import struct
 from typing import Final, NamedTuple
 
-from kdump.payloads.choice import INTERNAL_TOPICS
 from kdump.payloads.java import string_hash
+from kdump.payloads.topics import INTERNAL_TOPICS
 
 DEFAULT_PARTITIONS: Final = 50
 """``offsets.topic.num.partitions`` and ``transaction.state.log.num.partitions``."""

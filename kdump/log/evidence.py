@@ -119,7 +119,7 @@ class Evidence:
         if last_offset is not None and head.is_telling and head.is_after(last_offset):
             return True
         if region is not None and region.first <= position < region.resolved:
-            return region.next_header(position) == position or region.sound_end(position) is not None
+            return region.next_header(position) == position or region.valid_end(position) is not None
         size = head.end - position
         if not SMALLEST_ENTRY <= size <= LARGEST_ENTRY or not self.spend(size):
             return False
@@ -156,7 +156,7 @@ class Evidence:
     def straddler(self, owner: Head, end: int) -> int | None:
         """A sound entry that starts inside the sound entry ``owner`` and goes on behind its ``end``."""
         region = self.region(owner.position + 1, end)
-        for start in islice(region.sound_from(owner.position + 1), _MOST_ENDS):
+        for start in islice(region.valid_from(owner.position + 1), _MOST_ENDS):
             if start >= end:
                 break
             head = self.head(start)
@@ -172,7 +172,7 @@ class Evidence:
         following = self.head(head.end)
         if following is None:
             return None
-        for start in islice(region.sound_from(head.position + 1), _MOST_ENDS):
+        for start in islice(region.valid_from(head.position + 1), _MOST_ENDS):
             if start >= head.end:
                 break
             inner = self.head(start)
@@ -180,7 +180,7 @@ class Evidence:
                 return start
         return None
 
-    def next_sound(self, region: Region, first: int, claim: Head | None, last_offset: int | None) -> int | None:
+    def next_valid(self, region: Region, first: int, claim: Head | None, last_offset: int | None) -> int | None:
         """The first sound entry from ``first`` on that is no payload, as far as can be told.
 
         ``claim``: a header that may be right about what it covers. Inside it an entry counts whose offset is the one
@@ -189,7 +189,7 @@ class Evidence:
         """
         if claim is not None and not (claim.is_telling and claim.is_after(last_offset)):
             claim = None
-        for start in region.sound_from(first):
+        for start in region.valid_from(first):
             head = self.head(start)
             if head is None:
                 continue
@@ -205,7 +205,7 @@ class Evidence:
 
     def _is_followed(self, head: Head, region: Region) -> bool:
         """Where a sound entry ends the file ends or another one starts, sound or with a higher offset."""
-        if head.end == self._window.end or region.sound_end(head.end) is not None:
+        if head.end == self._window.end or region.valid_end(head.end) is not None:
             return True
         following = self.head(head.end)
         return following is not None and following.is_telling and following.is_after(head.last_offset)

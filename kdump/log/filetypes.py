@@ -74,7 +74,7 @@ def identify(source: Source, *, holds_entries: bool | None = None) -> FileType |
         found = _by_signature(source.head(_HEAD_SIZE))
         if found is None or (source.size is None and holds_entries):
             return None
-        first = None if holds_entries is False or source.size is None else _first_sound(source)
+        first = None if holds_entries is False or source.size is None else _first_valid(source)
         if first is not None and (first == 0 or found.covers is None or not found.covers(source)):
             return None
         return found if found.decoder is None else _with_contents(found, found.decoder, source.head(_LONGEST_LOOK))
@@ -88,7 +88,7 @@ def _by_signature(head: bytes) -> FileType | None:
     return found or next((found for applies, found in _PATTERNS if applies(head)), None)
 
 
-def _first_sound(source: Source) -> int | None:
+def _first_valid(source: Source) -> int | None:
     """Where the first entry with a right CRC begins."""
     from kdump.log.resync import CheckedChunk, ResyncWalk
 

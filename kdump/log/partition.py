@@ -182,7 +182,7 @@ def segments_around(path: str, missing: Sequence[str] = ()) -> list[str]:
     return [path if other == name else os.path.join(directory, other) for other in names] if name in names else [path]
 
 
-def segments_behind(path: str) -> list[str]:
+def segments_after(path: str) -> list[str]:
     """The .log files in the directory of ``path`` with higher base offsets, in offset order.
 
     ``path`` itself may be gone by now. None lie behind a file with a state suffix or without an offset in its name.

@@ -26,7 +26,7 @@ class Region:
     starts: array[int]
     ends: array[int]
 
-    def sound_end(self, position: int) -> int | None:
+    def valid_end(self, position: int) -> int | None:
         """Where the sound entry that starts at ``position`` ends; None where there is none."""
         index = bisect_left(self.starts, position)
         return self.ends[index] if index < len(self.starts) and self.starts[index] == position else None
@@ -36,7 +36,7 @@ class Region:
         index = bisect_left(self.headers, first)
         return self.headers[index] if index < len(self.headers) else None
 
-    def sound_from(self, first: int) -> Iterator[int]:
+    def valid_from(self, first: int) -> Iterator[int]:
         """Starts of the sound entries from ``first`` on."""
         return map(self.starts.__getitem__, range(bisect_left(self.starts, first), len(self.starts)))
 

@@ -106,7 +106,7 @@ class ResyncWalk:
                 elif self._gap is None:
                     first = None if self._last_offset is None else self._last_offset + 1
                     self._gap = self.position, reason, first
-                self.position = self._find_behind(reason) if behind is None else behind
+                self.position = self._find_after(reason) if behind is None else behind
         yield from self._hand_out()
         if self._gap is not None:
             position, reason, first = self._gap
@@ -166,7 +166,7 @@ class ResyncWalk:
         if self._gap is not None:
             yield self._close_gap(self._gap, self._evidence.head(run[0]))
             self._gap = None
-        self._last_offset = self._last_sound_offset(run)
+        self._last_offset = self._last_valid_offset(run)
         self._run = self._run[len(run) :]
         self._damaged = [position for position in self._damaged if position >= end]
         base = self._window.base
@@ -205,7 +205,7 @@ class ResyncWalk:
         if fault is None and head is not None:
             is_sound = (
                 not is_checked
-                and evidence.region(head.position, head.position + 1).sound_end(head.position) == head.end
+                and evidence.region(head.position, head.position + 1).valid_end(head.position) == head.end
             )
             loss = None if is_sound else self._misframed(head)
             if loss is None:
@@ -252,7 +252,7 @@ class ResyncWalk:
         if follows:
             sound = evidence.swallowed(head, region)
         else:
-            sound = evidence.next_sound(region, head.position + 1, head, self._last_sound_offset(self._run))
+            sound = evidence.next_valid(region, head.position + 1, head, self._last_valid_offset(self._run))
         if sound is None or sound >= end:
             return None
         return sound, Codes.BATCH_CRC
@@ -264,7 +264,7 @@ class ResyncWalk:
         owner = self._evidence.head(self._run[-1])
         return None if owner is None else self._evidence.straddler(owner, self.position)
 
-    def _find_behind(self, fault: Codes) -> int:
+    def _find_after(self, fault: Codes) -> int:
         """The next entry behind a place without framing (rules 2 and 3); the end where there is none.
 
         Everything before that place was handed out: the window may leave it behind.
@@ -288,7 +288,7 @@ class ResyncWalk:
                 if at == window.end:
                     break
                 region = evidence.region(at, at + 1)
-                found = evidence.next_sound(region, at, head, self._last_offset)
+                found = evidence.next_valid(region, at, head, self._last_offset)
                 if found is not None:
                     return found
                 at = region.resolved
@@ -311,9 +311,9 @@ class ResyncWalk:
         return behind
 
     def _is_entry_at(self, position: int) -> bool:
-        return self._evidence.is_entry_at(position, self._last_sound_offset(self._run))
+        return self._evidence.is_entry_at(position, self._last_valid_offset(self._run))
 
-    def _last_sound_offset(self, run: list[int]) -> int | None:
+    def _last_valid_offset(self, run: list[int]) -> int | None:
         """The last offset of the newest entry with a right CRC: of ``run``, else of what was handed out before."""
         index, damaged = len(run) - 1, len(self._damaged) - 1
         while run and damaged >= 0 and self._damaged[damaged] > run[-1]:

@@ -3,9 +3,9 @@
 A source fills a caller's buffer at a position. It never maps files into memory: a file cut by another process while
 it is mapped would kill kdump.
 
-Files may be there to attack whoever examines them. What a user names (``files.enter``) may be a link or a pipe, as the
-user knows what it is. All else is what kdump finds by itself: it is opened without blocking, is a regular file, and a
-link leads to a file of the same log directory. What is read whole has a size that its kind can have.
+Files may be there to attack whoever examines them. What a user names (``files.strip_credentials``) may be a link or a
+pipe, as the user knows what it is. All else is what kdump finds by itself: it is opened without blocking, is a regular
+file, and a link leads to a file of the same log directory. What is read whole has a size that its kind can have.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ _stores: Final[dict[str, Store]] = {}
 
 
 def strip_credentials(path: str) -> str:
-    """See ``files.enter``."""
+    """See ``files.strip_credentials``."""
     store_of(path).forget_listings()
     return parse_uri(path).clean
 
@@ -208,7 +208,7 @@ def _fits(name: str, wanted: str) -> bool:
 
 
 def with_credentials(path: str) -> str:
-    """See ``files.handed_over``."""
+    """See ``files.with_credentials``."""
     return store_of(path).given.with_path(parse_uri(path).path)
 
 

@@ -106,11 +106,11 @@ def _newest(source: Source, start: int, bounds: TailBounds, *, is_settled: bool,
                 break
             continue
         count = _within(item, bounds)
-        newest = _last_sound(item, range(count - 1, -1, -1)) or newest
+        newest = _last_valid(item, range(count - 1, -1, -1)) or newest
         if count < len(item.starts):
             if newest is not None or not take_one:
                 break
-            newest = _last_sound(item, range(count, len(item.starts)))
+            newest = _last_valid(item, range(count, len(item.starts)))
             if newest is not None:
                 break
         if not is_settled and _is_blank(source, item.position + item.end):
@@ -130,7 +130,7 @@ def _within(chunk: CheckedChunk, bounds: TailBounds) -> int:
     return count
 
 
-def _last_sound(chunk: CheckedChunk, numbers: range) -> TailEntry | None:
+def _last_valid(chunk: CheckedChunk, numbers: range) -> TailEntry | None:
     """The first of those numbers that is sound."""
     damaged = set(chunk.damaged)
     return next((_at(chunk, chunk.starts[number]) for number in numbers if number not in damaged), None)

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.payloads.topics import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
     from kdump.payloads.decoded import RecordDecoder
     from kdump.payloads.internal import InternalDecoder
-
-INTERNAL_TOPICS: Final = {
-    "offsets": "__consumer_offsets",
-    "transaction-log": "__transaction_state",
-    "cluster-metadata": "__cluster_metadata",
-    "remote-log-metadata": "__remote_log_metadata",
-    "share-group-state": "__share_group_state",
-}
-"""By the name of their decoder, in the order in which the Java tool prefers these."""
 
 
 class DecoderChoice(NamedTuple):

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
 from kdump.format.message import MessageError, Schema, Value, read_message, record_schemas, schemas, shown
-from kdump.payloads.choice import INTERNAL_TOPICS
 from kdump.payloads.decoded import Decoded, DecodeErrorKind, PayloadError, RecordPart
+from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.wire.cursor import Cursor
 
 _INT16: Final = 2

@@ -88,7 +88,7 @@ class TransactionReader:
         """
         partition = self._partition(path)
         transactions = partition.read_through(path)
-        still_open = transactions.open_transactions & partition.open_behind[path]
+        still_open = transactions.open_transactions & partition.open_after[path]
         still_open |= {one for one in transactions.undecided if one[1] < partition.end_of[path]}
         return min(((offset, producer) for producer, offset in still_open), default=None)
 
@@ -114,7 +114,7 @@ class _PartitionSegments:
     def __init__(self, path: str) -> None:
         self._transactions = Transactions()
         self._read = 0
-        self.open_behind: dict[str, frozenset[tuple[int, int]]] = {}
+        self.open_after: dict[str, frozenset[tuple[int, int]]] = {}
         self.end_of: dict[str, int] = {}
         name = parse_file_name(path)
         around = segments_around(path) if name is not None and not name.state else [path]
@@ -130,15 +130,15 @@ class _PartitionSegments:
         if not number:
             return self._open_at_start
         before = self.segments[number - 1]
-        while before not in self.open_behind:
+        while before not in self.open_after:
             self._read_next()
-        return self.open_behind[before]
+        return self.open_after[before]
 
     def read_through(self, path: str) -> Transactions:
         """Read up to the end of ``path``, and on while one of its transactions is open."""
-        while path not in self.open_behind:
+        while path not in self.open_after:
             self._read_next()
-        while self._read < len(self.segments) and self._transactions.open_transactions & self.open_behind[path]:
+        while self._read < len(self.segments) and self._transactions.open_transactions & self.open_after[path]:
             self._read_next()
         return self._transactions
 
@@ -146,7 +146,7 @@ class _PartitionSegments:
         segment = self.segments[self._read]
         self._read += 1
         self._transactions.read_segment(segment, *map(base_of, self.segments[self._read : self._read + 1]))
-        self.open_behind[segment] = self._transactions.open_transactions
+        self.open_after[segment] = self._transactions.open_transactions
         self.end_of[segment] = self._transactions.end_offset
 
 

@@ -31,10 +31,10 @@ def losses(plan: PartitionPlan) -> dict[str, Any]:
 
 def _like_broker(segment: SegmentPlan) -> dict[str, Any]:
     recovery, behind = segment.recovered.recovery, segment.behind
-    end = 0 if segment.is_behind_cut else recovery.end
-    first_lost = segment.base_offset if segment.is_behind_cut else recovery.next_offset
-    members = _head(segment, segment.base_offset, "" if segment.is_behind_cut else segment.recovered.read.kept_sha256)
-    if recovery.failure is not None and not segment.is_behind_cut:
+    end = 0 if segment.is_after_cut else recovery.end
+    first_lost = segment.base_offset if segment.is_after_cut else recovery.next_offset
+    members = _head(segment, segment.base_offset, "" if segment.is_after_cut else segment.recovered.read.kept_sha256)
+    if recovery.failure is not None and not segment.is_after_cut:
         kind = recovery.failure.kind
         members["sha256After"] = None
         members["failure"] = {
@@ -47,7 +47,7 @@ def _like_broker(segment: SegmentPlan) -> dict[str, Any]:
         kept = {"origin": PieceOrigin.KEPT.value, "path": segment.path, "position": 0, "length": end}
         members["pieces"] = [{**kept, "firstOffset": segment.base_offset, "lastOffset": recovery.next_offset - 1}]
     if end < segment.stamp.size:
-        reason = "behind the cut" if segment.is_behind_cut or recovery.cut is None else recovery.cut.message
+        reason = "behind the cut" if segment.is_after_cut or recovery.cut is None else recovery.cut.message
         extent = {"position": end, "length": segment.stamp.size - end, "reason": reason}
         members["dropped"] = [{**extent, "batches": behind.batches, "records": behind.records}]
     if first_lost < segment.end_offset:

@@ -59,7 +59,7 @@ class CopyWriter:
         if log is None:
             raise ValueError("salvage was not asked for")
         producers, interval = segment.producers.copy(), settings.index_interval
-        with self.open(segment.mended_name, segment.like) as copy, RepairedSource(segment.path, log) as source:
+        with self.open(segment.repaired_name, segment.like) as copy, RepairedSource(segment.path, log) as source:
             recovered = recover_log(source, log.base_offset, producers, index_interval=interval, copy=copy)
             self.finish(segment.path, copy, recovered, os.stat(segment.like), segment.modified)
 

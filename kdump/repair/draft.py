@@ -156,7 +156,7 @@ class Draft:
             found.append(Lost(int(expected[-1]), end_offset - 1, is_held=False))
         return found
 
-    def bytes_behind(self) -> int:
+    def bytes_after(self) -> int:
         """How many bytes of the log lie behind the last batch of the result, copies not counted."""
         ours = self.table.part(self.table.is_ours)
         end = int(ours.end.max(initial=0))

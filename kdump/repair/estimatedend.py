@@ -26,7 +26,7 @@ _LONGEST_BATCH = 1 << 20
 
 
 def known_end(
-    source: Source, found: Inventory, good: DraftTable, around: SiblingContext, base_offset: int, *, bytes_behind: int
+    source: Source, found: Inventory, good: DraftTable, around: SiblingContext, base_offset: int, *, bytes_after: int
 ) -> int | None:
     """The offset behind the last one the log had; None where nothing tells more than ``good`` does.
 
@@ -41,14 +41,14 @@ def known_end(
         good: the good batches.
         around: the files around it.
         base_offset: of the log.
-        bytes_behind: the last of the good batches, in the log.
+        bytes_after: the last of the good batches, in the log.
     """
     end = int(good.last[-1]) + 1 if len(good) else base_offset
     if around.next_base is not None:
         next_start = _next_start(around, around.next_base, end)
         if not end < next_start <= base_offset + MAX_INT32 + 1:
             return None
-        was_compacted = not bytes_behind and _was_compacted(good.part(good.is_ours), base_offset, around)
+        was_compacted = not bytes_after and _was_compacted(good.part(good.is_ours), base_offset, around)
         return None if was_compacted else next_start
     ours = good.part(good.is_ours)
     position = int(ours.end.max(initial=0))

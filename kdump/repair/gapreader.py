@@ -83,7 +83,7 @@ class GapReader:
             if at == begin and not is_framed:
                 # Its length may be wrong, too; the room tells payload from batches that it swallowed.
                 stop = min((start for start in starts if start > position), default=room.stop)
-                found = list(self._sound_within(position, min(stop, position + LARGEST_ENTRY), room.first, room))
+                found = list(self._valid_within(position, min(stop, position + LARGEST_ENTRY), room.first, room))
                 yield from found
                 at = max([at, *(entry.row.position + entry.row.size for entry in found)])
             at = max(at, position + 1)
@@ -134,9 +134,9 @@ class GapReader:
             yield entry
             return
         own = row.last_offset if row.last_offset < room.limit else room.first - 1
-        yield from self._sound_within(row.position, row.position + row.size, max(own + 1, room.first), room)
+        yield from self._valid_within(row.position, row.position + row.size, max(own + 1, room.first), room)
 
-    def _sound_within(self, position: int, stop: int, first: int, room: Room) -> Iterator[Entry]:
+    def _valid_within(self, position: int, stop: int, first: int, room: Room) -> Iterator[Entry]:
         """Good entries that begin behind ``position`` and have offsets of the room from ``first`` on, rising."""
         # Entries may reach behind the stop, which is where something else was taken to begin.
         end = min(room.stop, stop + LARGEST_ENTRY)

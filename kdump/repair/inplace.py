@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.log.names import INDEX_KINDS, Kind, sibling
-from kdump.log.partition import segments_behind
+from kdump.log.partition import segments_after
 from kdump.log.source import open_source, read_whole
 from kdump.repair.brokerrecovery import recover_log
 from kdump.repair.indexes import has_txn_index
@@ -68,15 +68,15 @@ def _prepare_like_broker(plan: PartitionPlan, preparation: Preparation, *, is_cl
     there the log is cut first, and the last segment goes last.
     """
     cut = next(segment for segment in plan.segments if segment.is_cut)
-    removed = [segment for segment in plan.segments if segment.is_behind_cut]
+    removed = [segment for segment in plan.segments if segment.is_after_cut]
     if not is_clean:
         _take_marker(plan, preparation)
         removed.reverse()
-    if is_clean and segments_behind(cut.path):
+    if is_clean and segments_after(cut.path):
         _cut(cut, preparation, is_last=False)
     for segment in removed:
         _remove_segment(segment, preparation)
-    if not (is_clean and segments_behind(cut.path)):
+    if not (is_clean and segments_after(cut.path)):
         _cut(cut, preparation)
 
 
@@ -103,7 +103,7 @@ def _prepare_salvage(
 def is_plain_cut(plan: PartitionPlan) -> bool:
     """Salvage changes only the last segment, and all that happens to it is what a broker's recovery does too."""
     *others, last = plan.segments
-    if any(segment.is_salvaged for segment in others) or not last.is_cut or segments_behind(last.path):
+    if any(segment.is_salvaged for segment in others) or not last.is_cut or segments_after(last.path):
         return False
     log = last.salvaged
     return log is not None and log.is_copy_of(last.path, last.recovered.recovery.end, last.base_offset)
@@ -118,9 +118,9 @@ def _swap(
     keeps_marker: bool,
 ) -> None:
     """Let new logs take the place of old ones, those between them stay."""
-    _, sound_up_to = plan.ends()
+    _, valid_up_to = plan.ends()
     files = [_swapped_in(segment, preparation, settings) for segment in segments]
-    snapshots = _kept_snapshots(plan, segments, preparation, sound_up_to)
+    snapshots = _kept_snapshots(plan, segments, preparation, valid_up_to)
     for names in (snapshots, *files):
         for name in names:
             preparation.swap_in(name)
@@ -165,7 +165,7 @@ def _swapped_in(segment: SegmentPlan, preparation: Preparation, settings: Repair
     status = os.stat(segment.like)
     if not segment.is_missing:
         preparation.save(name, segment.recovered.read.sha256)
-    new_name = segment.mended_name
+    new_name = segment.repaired_name
     producers, interval = segment.producers.copy(), settings.index_interval
     with preparation.new_file(new_name, status) as copy, RepairedSource(segment.path, log) as source:
         recovered = recover_log(source, log.base_offset, producers, index_interval=interval, copy=copy)
@@ -182,12 +182,12 @@ def _swapped_in(segment: SegmentPlan, preparation: Preparation, settings: Repair
 
 
 def _kept_snapshots(
-    plan: PartitionPlan, segments: Sequence[SegmentPlan], preparation: Preparation, sound_up_to: int
+    plan: PartitionPlan, segments: Sequence[SegmentPlan], preparation: Preparation, valid_up_to: int
 ) -> list[str]:
     """Snapshots that would go with what lies between the swapped segments, and are to stay."""
     names = []
     for offset, path in PartitionFiles.of(plan.place.directory).snapshots:
-        if segments[0].base_offset <= offset <= sound_up_to:
+        if segments[0].base_offset <= offset <= valid_up_to:
             preparation.link(os.path.basename(path))
             names.append(os.path.basename(path))
     return names

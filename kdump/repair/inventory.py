@@ -75,16 +75,16 @@ def survey(source: Source, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> 
     parts: list[NDArray[np.void]] = []
     gaps: list[Gap] = []
     faults: dict[int, str] = {}
-    is_behind_hole = False
+    is_after_gap = False
     count = 0
     for item in ResyncWalk(source).items():
         if isinstance(item, Gap):
-            is_behind_hole = True
+            is_after_gap = True
             if not item.overlaps:
                 gaps.append(item)
             continue
-        rows = read_columns(item, is_behind_hole)
-        is_behind_hole = not rows["is_valid"][-1]
+        rows = read_columns(item, is_after_gap)
+        is_after_gap = not rows["is_valid"][-1]
         for position, reason in _faults(item, rows, checks):
             number = int(np.searchsorted(rows["position"], position))
             faults.setdefault(count + number, reason)
@@ -127,7 +127,7 @@ def _is_fault(finding: Finding) -> bool:
 def examine(entry: memoryview, position: int, limit: int = DEFAULT_LIMIT) -> tuple[BatchRow, str | None]:
     """One whole entry with a right CRC, looked at deep: its row, and what is wrong with it (None: nothing)."""
     chunk = CheckedChunk(entry, position, [0], len(entry), [])
-    rows = read_rows(chunk, is_behind_hole=False)
+    rows = read_rows(chunk, is_after_gap=False)
     for finding in EntryChecks(limit=limit).check_rows(chunk, rows):
         if finding.severity is Severity.ERROR:
             return rows[0], finding.message

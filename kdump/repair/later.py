@@ -242,28 +242,28 @@ def _later_index(
 def _rows_and_gaps(path: str, base_offset: int, next_base: int | None) -> Iterator[NDArray[np.void] | LostOffsets]:
     """The good batches of a segment, and the offsets lost between them, in offset order."""
     expected = base_offset
-    is_behind_hole = False
+    is_after_gap = False
     try:
         with open_source(path) as source:
             for item in ResyncWalk(source).items():
                 if isinstance(item, bytegaps.Gap):
-                    is_behind_hole = True
+                    is_after_gap = True
                     continue
-                rows = read_columns(item, is_behind_hole)
-                is_behind_hole = not rows["is_valid"][-1]
+                rows = read_columns(item, is_after_gap)
+                is_after_gap = not rows["is_valid"][-1]
                 rows = rows[rows["is_valid"]]
-                for part in np.split(rows, np.flatnonzero(rows["is_behind_hole"])):
+                for part in np.split(rows, np.flatnonzero(rows["is_after_gap"])):
                     if not part.size:
                         continue
                     start = first_offset(row_at(part, 0))
-                    if part["is_behind_hole"][0] and start > expected:
+                    if part["is_after_gap"][0] and start > expected:
                         yield _wide(expected, start - 1)
                     yield part
                     expected = max(expected, int(part["last_offset"][-1]) + 1)
     except KdumpError:
-        is_behind_hole = True
+        is_after_gap = True
     end = ENDLESS if next_base is None else next_base
-    if is_behind_hole and end > expected:
+    if is_after_gap and end > expected:
         yield _wide(expected, end - 1)
 
 

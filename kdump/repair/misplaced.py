@@ -88,13 +88,13 @@ def _told_by_one_side(table: BatchArrays, around: SiblingContext) -> dict[int, i
     """
     first, last = table.first, table.last
     span = last - first + 1
-    before, lowest = _ends_before(table, around, 0), _lowest_behind(table)
-    beside_behind = np.append(first[1:], _LAST) - span
+    before, lowest = _ends_before(table, around, 0), _lowest_after(table)
+    beside_after = np.append(first[1:], _LAST) - span
     is_at_start = around.base_offset is not None and bool(table.position[0] == 0)
     has_before = np.append(is_at_start, table.end[:-1] == table.position[1:])
-    has_behind = np.append(has_before[1:], False)
-    told = np.where(has_before, before, np.where(has_behind, beside_behind, first))
-    is_told = (told != first) & (~(has_before & has_behind) | (before == beside_behind))
+    has_after = np.append(has_before[1:], False)
+    told = np.where(has_before, before, np.where(has_after, beside_after, first))
+    is_told = (told != first) & (~(has_before & has_after) | (before == beside_after))
     is_possible = (span > 0) & (before >= 0) & (told >= before) & (told <= lowest - span)
     found = _wrong(table, np.flatnonzero(is_told & _is_contrary(table, table) & is_possible), told)
     is_contrary = _is_contrary(table, table.moved(found))
@@ -104,7 +104,7 @@ def _told_by_one_side(table: BatchArrays, around: SiblingContext) -> dict[int, i
 def _is_contrary(table: BatchArrays, others: BatchArrays) -> NDArray[np.bool_]:
     """Whether each batch of ``table`` is out of order among the ``others``: the same with other offsets."""
     highest = np.append(-1, np.maximum.accumulate(others.last)[:-1])
-    return np.asarray((table.last >= _lowest_behind(others)) | (table.first <= highest))
+    return np.asarray((table.last >= _lowest_after(others)) | (table.first <= highest))
 
 
 def _jumps(table: BatchArrays, around: SiblingContext) -> dict[int, int]:
@@ -114,7 +114,7 @@ def _jumps(table: BatchArrays, around: SiblingContext) -> dict[int, int]:
     that has to go on where the one before it ends.
     """
     first, last = table.first, table.last
-    before, lowest = _ends_before(table, around, _LAST), _lowest_behind(table)
+    before, lowest = _ends_before(table, around, _LAST), _lowest_after(table)
     is_doubtful = (lowest < first) & (lowest - before > last - first)
     is_doubtful[-1] = around.next_base is None
     found: dict[int, int] = {}
@@ -164,6 +164,6 @@ def _ends_before(table: BatchArrays, around: SiblingContext, default: int) -> Co
     return np.append(default if around.base_offset is None else around.base_offset, table.last[:-1] + 1)
 
 
-def _lowest_behind(table: BatchArrays) -> Column:
+def _lowest_after(table: BatchArrays) -> Column:
     """The lowest first offset of all that follow each in the file."""
     return np.append(np.minimum.accumulate(table.first[:0:-1])[::-1], _LAST)

@@ -10,7 +10,7 @@ from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.names import Kind, sibling
-from kdump.log.partition import segments_behind
+from kdump.log.partition import segments_after
 from kdump.log.source import read_whole
 from kdump.repair.partitionfiles import PartitionFiles, epochs_for
 from kdump.repair.plan import PartitionPlan, RepairMode, UnfitSnapshot
@@ -38,9 +38,9 @@ def changed_others(plan: PartitionPlan) -> ChangedOthers:
     Raises:
         KdumpError: a file cannot be read.
     """
-    end_offset, sound_up_to = _ends(plan)
+    end_offset, valid_up_to = _ends(plan)
     files = PartitionFiles.of(plan.place.directory)
-    dropped = files.dropped_snapshots(end_offset=end_offset, sound_up_to=sound_up_to)
+    dropped = files.dropped_snapshots(end_offset=end_offset, valid_up_to=valid_up_to)
     unfit = _changed_snapshots(plan)
     written = unfit.written | _new_snapshots(plan, files)
     data = epochs_for(None if files.epochs is None else read_whole(files.epochs), end_offset, plan.epochs_found)
@@ -72,7 +72,7 @@ def unfit_snapshots(plan: PartitionPlan) -> tuple[UnfitSnapshot, ...]:
         return ()
     snapshots = PartitionFiles.of(plan.target).snapshots
     stays_damaged = plan.is_damaged if plan.way is RepairMode.INDEXES else plan.is_refused
-    end_offset, sound_up_to = (None, _NO_END) if stays_damaged or not snapshots else _ends(plan)
+    end_offset, valid_up_to = (None, _NO_END) if stays_damaged or not snapshots else _ends(plan)
     known = _known_producers(plan, end_offset)
     unfit = []
     for offset, path in snapshots:
@@ -81,7 +81,7 @@ def unfit_snapshots(plan: PartitionPlan) -> tuple[UnfitSnapshot, ...]:
         except KdumpError:
             continue
         if finding is not None:
-            states = known.get(offset) if offset <= sound_up_to else None
+            states = known.get(offset) if offset <= valid_up_to else None
             data = None if states is None else states.snapshot()
             unfit.append(UnfitSnapshot(offset, replace(finding, path=path), data))
     return tuple(unfit)
@@ -89,8 +89,8 @@ def unfit_snapshots(plan: PartitionPlan) -> tuple[UnfitSnapshot, ...]:
 
 def _ends(plan: PartitionPlan) -> tuple[int, int]:
     """See PartitionPlan.ends; of segments with others after them nobody knows where the log ends."""
-    end_offset, sound_up_to = plan.ends()
-    return (_NO_END if segments_behind(plan.segments[-1].path) else end_offset), sound_up_to
+    end_offset, valid_up_to = plan.ends()
+    return (_NO_END if segments_after(plan.segments[-1].path) else end_offset), valid_up_to
 
 
 def _known_producers(plan: PartitionPlan, end_offset: int | None) -> dict[int, ProducerStates]:

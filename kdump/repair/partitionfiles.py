@@ -45,9 +45,9 @@ class PartitionFiles:
         epochs = os.path.join(directory, LEADER_EPOCH_CHECKPOINT) if LEADER_EPOCH_CHECKPOINT in names else None
         return cls(tuple(snapshots), epochs, tuple(others))
 
-    def dropped_snapshots(self, *, end_offset: int, sound_up_to: int) -> list[str]:
+    def dropped_snapshots(self, *, end_offset: int, valid_up_to: int) -> list[str]:
         """Those that lie above the end of the log, or were made with batches that it does not have."""
-        return [path for offset, path in self.snapshots if offset > min(end_offset, sound_up_to)]
+        return [path for offset, path in self.snapshots if offset > min(end_offset, valid_up_to)]
 
 
 def epochs_for(data: bytes | None, end_offset: int, found: Iterable[tuple[int, int]] = ()) -> bytes | None:

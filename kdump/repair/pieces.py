@@ -145,7 +145,7 @@ class TouchedTransaction:
         producer_id: its producer.
         producer_epoch: of its batches.
         first_offset: its first one that is left.
-        hole_offset: the first offset of the gap that holds its marker, or may do so.
+        gap_offset: the first offset of the gap that holds its marker, or may do so.
         outcome: what is known of its end.
         ends_at: where its marker is lost, or may be, the offset of the next one that is left, which readers take for
             its end as long as no marker is made; None: they wait.
@@ -155,7 +155,7 @@ class TouchedTransaction:
     producer_id: int
     producer_epoch: int
     first_offset: int
-    hole_offset: int
+    gap_offset: int
     outcome: TxnOutcome
     ends_at: int | None = None
     done: TxnPolicy | None = None

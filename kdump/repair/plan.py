@@ -61,7 +61,7 @@ class SegmentPlan:
         salvaged: what salvage makes of it, None where that was not asked for.
         mended: what recovery makes of that, None where it is the log itself.
         rebuilt: the index files to be written, those of a log that is cut too.
-        is_behind_cut: recovery of the whole log would not come to it: a segment before it is cut.
+        is_after_cut: recovery of the whole log would not come to it: a segment before it is cut.
     """
 
     path: str
@@ -76,7 +76,7 @@ class SegmentPlan:
     salvaged: RepairedLog | None
     mended: Recovered | None
     rebuilt: frozenset[Kind]
-    is_behind_cut: bool
+    is_after_cut: bool
 
     @property
     def is_missing(self) -> bool:
@@ -89,7 +89,7 @@ class SegmentPlan:
         return self.recovered.recovery.outcome is RecoveryOutcome.TRUNCATED
 
     @property
-    def sound_up_to(self) -> int:
+    def valid_up_to(self) -> int:
         """The first offset of which something is not as it was once the log is salvaged.
 
         What comes from a replica is.
@@ -109,7 +109,7 @@ class SegmentPlan:
         return min([offset, *losses])
 
     @property
-    def mended_name(self) -> str:
+    def repaired_name(self) -> str:
         """The file name of the salvaged log: its own, unless that cannot hold its offsets."""
         log = self.salvaged
         if log is None or log.base_offset == self.base_offset:
@@ -240,7 +240,7 @@ class PartitionPlan:
     @property
     def failed(self) -> SegmentPlan | None:
         """The segment over which recovery of the log fails."""
-        return next((segment for segment in self.segments if segment.fails and not segment.is_behind_cut), None)
+        return next((segment for segment in self.segments if segment.fails and not segment.is_after_cut), None)
 
     @property
     def is_damaged(self) -> bool:
@@ -260,7 +260,7 @@ class PartitionPlan:
         """The way that is asked for makes another log of the segment, or removes it."""
         if self.way is RepairMode.SALVAGE:
             return segment.is_salvaged
-        return self.way is RepairMode.LIKE_BROKER and (segment.is_cut or segment.is_behind_cut)
+        return self.way is RepairMode.LIKE_BROKER and (segment.is_cut or segment.is_after_cut)
 
     @property
     def epochs_found(self) -> list[tuple[int, int]]:
@@ -286,7 +286,7 @@ class PartitionPlan:
         """Of new logs, and of an end that is saved before it is cut off; index files left out."""
         if self.way is RepairMode.SALVAGE:
             return sum(segment.salvaged.size for segment in self.segments if segment.salvaged and segment.mended)
-        return sum(segment.recovered.recovery.bytes_cut for segment in self.segments if not segment.is_behind_cut)
+        return sum(segment.recovered.recovery.bytes_cut for segment in self.segments if not segment.is_after_cut)
 
     @property
     def is_refused(self) -> bool:
@@ -306,7 +306,7 @@ class PartitionPlan:
         if self.way is not RepairMode.SALVAGE:
             return loss.end_offset, loss.end_offset
         changed = (segment for segment in self.segments if segment.salvaged is not None and segment.is_salvaged)
-        ends = ((segment.sound_up_to, segment.salvaged) for segment in changed)
+        ends = ((segment.valid_up_to, segment.salvaged) for segment in changed)
         sound = (sound for sound, log in ends if log is not None and (sound < log.end_offset or log.lost))
         return loss.end_offset, next(sound, loss.end_offset)
 
@@ -317,7 +317,7 @@ class PartitionPlan:
         return self.salvage_loss() if self.way is RepairMode.SALVAGE else self.broker_loss()
 
     @property
-    def good_behind_damage(self) -> ValidData:
+    def good_after_damage(self) -> ValidData:
         """The good data that the broker's way loses."""
         total = ValidData()
         for segment in self.segments:
@@ -328,7 +328,7 @@ class PartitionPlan:
         """What the broker's way costs; None where there is none, because recovery fails."""
         if self.failed is not None:
             return None
-        behind = self.good_behind_damage
+        behind = self.good_after_damage
         cut = next((segment for segment in self.segments if segment.is_cut), None)
         last = self.segments[-1]
         ends = [segment.end_offset for segment in self.segments]
@@ -337,7 +337,7 @@ class PartitionPlan:
         end_before = max([*ends, *(one.last_offset + 1 for one in lost)])
         if cut is None:
             return RepairLoss(0, 0, 0, (), 0, last.recovered.recovery.next_offset)
-        removed = [segment for segment in self.segments if segment.is_behind_cut]
+        removed = [segment for segment in self.segments if segment.is_after_cut]
         end = cut.recovered.recovery.next_offset
         return RepairLoss(
             cut.recovered.recovery.bytes_cut + sum(segment.stamp.size for segment in removed),

@@ -12,7 +12,7 @@ from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import Kind
-from kdump.log.partition import segments_behind
+from kdump.log.partition import segments_after
 from kdump.log.source import Source, open_source
 from kdump.repair.brokerrecovery import Recovered, recover_log
 from kdump.repair.copies import CopyWriter
@@ -129,14 +129,14 @@ class Planner:
         missing += [path for path in segments if self._replicas and not os.path.lexists(path)]
         history = ProducerHistory(self._settings, self._open)
         plans: list[SegmentPlan] = []
-        is_behind_cut = False
+        is_after_cut = False
         end = 0
         in_doubt: set[tuple[int, int]] = set()
         paths = sorted({*segments, *missing}, key=base_offset_of) if missing else segments
         for number, path in enumerate(paths):
-            is_closed = number + 1 < len(paths) or bool(segments_behind(path))
+            is_closed = number + 1 < len(paths) or bool(segments_after(path))
             reading = self._segment(
-                path, history, end, missing, in_doubt, is_closed=is_closed, is_behind_cut=is_behind_cut
+                path, history, end, missing, in_doubt, is_closed=is_closed, is_after_cut=is_after_cut
             )
             for plan in reading:
                 if plan.is_missing and not self._is_to_be_made(plan, plans):
@@ -145,7 +145,7 @@ class Planner:
                 end = max(end, plan.salvaged.good_end if plan.salvaged is not None else 0)
                 left = plan.salvaged.transactions if plan.salvaged is not None else ()
                 in_doubt |= {(one.producer_id, one.first_offset) for one in left if one.done is TxnPolicy.LEAVE}
-                is_behind_cut |= is_whole and self._way is not RepairMode.INDEXES and (plan.is_cut or plan.fails)
+                is_after_cut |= is_whole and self._way is not RepairMode.INDEXES and (plan.is_cut or plan.fails)
         if not plans:
             raise KdumpError(Codes.NO_SEGMENTS, "no segment files, and no copy has what is missing", path=target)
         refused = tuple(refused_text_files(target)) if is_whole else ()
@@ -174,7 +174,7 @@ class Planner:
         in_doubt: Set[tuple[int, int]],
         *,
         is_closed: bool,
-        is_behind_cut: bool,
+        is_after_cut: bool,
     ) -> Iterator[SegmentPlan]:
         """The plan for a log, and for those that are missing after it (``RepairedLog.rolls``).
 
@@ -186,14 +186,14 @@ class Planner:
         producers = history.at(path, base_offset)
         before = producers.copy()
         with self._opened(path, stamp) as source:
-            recovered = self._recover(source, base_offset, producers, is_wanted=not is_behind_cut)
+            recovered = self._recover(source, base_offset, producers, is_wanted=not is_after_cut)
             recovery = recovered.recovery
             if stamp.size and not recovery.end:
                 _refuse_foreign(source)
             is_good = recovery.outcome is RecoveryOutcome.UNCHANGED
             behind = ValidData()
-            if is_behind_cut or not is_good:
-                behind = valid_data(source, 0 if is_behind_cut else recovery.end)
+            if is_after_cut or not is_good:
+                behind = valid_data(source, 0 if is_after_cut else recovery.end)
             last = recovery.next_offset - 1 if behind.last_offset is None else behind.last_offset
             ends = (recovery.next_offset, torn_end(source, recovery.end, recovery.next_offset), last + 1)
             whole = self._salvage(source, before, end_before, missing, in_doubt)
@@ -203,7 +203,7 @@ class Planner:
             is_changed = left is mended and salvaged is not None and not salvaged.is_as_it_was
             history.hand_on(left, is_known=producers.is_known, is_changed=is_changed)
             rebuilt: frozenset[Kind] = frozenset()
-            is_left = (is_behind_cut and self._way is RepairMode.LIKE_BROKER) or (
+            is_left = (is_after_cut and self._way is RepairMode.LIKE_BROKER) or (
                 self._way is RepairMode.INDEXES and not is_good
             )
             is_left |= not stamp.is_there
@@ -214,7 +214,7 @@ class Planner:
         like, modified = self._like(path, stamp, salvaged)
         yield SegmentPlan(
             *(path, base_offset, stamp, like, modified, before, kept, behind, max(ends)),
-            *(salvaged, mended, rebuilt, is_behind_cut),
+            *(salvaged, mended, rebuilt, is_after_cut),
         )
         for log in filter(None, further):
             yield self._further_segment(log_path(os.path.dirname(path), log.base_offset), log, history)

@@ -17,7 +17,7 @@ from kdump.kafka.startup.loading import LoadSettings as StartSettings
 from kdump.kafka.startup.names import SNAPSHOT, file_name
 from kdump.kafka.startup.start import producers_at_end
 from kdump.log.names import INDEX_KINDS, Kind, sibling
-from kdump.log.partition import segments_behind
+from kdump.log.partition import segments_after
 from kdump.log.source import read_whole
 from kdump.repair.brokerrecovery import Recovered
 from kdump.repair.checkpointlines import lines_above
@@ -66,7 +66,7 @@ def predicted_start(
 
 def cut_lines(plan: PartitionPlan) -> tuple[LineChange, ...]:
     """The lines in the checkpoints of the log directory that are above the end of the log once it is repaired."""
-    is_end_known = plan.changes_any_log and not segments_behind(plan.segments[-1].path)
+    is_end_known = plan.changes_any_log and not segments_after(plan.segments[-1].path)
     if plan.place.log_directory is None or not is_end_known:
         return ()
     return lines_above(plan.place.directory, plan.ends()[0])
@@ -109,9 +109,9 @@ def _snapshot_at_end(
 
 def _newest_dropped(plan: PartitionPlan, end_offset: int | None) -> tuple[int, str] | None:
     """(offset, path) of the newest good snapshot of those that the repair drops, up to ``end_offset``."""
-    _, sound_up_to = plan.ends()
+    _, valid_up_to = plan.ends()
     for offset, path in reversed(PartitionFiles.of(plan.place.directory).snapshots):
-        if offset > sound_up_to and (end_offset is None or offset <= end_offset):
+        if offset > valid_up_to and (end_offset is None or offset <= end_offset):
             try:
                 parse_snapshot(read_whole(path))
             except DamageError:
@@ -143,7 +143,7 @@ def predicted_contents(plan: PartitionPlan, settings: RepairSettings) -> dict[st
 
 def _change(segment: SegmentPlan, plan: PartitionPlan, contents: dict[str, Content]) -> None:
     name = os.path.basename(segment.path)
-    if plan.way is RepairMode.LIKE_BROKER and segment.is_behind_cut:
+    if plan.way is RepairMode.LIKE_BROKER and segment.is_after_cut:
         for gone in (name, *(sibling(name, kind) for kind in INDEX_KINDS)):
             contents.pop(gone, None)
         return
@@ -161,7 +161,7 @@ def _change(segment: SegmentPlan, plan: PartitionPlan, contents: dict[str, Conte
     txn_index = contents.get(sibling(name, Kind.TXN_INDEX))
     for gone in (name, *(sibling(name, kind) for kind in INDEX_KINDS)):
         contents.pop(gone, None)
-    new_name = segment.mended_name
+    new_name = segment.repaired_name
     contents[new_name] = _content(log)
     if txn_index is not None:
         contents[sibling(new_name, Kind.TXN_INDEX)] = txn_index

@@ -64,7 +64,7 @@ class _Text:
             for text in self._segment(segment):
                 yield f"{escaped(segment.path)}: {text}"
         for segment in plan.segments:
-            if segment.recovered.keeps_txn_index and segment.rebuilt and not segment.is_behind_cut:
+            if segment.recovered.keeps_txn_index and segment.rebuilt and not segment.is_after_cut:
                 finding = Finding(Codes.TXN_INDEX_KEPT, _TXN_INDEX_KEPT, 0, path=segment.path)
                 yield finding_line(finding, color=self._color).rstrip("\n")
         for snapshot in plan.unfit_snapshots:
@@ -94,7 +94,7 @@ class _Text:
 
     def _like_broker(self, segment: SegmentPlan) -> Iterator[str]:
         recovery = segment.recovered.recovery
-        if segment.is_behind_cut:
+        if segment.is_after_cut:
             if self._plan.failed is None:
                 offsets = "no offsets"
                 if segment.end_offset > segment.base_offset:
@@ -268,7 +268,7 @@ def _restored(restored: Restored) -> str:
 def _touched(touched: TouchedTransaction) -> str:
     text = (
         f"the transaction of producer {touched.producer_id} from offset {touched.first_offset} on touches the gap at "
-        f"{touched.hole_offset}: {touched.outcome.value.replace('-', ' ')}"
+        f"{touched.gap_offset}: {touched.outcome.value.replace('-', ' ')}"
     )
     if touched.done is not None:
         text += f", {_DONE[touched.done]}"

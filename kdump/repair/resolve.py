@@ -85,7 +85,7 @@ def _batches_of(transaction: TouchedTransaction, table: DraftTable) -> list[int]
     """Owners of the data batches of a transaction that lie before the hole."""
     rows = table.rows
     is_part = (rows["producer_id"] == transaction.producer_id) & (rows["attributes"] & CONTROL == 0)
-    is_part &= (table.first >= transaction.first_offset) & (table.first < transaction.hole_offset)
+    is_part &= (table.first >= transaction.first_offset) & (table.first < transaction.gap_offset)
     owners: list[int] = table.owner[is_part].tolist()
     return owners
 

@@ -14,7 +14,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.lock import DirectoryLock, LockState
 from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
-from kdump.log.partition import segments_around, segments_behind
+from kdump.log.partition import segments_after, segments_around
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Resolved, Sibling, Stream, resolve
 from kdump.log.source import Source, check_size, open_source
 from kdump.repair.account import account, json_account
@@ -305,13 +305,13 @@ class Repair:
 
     def _refuse(self, plan: PartitionPlan) -> None:
         """Raises KdumpError REPAIR_REFUSED for what nobody has decided."""
-        options, behind = self._options, plan.good_behind_damage
+        options, behind = self._options, plan.good_after_damage
         overlapping = (
             plan.overlapping if self._way is RepairMode.SALVAGE and (plan.is_whole or options.in_place) else None
         )
         if overlapping is not None:
             message = (
-                f"would have to be written as {overlapping.mended_name}, and the offsets from there on are those of "
+                f"would have to be written as {overlapping.repaired_name}, and the offsets from there on are those of "
                 "another segment: move one of them away"
             )
             raise _refused(message, overlapping.path)
@@ -453,7 +453,7 @@ def _is_what_a_start_does(plan: PartitionPlan) -> bool:
         and last.is_cut
         and not plan.place.was_stopped_cleanly
         and not any(plan.changes_log(segment) for segment in others)
-        and not segments_behind(last.path)
+        and not segments_after(last.path)
     )
 
 

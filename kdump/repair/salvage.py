@@ -213,7 +213,7 @@ class _Salvage:
             newest = self._draft.table.owner[-1:].tolist()
             last = self._draft.entries[-1 - newest[0]] if newest and newest[0] < 0 else None
             self._end_from = last.path if last is not None and last.origin is PieceOrigin.REPLICA else None
-        elif not self._around.is_partition and (most := self._draft.bytes_behind()):
+        elif not self._around.is_partition and (most := self._draft.bytes_after()):
             # Nothing says for certain how much was behind the last batch.
             self._ask([WantedOffsets(*self._unknown_tail, most, is_tail=True)])
         end: int | None = -1
@@ -275,7 +275,7 @@ class _Salvage:
             return
         base, size = self._base_offset, int((table.end - table.position)[:start].sum())
         end = int(table.last[start - 1]) + 1 if start else base
-        is_whole = bool(start) and not self._draft.bytes_behind() and not self._is_indexed_behind
+        is_whole = bool(start) and not self._draft.bytes_after() and not self._is_indexed_after
         for entry in entries:
             first, last = entry.first_offset, entry.row.last_offset
             name = parse_file_name(entry.path or "")
@@ -290,7 +290,7 @@ class _Salvage:
             end, size = last + 1, size + entry.row.size
 
     @property
-    def _is_indexed_behind(self) -> bool:
+    def _is_indexed_after(self) -> bool:
         """The .index has batches behind the last one of the log."""
         table = self._draft.table
         ours = table.part(table.is_ours)
@@ -368,7 +368,7 @@ class _Salvage:
             self._draft.table,
             self._around,
             self._base_offset,
-            bytes_behind=self._draft.bytes_behind(),
+            bytes_after=self._draft.bytes_after(),
         )
 
     def _drop_contradictions(self) -> None:
@@ -403,7 +403,7 @@ class _Salvage:
         table = self._draft.table
         holes = [(loss.first_offset, loss.last_offset) for loss in self._draft.losses(self._base_offset, end)]
         is_unknown = end is None and self._end_from is None and self._around.next_base is None
-        if is_unknown and self._draft.bytes_behind():
+        if is_unknown and self._draft.bytes_after():
             # Something was there, nothing says how much.
             holes.append(self._unknown_tail)
         rows = self._survey.table.rows

@@ -83,7 +83,7 @@ def gather(followed: TouchedTransactions, table: BatchArrays, around: SiblingCon
     """All evidence of the transactions that ``followed`` has seen up to the end of the log; it sees what is after."""
     base_offset = around.base_offset or 0
     end = ENDLESS if around.next_base is None else around.next_base
-    index = _sound_index(around.aborted, table.rows, followed, base_offset)
+    index = _valid_index(around.aborted, table.rows, followed, base_offset)
     indexes = []
     is_compacted = _is_compacted(table, around)
     open_before = set(around.producers.ongoing.values())
@@ -94,7 +94,7 @@ def gather(followed: TouchedTransactions, table: BatchArrays, around: SiblingCon
     return TransactionEvidence(indexes, map(later.snapshot, around.snapshots), is_compacted=is_compacted)
 
 
-def _sound_index(
+def _valid_index(
     entries: Sequence[AbortedTxn] | None, rows: NDArray[np.void], followed: TouchedTransactions, base_offset: int
 ) -> Sequence[AbortedTxn]:
     """The entries of a .txnindex; none where one has no ABORT marker among ``rows`` or where offsets are lost."""

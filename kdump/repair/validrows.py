@@ -27,5 +27,5 @@ def valid_rows_of(path: str) -> Iterator[NDArray[np.void]]:
     with open_source(path) as source:
         for item in ResyncWalk(source).items():
             if isinstance(item, CheckedChunk):
-                rows = read_columns(item, is_behind_hole=False)
+                rows = read_columns(item, is_after_gap=False)
                 yield rows[rows["is_valid"]]

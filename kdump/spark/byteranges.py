@@ -72,24 +72,24 @@ class ByteRange(Split):
 
 
 def byte_ranges_between(
-    navigator: StreamTracker, log: PartitionLog, start: StreamPosition | None, end: StreamPosition
+    tracker: StreamTracker, log: PartitionLog, start: StreamPosition | None, end: StreamPosition
 ) -> Iterator[ByteRange]:
     """What was not taken at ``start`` (None: nothing was) and is at ``end``, in file order.
 
     Raises:
         KdumpError: a file cannot be looked at.
     """
-    start = navigator.earliest(log) if start is None else navigator.located(log, start)
-    end = navigator.located(log, end)
+    start = tracker.earliest(log) if start is None else tracker.located(log, start)
+    end = tracker.located(log, end)
     first, last = log.number_of(start.segment), log.number_of(end.segment)
     assert first is not None, "the start is located"
     assert last is not None, "the end is located"
     for number in range(first, last + 1):
         begins = start.position if number == first else 0
-        ends = end.position if number == last else navigator.size(log, number)
+        ends = end.position if number == last else tracker.size(log, number)
         if begins < ends:
             path = log.path(number)
             given = files.with_credentials(path)
             file = LogFile(path, FileContext.of(path), log.bases[number], ends, given=given, is_named=is_named(path))
-            rolled_size = navigator.size(log, number) if number < log.newest else None
+            rolled_size = tracker.size(log, number) if number < log.newest else None
             yield ByteRange(file, begins, ends, start.first, rolled_size)

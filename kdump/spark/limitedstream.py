@@ -26,7 +26,7 @@ class LimitedStreamReader(LogStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, table: Table, options: StreamOptions, schema: StructType) -> None:
         super().__init__(table, options, schema)
         self._frozen: dict[str, PartitionLog] | None = None
-        self._frozen_navigator = self._navigator
+        self._frozen_tracker = self._tracker
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """See DataSourceStreamReader; of two limits Spark learns of one, both are kept."""
@@ -45,10 +45,10 @@ class LimitedStreamReader(LogStreamReader, SupportsTriggerAvailableNow):
                 if directory in logs
             }
         limits = UNLIMITED if isinstance(limit, ReadAllAvailable) else self._options.limits
-        return to_json(self.advanced(from_json(start), logs, self._frozen_navigator, limits))
+        return to_json(self.advanced(from_json(start), logs, self._frozen_tracker, limits))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """See SupportsTriggerAvailableNow: the newest segments, as long as they are now, are the end."""
         self._frozen = self.listed()
         newest = [log.path(log.newest) for log in self._frozen.values() if log.bases]
-        self._frozen_navigator = StreamTracker(self._on_loss, {path: status(path).size for path in newest})
+        self._frozen_tracker = StreamTracker(self._on_loss, {path: status(path).size for path in newest})

@@ -300,12 +300,12 @@ class StreamTracker:
 
 
 def shares(
-    navigator: StreamTracker, news: Mapping[str, tuple[PartitionLog, StreamPosition]], limits: Budget
+    tracker: StreamTracker, news: Mapping[str, tuple[PartitionLog, StreamPosition]], limits: Budget
 ) -> dict[str, Budget]:
     """The limits shared among partitions in proportion to what each has behind its place."""
     if limits == UNLIMITED:
         return dict.fromkeys(news, UNLIMITED)
-    pending = {name: navigator.pending(log, place, limits) for name, (log, place) in news.items()}
+    pending = {name: tracker.pending(log, place, limits) for name, (log, place) in news.items()}
     sizes = _shared(limits.size, {name: each.size for name, each in pending.items()})
     offsets = _shared(limits.offsets, {name: each.offsets for name, each in pending.items()})
     return {name: Budget(sizes[name], offsets[name]) for name in news}

@@ -117,8 +117,8 @@ def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list
     for given in map(files.strip_credentials, paths):
         found = expanded(given, fail)
         (named if found == [given] else fitting).extend(found)
-    named = _without_twins(named)
-    every = _without_twins([*named, *fitting])
+    named = _without_duplicates(named)
+    every = _without_duplicates([*named, *fitting])
     groups: list[Group] = []
     for path in every:
         own = groups_of(path)
@@ -143,7 +143,7 @@ def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list
     return tasks
 
 
-def _without_twins(paths: Iterable[str]) -> list[str]:
+def _without_duplicates(paths: Iterable[str]) -> list[str]:
     """Each once, the first of those that mean the same."""
     distinct: dict[str, str] = {}
     for path in paths:

@@ -19,7 +19,7 @@ from kdump.spark.options import SourceOptions, parse_options, parse_stream_optio
 from kdump.spark.readfindings import FindingTask, plan_findings, read_findings
 from kdump.spark.readrecords import ArrowOptions, Mode, read_splits
 from kdump.spark.schemas import checked, decoded, without_nulls
-from kdump.spark.stream import stream_reader_class
+from kdump.spark.stream import LogStreamReader, UnlimitedStreamReader
 from kdump.spark.worker import BeginsTask
 from kdump.tasks.splits import LogFile, Split, find_logs, plan
 from kdump.verify.segment import CheckOptions
@@ -223,3 +223,12 @@ def _refuse_lost_offsets(logs: Sequence[LogFile], options: SourceOptions) -> Non
             has = "is not there" if first is None else f"begins at offset {first}"
             what = f"partition {topic}-{partition} {has}, startingOffsets asks for {start} (failOnDataLoss)"
             raise ValueError(what)
+
+
+def stream_reader_class() -> type[LogStreamReader]:
+    """The one for the PySpark that there is."""
+    try:
+        from kdump.spark.limitedstream import LimitedStreamReader
+    except ImportError:
+        return UnlimitedStreamReader
+    return LimitedStreamReader

@@ -57,7 +57,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         self._options = options
         self._schema: pa.Schema = checked(schema, self._table)
         self._reported: set[str] = set()
-        self._navigator = StreamTracker(self._on_loss)
+        self._tracker = StreamTracker(self._on_loss)
         # Of each partition that was taken wholly: what was seen of its files then, and the place.
         self._seen: dict[str, tuple[_Seen, StreamPosition]] = {}
 
@@ -113,7 +113,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         if log is None or not log.bases:
             self._on_loss(_gone(directory))
         else:
-            yield from byte_ranges_between(self._navigator, log, start, end)
+            yield from byte_ranges_between(self._tracker, log, start, end)
 
     def _begin(self, log: PartitionLog) -> StreamPosition:
         """Where a partition begins that is there when the stream does."""
@@ -122,12 +122,12 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         if context.topic is not None and context.partition is not None:
             offset = options.starts.get((context.topic, context.partition), offset)
         if offset == EARLIEST:
-            return self._navigator.earliest(log)
+            return self._tracker.earliest(log)
         if offset == LATEST:
-            return self._navigator.latest(log)
+            return self._tracker.latest(log)
         if offset < log.bases[0] and options.starts:
             self._on_loss(f"{log.directory}: begins at offset {log.bases[0]}, startingOffsets asks for {offset}")
-        place = self._navigator.at_offset(log, offset)
+        place = self._tracker.at_offset(log, offset)
         return replace(place, first=offset) if place.next < offset else place
 
     def listed(self) -> dict[str, PartitionLog]:
@@ -144,7 +144,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         self,
         starts: Mapping[str, StreamPosition],
         logs: Mapping[str, PartitionLog],
-        navigator: StreamTracker,
+        tracker: StreamTracker,
         limits: Budget = UNLIMITED,
     ) -> dict[str, StreamPosition]:
         """Where each partition is with what is there now; those that are gone stay where they are.
@@ -162,13 +162,13 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
                 if log.bases:
                     seen = _look(log)
                     if start is None or self._seen.get(directory) != (seen, start):
-                        place = navigator.earliest(log) if start is None else navigator.located(log, start)
+                        place = tracker.earliest(log) if start is None else tracker.located(log, start)
                         changed[directory] = log, place, seen
         news = {directory: (log, place) for directory, (log, place, _) in changed.items()}
-        for directory, budget in shares(navigator, news, limits).items():
+        for directory, budget in shares(tracker, news, limits).items():
             log, place, seen = changed[directory]
             with _deleted_meanwhile():
-                ends[directory] = end = navigator.advanced(log, place, budget)
+                ends[directory] = end = tracker.advanced(log, place, budget)
                 if budget == UNLIMITED:
                     self._seen[directory] = seen, end
         return ends
@@ -206,7 +206,7 @@ class UnlimitedStreamReader(LogStreamReader):
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
         """See DataSourceStreamReader of 4.1."""
-        self._places = self.advanced(self._places, self.listed(), self._navigator)
+        self._places = self.advanced(self._places, self.listed(), self._tracker)
         return to_json(self._places)
 
 
@@ -236,12 +236,3 @@ def _deleted_meanwhile() -> Iterator[None]:
     except KdumpError as error:
         if error.code is not Codes.MISSING:
             raise
-
-
-def stream_reader_class() -> type[LogStreamReader]:
-    """The one for the PySpark that there is."""
-    try:
-        from kdump.spark.limitedstream import LimitedStreamReader
-    except ImportError:
-        return UnlimitedStreamReader
-    return LimitedStreamReader

@@ -213,9 +213,9 @@ class PartFold:
         if time_index_entries is not None:
             self._add(self._own, time_index_entries=time_index_entries)
 
-    def see_end(self, *, in_hole: bool) -> None:
-        """All rows of the part were seen; ``in_hole``: damage lies behind the last one."""
-        self._run.ends_in_hole = in_hole
+    def see_end(self, *, in_gap: bool) -> None:
+        """All rows of the part were seen; ``in_gap``: damage lies behind the last one."""
+        self._run.ends_in_gap = in_gap
 
     def see_batches(self, rows: NDArray[np.void]) -> None:
         """The next rows of the batch table (``verify.table``)."""
@@ -249,7 +249,7 @@ class PartFold:
         if not is_valid.all():
             rows, assigned = rows[is_valid], assigned.rows(is_valid)
         if rows.size:
-            self._see_sound(rows, assigned)
+            self._see_valid(rows, assigned)
 
     def _see_headers(
         self, rows: NDArray[np.void], assigned: Assigned, count: NDArray[np.int64], is_control: NDArray[np.bool_]
@@ -282,7 +282,7 @@ class PartFold:
         is_log_append_time = (rows["attributes"] & LOG_APPEND_TIME != 0) & (rows["magic"] > 0)
         group_counts(fold.timestamp_types, assigned, _types(rows["magic"], is_log_append_time), count)
 
-    def _see_sound(self, rows: NDArray[np.void], assigned: Assigned) -> None:
+    def _see_valid(self, rows: NDArray[np.void], assigned: Assigned) -> None:
         fold = self._fold
         if fold.offset_times is not None:
             fold.offset_times.add(self._part.place.directory, rows["last_offset"], rows["max_timestamp"])

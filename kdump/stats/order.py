@@ -49,7 +49,7 @@ class RangeEnds:
     is_uncertain: bool = False
     """Compaction need not have taken what is missing before the first batch: damage lies there, or nobody knows where
     the batch begins."""
-    ends_in_hole: bool = False
+    ends_in_gap: bool = False
     first_timestamp: int | None = None
     first_timestamp_group: int = 0
     last_timestamp: int | None = None
@@ -87,7 +87,7 @@ def _gaps(runs: Iterable[tuple[RangeStart, RangeEnds]]) -> Iterator[Between]:
     """Missing offsets between the runs of a partition, in order, and before the last batch of each."""
     file: str | None = None
     last_offset: int | None = None
-    is_behind_hole = False
+    is_after_gap = False
     open_gap: tuple[int, Between] | None = None
     for place, run in runs:
         if file != place.file:
@@ -98,7 +98,7 @@ def _gaps(runs: Iterable[tuple[RangeStart, RangeEnds]]) -> Iterator[Between]:
         if run.first_offset is not None and run.last_offset is not None:
             if open_gap is not None and open_gap[0] <= run.first_offset:
                 yield open_gap[1]
-            is_known = last_offset is not None and not run.is_uncertain and not is_behind_hole
+            is_known = last_offset is not None and not run.is_uncertain and not is_after_gap
             missing = max(run.first_offset - (last_offset or 0) - 1, 0) if is_known else 0
             open_gap = run.first_offset, Between(run.first_offset_group, missing_offsets=missing)
             if run.second_offset is not None:
@@ -106,8 +106,8 @@ def _gaps(runs: Iterable[tuple[RangeStart, RangeEnds]]) -> Iterator[Between]:
                     yield open_gap[1]
                 open_gap = run.last_known, Between(run.last_gap_group, missing_offsets=run.last_gap)
             last_offset = run.last_offset
-            is_behind_hole = False
-        is_behind_hole |= run.ends_in_hole
+            is_after_gap = False
+        is_after_gap |= run.ends_in_gap
     if open_gap is not None:
         yield open_gap[1]
 
@@ -143,13 +143,13 @@ def missing_offsets(
     before[1:] = last[:-1]
     before[0] = last[0] if run.last_offset is None else run.last_offset
     base = np.where(is_known, rows["base_offset"], before + 1)
-    gap = np.where(rows["is_behind_hole"], 0, np.maximum(base - before - 1, 0))
+    gap = np.where(rows["is_after_gap"], 0, np.maximum(base - before - 1, 0))
     known = np.where(is_known, base, last)
     gap[:-1][known[1:] < known[:-1]] = 0
     earlier = None
     if run.first_offset is None:
         run.first_offset, run.first_offset_group = int(known[0]), _first(assigned)
-        run.is_uncertain = bool(rows["is_behind_hole"][0]) or not is_known[0]
+        run.is_uncertain = bool(rows["is_after_gap"][0]) or not is_known[0]
         gap[0] = 0
         run.second_offset = int(known[1]) if rows.size > 1 else None
     else:

@@ -51,9 +51,9 @@ class StatsReading:
         self._part = part
 
     @property
-    def ends_in_hole(self) -> bool:
+    def ends_in_gap(self) -> bool:
         """See Look."""
-        return self._look.ends_in_hole
+        return self._look.ends_in_gap
 
     def items(self) -> Iterator[Finding | Rows]:
         """See Look."""
@@ -61,4 +61,4 @@ class StatsReading:
             if isinstance(item, np.ndarray):
                 self._part.see_batches(item)
             yield item
-        self._part.see_end(in_hole=self.ends_in_hole)
+        self._part.see_end(in_gap=self.ends_in_gap)

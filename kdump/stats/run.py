@@ -16,7 +16,7 @@ from kdump.log.context import FileContext
 from kdump.log.extents import Extent, extents_of
 from kdump.log.names import Kind, sibling
 from kdump.log.offsetindex import rising_entries
-from kdump.log.partition import segments_behind
+from kdump.log.partition import segments_after
 from kdump.log.paths import Sibling, file_by_name
 from kdump.log.source import Source, is_stream, open_source, read_whole
 from kdump.reading.outcomes import OPEN
@@ -130,7 +130,7 @@ class StatsRun:
         """Of a transaction that nothing ends which was looked at: the segments behind may."""
         if file not in self._is_followed:
             # Asked once: there may be as many transactions as producers.
-            self._is_followed[file] = not is_stream(file) and bool(segments_behind(file))
+            self._is_followed[file] = not is_stream(file) and bool(segments_after(file))
         if not self._is_followed[file]:
             return OPEN
         try:
@@ -172,7 +172,7 @@ class _FoldingReading:
         self._part = part
         self._options = options
         self._fold = fold
-        self.ends_in_hole = False
+        self.ends_in_gap = False
 
     def items(self) -> Iterator[Finding | Rows]:
         """See ``verify.segment.Look``."""
@@ -193,7 +193,7 @@ class _FoldingReading:
                     # Written and read again: that changes the order in which a sketch of keys drops some.
                     self._fold.merge(unpacked_fold(_FOLD.pack(fold)))
             if extent is None or extent.start < extent.end:
-                self.ends_in_hole = look.ends_in_hole
+                self.ends_in_gap = look.ends_in_gap
 
     def _extents(self) -> Iterator[tuple[int, Extent | None]]:
         """Where each part begins to be its own, and what is read of it; None: all."""

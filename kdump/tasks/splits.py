@@ -138,7 +138,7 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> l
                 found += _logs_of(_segments_of(path, tell), tell)
             except KdumpError as error:
                 tell(error)
-    return _without_twins(found)
+    return _without_duplicates(found)
 
 
 def _segments_of(path: str, on_error: Callable[[KdumpError], None]) -> Iterable[LogSegment]:
@@ -174,7 +174,7 @@ def _logs_of(segments: Iterable[LogSegment], on_error: Callable[[KdumpError], No
         yield previous
 
 
-def _without_twins(logs: Sequence[LogFile]) -> list[LogFile]:
+def _without_duplicates(logs: Sequence[LogFile]) -> list[LogFile]:
     """Each file once, however often it was named."""
     return list({log.path: log for log in reversed(logs)}.values())[::-1]
 
@@ -238,5 +238,5 @@ def _may_hold(log: LogFile, wanted: Wanted) -> bool:
     if offsets.is_empty:
         return False
     is_before = offsets.first is not None and log.offsets.end is not None and log.offsets.end <= offsets.first
-    is_behind = offsets.end is not None and log.base_offset is not None and log.base_offset >= offsets.end
-    return not (is_before or is_behind)
+    is_after = offsets.end is not None and log.base_offset is not None and log.base_offset >= offsets.end
+    return not (is_before or is_after)

@@ -75,7 +75,7 @@ def read_table(source: Source) -> BatchTable:
     rows = BatchTable()
     for item in ResyncWalk(source).items():
         if not isinstance(item, Gap):
-            rows.add(read_columns(item, is_behind_hole=False))
+            rows.add(read_columns(item, is_after_gap=False))
     return rows
 
 

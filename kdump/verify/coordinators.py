@@ -9,8 +9,8 @@ from typing import Final
 from kdump.codes import KdumpError
 from kdump.format.message import Value
 from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG, CoordinatorState
-from kdump.payloads.choice import INTERNAL_TOPICS
 from kdump.payloads.decoded import PayloadError
+from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.verify.partitionentries import Partition, PartitionEntries
 
 _DECODERS: Final = {INTERNAL_TOPICS[name]: name for name in (OFFSETS, TRANSACTION_LOG)}

@@ -42,7 +42,7 @@ class EntryChecks:
     def __init__(self, *, deep: bool = True, limit: int = DEFAULT_LIMIT, doubts: Suspects | None = None) -> None:
         self._deep = deep
         self._limit = limit
-        self._doubts = doubts
+        self._suspect_entries = doubts
 
     def check_rows(self, chunk: CheckedChunk, rows: list[BatchRow]) -> Iterator[Finding]:
         """The findings of a chunk; ``rows`` are its entries.
@@ -73,11 +73,11 @@ class EntryChecks:
         for number in control_batches(rows):
             yield from self._marker(chunk, row_at(rows, number))
         if self._deep:
-            if self._doubts is None:
+            if self._suspect_entries is None:
                 from kdump.verify.columns import RecordChecks
 
-                self._doubts = RecordChecks(self._limit).in_doubt
-            for number, found in self._contents(chunk, self._doubts(chunk, rows)):
+                self._suspect_entries = RecordChecks(self._limit).in_doubt
+            for number, found in self._contents(chunk, self._suspect_entries(chunk, rows)):
                 if isinstance(found, Finding):
                     yield found
                 elif found.first_offset is not None:

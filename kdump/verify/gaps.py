@@ -72,7 +72,7 @@ class GapChecks:
         yield from self._close(first_offset(row), row)
         self._damaged = row, describe_crc(entry, row.position)
 
-    def see_sound(self, first: BatchRow, last_offset: int) -> Iterator[Finding]:
+    def see_valid(self, first: BatchRow, last_offset: int) -> Iterator[Finding]:
         """Sound entries that follow one another: the first one, and the last offset of the last one."""
         yield from self._close(first_offset(first), first)
         self._last_offset = last_offset
@@ -110,12 +110,12 @@ class GapChecks:
             return gap.reason
         head = read_head(raw, 0, len(raw), gap.position)
         if gap.reason is Codes.TRUNCATED:
-            looks_cut = head is not None and head.is_plausible and head.is_after(self._last_offset)
+            seems_cut = head is not None and head.is_plausible and head.is_after(self._last_offset)
         else:
             offset = int.from_bytes(raw[:LENGTH_OFFSET], "big", signed=True)
             distance = offset - (-1 if self._last_offset is None else self._last_offset)
-            looks_cut = len(raw) >= LENGTH_OFFSET and 0 < distance <= MAX_INT32
-        return gap.reason if looks_cut else Codes.TRAILING_BYTES
+            seems_cut = len(raw) >= LENGTH_OFFSET and 0 < distance <= MAX_INT32
+        return gap.reason if seems_cut else Codes.TRAILING_BYTES
 
     def _is_zero(self, gap: Gap) -> bool:
         try:

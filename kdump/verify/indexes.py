@@ -107,9 +107,9 @@ class IndexedLog:
         self.max_timestamp = np.ascontiguousarray(batches.max_timestamp, np.int64)
         # Where only the last offset is known, the others are held to lie between it and the batch before.
         self.first = np.where(batches.base_offset == UNKNOWN_OFFSET, self.last, batches.base_offset)
-        self.has_holes = bool(holes)
+        self.has_gaps = bool(holes)
         extents = np.array(holes, np.int64).reshape(-1, 2)
-        self._hole_start, self._hole_end = extents[:, 0], extents[:, 1]
+        self._gap_start, self._gap_end = extents[:, 0], extents[:, 1]
         self._by_last = np.argsort(self.last, kind="stable")
         # The last offset of the batch before each.
         first = max(base_offset - 1, UNKNOWN_OFFSET)
@@ -145,12 +145,12 @@ class IndexedLog:
         first = np.where(self.first[number] == self.last[number], self.before[number] + 1, self.first[number])
         return np.asarray((np.minimum(first, self.first[number]) <= offset) & (offset <= self.last[number]))
 
-    def in_hole(self, position: Column) -> NDArray[np.bool_]:
+    def in_gap(self, position: Column) -> NDArray[np.bool_]:
         """Whether each position lies in a hole."""
-        if not self.has_holes:
+        if not self.has_gaps:
             return np.zeros(position.size, np.bool_)
-        number = np.searchsorted(self._hole_start, position, side="right") - 1
-        return np.asarray((number >= 0) & (position < self._hole_end[number]))
+        number = np.searchsorted(self._gap_start, position, side="right") - 1
+        return np.asarray((number >= 0) & (position < self._gap_end[number]))
 
 
 def check_offset_index(data: bytes, log: IndexedLog) -> Iterator[Finding]:
@@ -169,7 +169,7 @@ def check_offset_index(data: bytes, log: IndexedLog) -> Iterator[Finding]:
     beyond = _tail((position >= log.size) & (offset > log.end_offset))
     beyond = _believed(beyond, offset, position, log, offset_index_end)
     yield from _beyond(beyond, offset, log, OFFSET_ENTRY_SIZE)
-    lost = ~begins & ~beyond & ~log.in_hole(position)
+    lost = ~begins & ~beyond & ~log.in_gap(position)
     yield from _findings(
         lost, OFFSET_ENTRY_SIZE, Codes.INDEX_ENTRY, lambda i: _where(int(offset[i]), int(position[i]), log)
     )
@@ -213,7 +213,7 @@ def check_time_index(data: bytes, log: IndexedLog, *, is_closed: bool = False) -
     beyond = _believed(_tail(offset > log.end_offset), timestamp, offset, log, time_index_end)
     yield from _beyond(beyond, offset, log, TIME_ENTRY_SIZE)
     number, held = log.batch_of(offset)
-    if not log.has_holes:
+    if not log.has_gaps:
         yield from _findings(
             ~held & ~beyond, TIME_ENTRY_SIZE, Codes.TIME_INDEX_ENTRY, lambda i: f"no batch holds offset {offset[i]}"
         )

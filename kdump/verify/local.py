@@ -72,7 +72,7 @@ class LocalChecks:
         first = 0
         for number in chain(chunk.damaged, (len(rows),)):
             if number > first:
-                yield from self._holes.see_sound(_row(rows, first), _row(rows, number - 1).last_offset)
+                yield from self._holes.see_valid(_row(rows, first), _row(rows, number - 1).last_offset)
             if number < len(rows):
                 row = _row(rows, number)
                 yield from self._holes.see_damaged(row, entry_of(chunk, row))

@@ -117,11 +117,11 @@ _Judge = Callable[[int, PartitionExtent], Finding | None]
 
 
 def _recovery_point(offset: int, extent: PartitionExtent) -> Finding | None:
-    return _behind_end(Codes.RECOVERY_POINT, "the recovery point", offset, extent)
+    return _after_end(Codes.RECOVERY_POINT, "the recovery point", offset, extent)
 
 
 def _high_watermark(offset: int, extent: PartitionExtent) -> Finding | None:
-    return _behind_end(Codes.HIGH_WATERMARK, "the high watermark", offset, extent)
+    return _after_end(Codes.HIGH_WATERMARK, "the high watermark", offset, extent)
 
 
 def _log_start(offset: int, extent: PartitionExtent) -> Finding | None:
@@ -139,7 +139,7 @@ def _cleaner_offset(offset: int, extent: PartitionExtent) -> Finding | None:
     return None
 
 
-def _behind_end(code: Codes, what: str, offset: int, extent: PartitionExtent) -> Finding | None:
+def _after_end(code: Codes, what: str, offset: int, extent: PartitionExtent) -> Finding | None:
     if offset <= extent.end_offset:
         return None
     message = f"{what} is {offset}, the log ends before {extent.end_offset}"
@@ -177,11 +177,11 @@ def _check_checkpoint(
     if missing:
         # One finding: of a log directory that was copied in part thousands may be missing.
         others = f", nor for {len(missing) - 1:,} other partitions" if len(missing) > 1 else ""
-        graded = Severity.INFO if _is_behind_its_broker(path) else None
+        graded = Severity.INFO if _lags_its_broker(path) else None
         yield Finding(Codes.PARTITION_MISSING, missing[0] + others, 0, path=path, graded=graded)
 
 
-def _is_behind_its_broker(path: str) -> bool:
+def _lags_its_broker(path: str) -> bool:
     """A running broker has made or removed directories since it wrote a checkpoint, as it does every few seconds."""
     directory = os.path.dirname(path)
     if not is_held(directory):

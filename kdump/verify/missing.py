@@ -69,7 +69,7 @@ class MissingOffsets:
         return self._is_known or self.is_compacted
 
     @property
-    def is_in_doubt(self) -> bool:
+    def is_suspect(self) -> bool:
         """Something is missing, and whether by compaction is yet to show."""
         return not self.is_decided and any(segment.before or segment.gaps for segment in self._held)
 

@@ -53,7 +53,7 @@ class OrderedChecks:
         self._previous: BatchRow | None = None
         # The largest last offset within the range of its segment.
         self._highest: int | None = None
-        self._is_behind_hole = self._is_first = self._was_out_of_range = False
+        self._is_after_gap = self._is_first = self._was_out_of_range = False
 
     @property
     def aborted(self) -> list[AbortedTxn]:
@@ -78,7 +78,7 @@ class OrderedChecks:
     @property
     def misses_offsets(self) -> bool:
         """Offsets are missing so far, and nothing says that they were compacted away."""
-        return self._missing.is_in_doubt
+        return self._missing.is_suspect
 
     def note_cleaned(self) -> None:
         """The log cleaner is at work on the partition, or has been."""
@@ -96,12 +96,12 @@ class OrderedChecks:
         if base_offset <= highest:
             message = f"the segment begins at {base_offset}, the one before ends with offset {highest}"
             yield self._at(Finding(Codes.SEGMENT_OVERLAP, message, 0))
-        elif base_offset > highest + 1 and not self._is_behind_hole:
+        elif base_offset > highest + 1 and not self._is_after_gap:
             self._missing.note_before(highest + 1, base_offset)
 
     def skip_segment(self) -> None:
         """The next segment is gone, or not looked at: what is in it is not known."""
-        self._is_behind_hole = True
+        self._is_after_gap = True
         self._producers.forget()
 
     def see(self, rows: list[BatchRow] | NDArray[np.void]) -> Iterator[Finding]:
@@ -112,10 +112,10 @@ class OrderedChecks:
         found = self._see_rows(rows) if isinstance(rows, list) else self._see_columns(rows)
         yield from map(self._at, found)
 
-    def finish_segment(self, *, ends_in_hole: bool) -> Iterator[Finding]:
-        """All rows of the segment were seen; ``ends_in_hole``: damage lies behind the last one."""
-        if ends_in_hole:
-            self._is_behind_hole = True
+    def finish_segment(self, *, ends_in_gap: bool) -> Iterator[Finding]:
+        """All rows of the segment were seen; ``ends_in_gap``: damage lies behind the last one."""
+        if ends_in_gap:
+            self._is_after_gap = True
             self._producers.see_hole()
         yield from self._missing.finish_segment()
         if self._missing.is_decided:
@@ -136,7 +136,7 @@ class OrderedChecks:
         for row in rows:
             if not row.is_valid:
                 self._producers.see_hole()
-                self._is_behind_hole = True
+                self._is_after_gap = True
                 continue
             yield from self._see_order(row)
             yield from self._producers.see(row)
@@ -153,7 +153,7 @@ class OrderedChecks:
                 self._step_over(row_at(rows, number - 1))
             if not row.is_valid:
                 self._producers.see_hole()
-                self._is_behind_hole = True
+                self._is_after_gap = True
                 continue
             if by_order:
                 yield from self._see_order(row)
@@ -179,12 +179,12 @@ class OrderedChecks:
     def _see_order(self, row: BatchRow) -> Iterator[Finding]:
         """Compare a sound row with the sound one before it."""
         previous, base = self._previous, self._base_offset
-        if row.is_behind_hole:
+        if row.is_after_gap:
             self._producers.see_hole()
-        is_behind_hole = row.is_behind_hole or self._is_behind_hole
+        is_after_gap = row.is_after_gap or self._is_after_gap
         is_first, self._is_first = self._is_first, False
         was_out_of_range, self._was_out_of_range = self._was_out_of_range, self._is_out_of_range(row)
-        self._is_behind_hole = self._was_out_of_range
+        self._is_after_gap = self._was_out_of_range
         if self._was_out_of_range:
             # A wrong name concerns all batches, and is said once.
             if not was_out_of_range:
@@ -198,7 +198,7 @@ class OrderedChecks:
             expected = max(expected, base)
         if previous is not None:
             yield from self._compare(previous, row)
-        if expected is not None and first > expected and row.base_offset != UNKNOWN_OFFSET and not is_behind_hole:
+        if expected is not None and first > expected and row.base_offset != UNKNOWN_OFFSET and not is_after_gap:
             self._missing.note_gap(row, expected)
         self._step_over(row)
 

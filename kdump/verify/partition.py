@@ -22,7 +22,7 @@ from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.names import INDEX_KINDS, SWAP_STATE, Kind, parse_file_name, parse_partition_directory
 from kdump.log.offsetindex import rising_entries
-from kdump.log.partition import has_gone, segment_files, segments_behind
+from kdump.log.partition import has_gone, segment_files, segments_after
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
 from kdump.log.source import STDIN, Source, open_source
 from kdump.verify.batchtable import BatchTable
@@ -180,7 +180,7 @@ class PartitionCheck:
             opened.close()
             source, beside = self._open_with_files(path)
             opened.callback(source.close)
-            seen = self._look(source, behind_of(path, behind))
+            seen = self._look(source, next_segment_of(path, behind))
             if source.size is None:
                 # Of a stream findings are told as they come: there is no second look.
                 return _Reading(source, beside, seen, ())
@@ -188,7 +188,7 @@ class PartitionCheck:
             is_live = not behind and path != STDIN and is_held(os.path.dirname(files.directory_of(path)))
             if is_live:
                 items = tuple(_while_live(item) if isinstance(item, Finding) else item for item in items)
-            return _Reading(source, beside, _Seen(items, seen.ends_in_hole), items)
+            return _Reading(source, beside, _Seen(items, seen.ends_in_gap), items)
 
         return settled(look, _Reading.serious, lambda reading: reading.source.has_changed)
 
@@ -219,7 +219,7 @@ class _Seen:
     """A look that is over; see ``verify.segment.Look``."""
 
     found: tuple[Finding | Rows, ...]
-    ends_in_hole: bool
+    ends_in_gap: bool
 
     def items(self) -> Iterator[Finding | Rows]:
         """See Look."""
@@ -296,7 +296,7 @@ def _check_files(folder: str, newest: str, seen: _PartitionSummary, watch: Watch
 
     def is_changing() -> bool:
         # The segments may have been listed long before.
-        return watch.has_changed or bool(segments_behind(newest)) or is_being_written(newest)
+        return watch.has_changed or bool(segments_after(newest)) or is_being_written(newest)
 
     return iter(settled_findings(lambda: check_partition_files(folder, summarize), is_changing))
 
@@ -404,7 +404,7 @@ def segments_following(segments: Sequence[str], number: int) -> Sequence[str]:
     return segments[number + 1 :] or _behind(segments[number])
 
 
-def behind_of(path: str, following: Sequence[str]) -> NextSegment:
+def next_segment_of(path: str, following: Sequence[str]) -> NextSegment:
     """What a broker has to find its way behind damage in the log ``path``; ``following``: the segments behind it."""
     next_base = base_offset_of(following[0]) if following else None
     return NextSegment(rising_entries(path, base_offset_of(path)), next_base)
@@ -455,4 +455,4 @@ def base_offset_of(path: str) -> int | None:
 def _behind(path: str) -> list[str]:
     """The segments behind a single file, where it lies among others."""
     name = None if path == STDIN else parse_file_name(path)
-    return segments_behind(path) if name is not None and not name.state else []
+    return segments_after(path) if name is not None and not name.state else []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kdump.codes import Finding, KdumpError
 from kdump.fast.entries import Entries
 from kdump.log.context import FileContext
-from kdump.log.partition import segments_behind
+from kdump.log.partition import segments_after
 from kdump.log.source import STDIN, Source, open_source
 from kdump.tasks.splits import LogFile, find_logs
 from kdump.verify.validentries import EntryReader
@@ -87,5 +87,5 @@ def _partitions(logs: Iterable[LogFile]) -> Iterator[Partition]:
     for directory, own in found.items():
         # In whatever order they were named; what has no number comes last, as in a directory.
         own.sort(key=lambda log: (log.base_offset is None, log.base_offset or 0))
-        is_whole = len(own) > 1 and not segments_behind(own[-1].path)
+        is_whole = len(own) > 1 and not segments_after(own[-1].path)
         yield Partition(directory, tuple(own), own[-1] if is_whole else None)

@@ -65,7 +65,7 @@ def _out_of_order(rows: NDArray[np.void], base_offset: int | None) -> NDArray[np
     """Shape (rows,): the row does not just go on where the one before ended; the first one always."""
     first, last = rows["base_offset"], rows["last_offset"]
     first = np.where(first == UNKNOWN_OFFSET, last, first)
-    doubt = rows["is_behind_hole"].copy()
+    doubt = rows["is_after_gap"].copy()
     doubt[0] = True
     doubt[1:] |= np.where(rows["base_offset"][1:] == UNKNOWN_OFFSET, last[1:] <= last[:-1], first[1:] != last[:-1] + 1)
     doubt[1:] |= rows["magic"][1:] < rows["magic"][:-1]
@@ -97,7 +97,7 @@ def _by_producer(rows: NDArray[np.void]) -> tuple[NDArray[np.bool_], NDArray[np.
     before[mine[1:][goes_on[1:]]] = mine[:-1][goes_on[1:]]
     goes_on[1:] &= (kind[1:] == kind[:-1]) & (own["producer_epoch"][1:] == own["producer_epoch"][:-1])
     goes_on[1:] &= (sequence[1:] == following[:-1]) & (sequence[:-1] >= 0)
-    holes = np.cumsum(rows["is_behind_hole"] | ~rows["is_valid"])[mine]
+    holes = np.cumsum(rows["is_after_gap"] | ~rows["is_valid"])[mine]
     goes_on[1:] &= holes[1:] == holes[:-1]
     goes_on &= kind & CONTROL == 0
     doubt[mine] = ~goes_on

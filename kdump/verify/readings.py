@@ -24,7 +24,7 @@ from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES, LogFile, Split, find_logs, plan
 from kdump.verify.gaps import NextSegment
 from kdump.verify.logdir import PartitionExtent
-from kdump.verify.partition import Item, PartitionCheck, behind_of, segments_following
+from kdump.verify.partition import Item, PartitionCheck, next_segment_of, segments_following
 from kdump.verify.run import checked_log
 from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
 from kdump.verify.table import row_dtype
@@ -137,7 +137,7 @@ def read_piece(task: ReadingTask, options: CheckOptions) -> Iterator[ReadingPiec
 
     try:
         with task.split.open() as source:
-            behind = behind_of(task.split.log.path, task.behind)
+            behind = next_segment_of(task.split.log.path, task.behind)
             look = SegmentReading(source, behind, options, task.split.extent(source))
             findings: list[Finding] = []
             for item in look.items():
@@ -152,7 +152,7 @@ def read_piece(task: ReadingTask, options: CheckOptions) -> Iterator[ReadingPiec
                     yield piece(rows[first : first + _ROWS_A_PIECE])
             if findings:
                 yield piece(findings)
-            yield piece(_End(look.ends_in_hole, task.split.log.size, source.file_number))
+            yield piece(_End(look.ends_in_gap, task.split.log.size, source.file_number))
     except KdumpError as error:
         yield piece(error.located(task.split.log.path))
 
@@ -160,7 +160,7 @@ def read_piece(task: ReadingTask, options: CheckOptions) -> Iterator[ReadingPiec
 class _End(NamedTuple):
     """Damage lies behind the last row; ``size``: of the log when it was looked at; ``file_number``: of its file."""
 
-    in_hole: bool
+    in_gap: bool
     size: int
     file_number: int | None
 
@@ -174,7 +174,7 @@ class _StoredReading:
     def __init__(self, pieces: Iterable[ReadingPiece], source: Source) -> None:
         self._seen = [_SEEN.unpack(piece.seen) for piece in pieces]
         self._source = source
-        self.ends_in_hole = False
+        self.ends_in_gap = False
 
     @property
     def is_of_this_file(self) -> bool:
@@ -189,7 +189,7 @@ class _StoredReading:
         """See Look."""
         for seen in self._seen:
             if isinstance(seen, _End):
-                self.ends_in_hole = seen.in_hole
+                self.ends_in_gap = seen.in_gap
                 # A live log may have grown since.
                 self._source.size = seen.size
             elif isinstance(seen, list):

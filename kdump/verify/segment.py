@@ -62,7 +62,7 @@ class SegmentReading:
         doubts: see ``verify.entries.EntryChecks``.
         chunk_size: bytes looked at together.
 
-    ``ends_in_hole``, once the items are exhausted: damage lies behind the last row.
+    ``ends_in_gap``, once the items are exhausted: damage lies behind the last row.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class SegmentReading:
         self._chunk_size = chunk_size
         options = self._options
         self._local = LocalChecks(source, behind, deep=options.deep, limit=options.limit, doubts=doubts)
-        self.ends_in_hole = False
+        self.ends_in_gap = False
 
     def items(self) -> Iterator[Finding | Rows]:
         """Both in file order, but that findings of headers may come some rows late.
@@ -91,7 +91,7 @@ class SegmentReading:
         """
         source, local = self._source, self._local
         is_columnar = self._options.columnar
-        is_behind_hole = False
+        is_after_gap = False
         held: list[NDArray[np.void]] = []
         held_count = 0
         size = self._chunk_size
@@ -103,16 +103,16 @@ class SegmentReading:
                 foreign = self._foreign(item)
                 if foreign is not None:
                     yield from foreign
-                    self.ends_in_hole = True
+                    self.ends_in_gap = True
                     return
             if isinstance(item, Gap):
                 yield from local.check_gap(item)
-                is_behind_hole = True
+                is_after_gap = True
                 continue
             if is_columnar is None:
                 is_columnar = _pays(item, source.size, self._options.deep)
             if is_columnar:
-                columns = read_columns(item, is_behind_hole)
+                columns = read_columns(item, is_after_gap)
                 yield from local.check_columns(item, columns)
                 held.append(columns)
                 held_count += columns.size
@@ -120,14 +120,14 @@ class SegmentReading:
                     yield from self._hand_over(held)
                     held, held_count = [], 0
             else:
-                rows = read_rows(item, is_behind_hole)
+                rows = read_rows(item, is_after_gap)
                 yield from local.check_rows(item, rows)
                 yield rows
-            is_behind_hole = bool(item.damaged) and item.damaged[-1] == len(item.starts) - 1
+            is_after_gap = bool(item.damaged) and item.damaged[-1] == len(item.starts) - 1
         if held:
             yield from self._hand_over(held)
         yield from local.finish()
-        self.ends_in_hole = is_behind_hole
+        self.ends_in_gap = is_after_gap
 
     def _foreign(self, first: CheckedChunk | Gap) -> Iterable[Finding] | None:
         """What is said of a file of another type, by what comes first of it; None: it is a log.
@@ -160,7 +160,7 @@ class SeenSegment(Protocol):
     """What was seen of a segment, now or earlier: see SegmentLook."""
 
     @property
-    def ends_in_hole(self) -> bool:
+    def ends_in_gap(self) -> bool:
         """See SegmentLook."""
 
     def items(self) -> Iterator[Finding | Rows]:
@@ -194,7 +194,7 @@ def check_segment(
         else:
             yield from ordered.see(item)
             on_rows(item)
-    yield from ordered.finish_segment(ends_in_hole=look.ends_in_hole)
+    yield from ordered.finish_segment(ends_in_gap=look.ends_in_gap)
 
 
 def _pays(chunk: CheckedChunk, size: int | None, deep: bool) -> bool:

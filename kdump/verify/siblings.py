@@ -375,7 +375,7 @@ def _odd_transactions(data: bytes, entries: Sequence[AbortedTxn], log: IndexedLo
         # The cleaner of 1.1 puts the marker's offset in both places.
         elif not 0 <= entry.first_offset <= entry.last_offset or entry.last_stable_offset > entry.last_offset + 1:
             yield f"offsets {entry.first_offset}..{entry.last_offset}, last stable offset {entry.last_stable_offset}"
-        elif log and entry.last_offset > log.end_offset and not log.has_holes:
+        elif log and entry.last_offset > log.end_offset and not log.has_gaps:
             yield f"last offset {entry.last_offset} is behind the end of the log, {log.end_offset}"
         else:
             yield ""

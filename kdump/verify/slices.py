@@ -33,7 +33,7 @@ def see_slices(records: BatchRecords, body: Buffer, limit: int) -> int:
             return start
         rows = columns.batch.size
         rules = RecordRules.of(headers, arena, columns, after=records.previous_delta)
-        if _in_doubt(rules) <= records.found.keys():
+        if _suspects(rules) <= records.found.keys():
             records.pass_over(rows, int(columns.offset_delta[-1]), int(rules.latest[0]))
         else:
             for record in islice(read_body(header, body, limit, records.number, start), rows):
@@ -41,7 +41,7 @@ def see_slices(records: BatchRecords, body: Buffer, limit: int) -> int:
     return arena.size
 
 
-def _in_doubt(rules: RecordRules) -> set[Codes]:
+def _suspects(rules: RecordRules) -> set[Codes]:
     """What ``verify.contents`` may find in the records of one batch."""
     held = {
         Codes.OFFSET_DELTA: rules.deltas_rise,

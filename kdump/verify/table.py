@@ -57,7 +57,7 @@ _COLUMN_TYPES: Final = (
     ("marker_type", "i4"),
     ("coordinator_epoch", "i4"),
     ("is_valid", "?"),
-    ("is_behind_hole", "?"),
+    ("is_after_gap", "?"),
 )
 
 
@@ -68,7 +68,7 @@ class BatchRow(NamedTuple):
     legacy entry has count 1 (a wrapper that was looked into: that of its records) and -1 in the fields of its format's
     successor. ``marker_type`` and ``coordinator_epoch``
     are those of the first record of a control batch, NO_MARKER where there is none. ``is_valid``: the CRC is right.
-    ``is_behind_hole``: damage, framing or CRC, lies directly before.
+    ``is_after_gap``: damage, framing or CRC, lies directly before.
     """
 
     position: int
@@ -88,7 +88,7 @@ class BatchRow(NamedTuple):
     marker_type: int
     coordinator_epoch: int
     is_valid: bool
-    is_behind_hole: bool
+    is_after_gap: bool
 
     @property
     def is_control(self) -> bool:
@@ -112,18 +112,18 @@ def entry_of(chunk: CheckedChunk, row: BatchRow) -> memoryview:
     return chunk.data[start : start + row.size]
 
 
-def read_rows(chunk: CheckedChunk, is_behind_hole: bool) -> list[BatchRow]:
-    """The rows of a chunk; ``is_behind_hole``: of its first entry."""
+def read_rows(chunk: CheckedChunk, is_after_gap: bool) -> list[BatchRow]:
+    """The rows of a chunk; ``is_after_gap``: of its first entry."""
     damaged = set(chunk.damaged)
     rows = []
     for number, (start, end) in enumerate(chunk.entries()):
         is_valid = number not in damaged
-        rows.append(_read_row(chunk, start, end, is_valid, is_behind_hole))
-        is_behind_hole = not is_valid
+        rows.append(_read_row(chunk, start, end, is_valid, is_after_gap))
+        is_after_gap = not is_valid
     return rows
 
 
-def _read_row(chunk: CheckedChunk, start: int, end: int, is_valid: bool, is_behind_hole: bool) -> BatchRow:
+def _read_row(chunk: CheckedChunk, start: int, end: int, is_valid: bool, is_after_gap: bool) -> BatchRow:
     data, position, size = chunk.data, chunk.position + start, end - start
     if data[start + MAGIC_OFFSET] < 2:
         offset, _, crc, magic, attributes, timestamp = _LEGACY.unpack_from(data, start)
@@ -131,7 +131,7 @@ def _read_row(chunk: CheckedChunk, start: int, end: int, is_valid: bool, is_behi
         timestamp = timestamp if magic else -1
         return BatchRow(
             position, size, base_offset, offset, -1, magic, crc, attributes, 1, NO_PRODUCER, -1, -1,
-            timestamp, timestamp, *NO_MARKER, is_valid, is_behind_hole,
+            timestamp, timestamp, *NO_MARKER, is_valid, is_after_gap,
         )  # fmt: skip
     header = parse_header(data, start)
     marker = NO_MARKER
@@ -140,7 +140,7 @@ def _read_row(chunk: CheckedChunk, start: int, end: int, is_valid: bool, is_behi
     return BatchRow(
         position, size, header.base_offset, header.last_offset, header.partition_leader_epoch, header.magic, header.crc,
         header.attributes, header.record_count, header.producer_id, header.producer_epoch, header.base_sequence,
-        header.base_timestamp, header.max_timestamp, *marker, is_valid, is_behind_hole,
+        header.base_timestamp, header.max_timestamp, *marker, is_valid, is_after_gap,
     )  # fmt: skip
 
 
@@ -155,7 +155,7 @@ def _marker(batch: memoryview) -> ControlMarker:
         return NO_MARKER
 
 
-def read_columns(chunk: CheckedChunk, is_behind_hole: bool) -> NDArray[np.void]:
+def read_columns(chunk: CheckedChunk, is_after_gap: bool) -> NDArray[np.void]:
     """The same as one structured array, shape (entries,), of ``row_dtype``."""
     import numpy as np
 
@@ -169,7 +169,7 @@ def read_columns(chunk: CheckedChunk, is_behind_hole: bool) -> NDArray[np.void]:
     rows["size"] = np.diff(starts, append=chunk.end)
     rows["is_valid"] = True
     rows["is_valid"][chunk.damaged] = False
-    rows["is_behind_hole"] = np.concatenate(([is_behind_hole], ~rows["is_valid"][:-1]))
+    rows["is_after_gap"] = np.concatenate(([is_after_gap], ~rows["is_valid"][:-1]))
     rows["marker_type"], rows["coordinator_epoch"] = NO_MARKER
     is_legacy = data[starts + MAGIC_OFFSET] < 2
     at: NDArray[np.intp] | slice = slice(None)

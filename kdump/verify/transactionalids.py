@@ -8,7 +8,7 @@ from functools import lru_cache
 from kdump.codes import KdumpError
 from kdump.log import files
 from kdump.log.names import is_uri, parse_partition_directory
-from kdump.payloads.choice import INTERNAL_TOPICS
+from kdump.payloads.topics import INTERNAL_TOPICS
 
 _DECODER = "transaction-log"
 

@@ -68,7 +68,7 @@ def torn_end(source: Source, position: int, next_offset: int) -> int:
 
 
 def _of_rows(chunk: CheckedChunk) -> ValidData:
-    rows = [row for row in read_rows(chunk, is_behind_hole=False) if row.is_valid]
+    rows = [row for row in read_rows(chunk, is_after_gap=False) if row.is_valid]
     if not rows:
         return ValidData()
     return ValidData(
@@ -80,7 +80,7 @@ def _of_rows(chunk: CheckedChunk) -> ValidData:
 
 
 def _of_columns(chunk: CheckedChunk) -> ValidData:
-    rows = read_columns(chunk, is_behind_hole=False)
+    rows = read_columns(chunk, is_after_gap=False)
     rows = rows[rows["is_valid"]]
     if not rows.size:
         return ValidData()

@@ -108,7 +108,7 @@ class EntryReader:
 
     def _check(self, chunk: CheckedChunk) -> NDArray[np.bool_]:
         """Which entries are damaged, as far as is seen without their records; shape (entries,)."""
-        rows = read_columns(chunk, is_behind_hole=False)
+        rows = read_columns(chunk, is_after_gap=False)
         positions = self._note(self._local.check_columns(chunk, rows)) | self._note(
             self._local.check_header_columns(rows)
         )
@@ -163,19 +163,19 @@ class EntryReader:
     def _ordered(self, entries: Entries, position: int) -> Iterator[Entries]:
         """Without those out of order; the data of the entries begins at ``position`` of the log."""
         first, last, _ = entries.extents(slice(None))
-        is_behind = first > np.append(self._before.stop - 1, last[:-1])
-        if is_behind.all() or not self._in_order:
+        is_after = first > np.append(self._before.stop - 1, last[:-1])
+        if is_after.all() or not self._in_order:
             self._before = range(int(first[-1]), int(last[-1]) + 1)
             yield entries
             return
         before = []
         for number, (start, final) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
             before.append(self._before)
-            is_behind[number] = start >= self._before.stop
-            if is_behind[number]:
+            is_after[number] = start >= self._before.stop
+            if is_after[number]:
                 self._before = range(start, final + 1)
-        for begin, end in pairwise([0, *(np.flatnonzero(np.diff(is_behind)) + 1).tolist(), is_behind.size]):
-            if is_behind[begin]:
+        for begin, end in pairwise([0, *(np.flatnonzero(np.diff(is_after)) + 1).tolist(), is_after.size]):
+            if is_after[begin]:
                 yield _between(entries, begin, end)
                 continue
             start, stop = entries.bounds[[begin, end]].tolist()

@@ -24,7 +24,8 @@ if (_missing := why_not()) is not None:
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from kdump.spark.options import parse_stream_options
-from kdump.spark.stream import ByteRangePartition, LogStreamReader, UnlimitedStreamReader, stream_reader_class
+from kdump.spark.sources import stream_reader_class
+from kdump.spark.stream import ByteRangePartition, LogStreamReader, UnlimitedStreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

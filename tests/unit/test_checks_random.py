@@ -169,13 +169,13 @@ def test_both_tables_have_the_same_rows(seed: int) -> None:
     data = bytearray(legacy + b"".join(made.segments))
     choose = random.Random(seed)
     data[choose.randrange(len(data))] ^= 0x41
-    is_behind_hole = False
+    is_after_gap = False
     for item in ResyncWalk(MemorySource(bytes(data))).items():
         if isinstance(item, Gap):
-            is_behind_hole = True
+            is_after_gap = True
             continue
-        rows = read_rows(item, is_behind_hole)
-        columns = read_columns(item, is_behind_hole)
+        rows = read_rows(item, is_after_gap)
+        columns = read_columns(item, is_after_gap)
         assert rows == [row_at(columns, number) for number in range(len(rows))]
         assert BatchRow._fields == columns.dtype.names
-        is_behind_hole = not rows[-1].is_valid
+        is_after_gap = not rows[-1].is_valid

@@ -11,8 +11,8 @@ from decoder_logs import commit, transaction, write_log
 from fast_reference import Row
 
 from kdump.kafka.coordinators import group, transactional_id
-from kdump.payloads.choice import INTERNAL_TOPICS
 from kdump.payloads.java import string_hash
+from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.rows.tables import RECORD
 
 DECODED = '| key: {"type":"1","data":{"group":"g","topic":"t","partition":0}} payload: '

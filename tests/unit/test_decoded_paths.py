@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from row_runs import BOTH_PATHS, RowRun, run_rows
 
 from kdump.dump.text.options import DumpOptions
-from kdump.payloads.choice import INTERNAL_TOPICS, DecoderChoice
+from kdump.payloads.choice import DecoderChoice
+from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.reading.selection import Range, Selection
 from kdump.reading.view import DecodePath
 from kdump.rows.tables import RECORD_DECODED

@@ -74,21 +74,21 @@ class Reader:
         self.losses.append(what)
 
     @property
-    def navigator(self) -> StreamTracker:
+    def tracker(self) -> StreamTracker:
         return StreamTracker(self.on_loss)
 
     def log(self) -> PartitionLog:
         return list_partitions([self.directory], Wanted(), raised)[self.directory]
 
     def end(self, budget: Budget = UNLIMITED) -> StreamPosition:
-        log, navigator = self.log(), self.navigator
-        start = navigator.earliest(log) if self.place is None else navigator.located(log, self.place)
-        end = navigator.advanced(log, start, budget)
+        log, tracker = self.log(), self.tracker
+        start = tracker.earliest(log) if self.place is None else tracker.located(log, self.place)
+        end = tracker.advanced(log, start, budget)
         assert StreamPosition.from_json(end.to_json()) == end
         return end
 
     def stretches(self, end: StreamPosition) -> list[ByteRange]:
-        return list(byte_ranges_between(self.navigator, self.log(), self.place, end))
+        return list(byte_ranges_between(self.tracker, self.log(), self.place, end))
 
     def rows(self, end: StreamPosition) -> Iterator[int]:
         for stretch in self.stretches(end):
@@ -190,23 +190,23 @@ def test_limits_take_whole_batches_and_go_on(partition: Partition) -> None:
 def test_limits_are_shared_by_what_is_new(tmp_path: Path) -> None:
     size = len(batch(0))
     logs: dict[str, tuple[PartitionLog, StreamPosition]] = {}
-    navigator = StreamTracker(lambda what: None)
+    tracker = StreamTracker(lambda what: None)
     for number, count in enumerate([0, 10, 30]):
         partition = Partition(tmp_path / f"t-{number}")
         partition.append(0, batches(0, 2 * count))
         log = Reader(partition).log()
-        logs[str(number)] = log, navigator.earliest(log)
-    assert shares(navigator, logs, Budget(20 * size)) == {
+        logs[str(number)] = log, tracker.earliest(log)
+    assert shares(tracker, logs, Budget(20 * size)) == {
         "0": Budget(0),
         "1": Budget(5 * size),
         "2": Budget(15 * size),
     }
-    assert shares(navigator, logs, Budget(None, 8)) == {
+    assert shares(tracker, logs, Budget(None, 8)) == {
         "0": Budget(None, 0),
         "1": Budget(None, 2),
         "2": Budget(None, 6),
     }
-    assert shares(navigator, logs, Budget(100 * size, 1000)) == dict.fromkeys("012", UNLIMITED)
+    assert shares(tracker, logs, Budget(100 * size, 1000)) == dict.fromkeys("012", UNLIMITED)
 
 
 def test_retention(partition: Partition) -> None:
@@ -418,11 +418,11 @@ def test_where_a_stream_begins(partition: Partition) -> None:
     for base in (4, 10, 20):
         partition.append(base, batches(base, base + (6 if base == 4 else 10)))
     reader = Reader(partition)
-    log, navigator = reader.log(), reader.navigator
-    assert navigator.earliest(log).next == 4
-    assert navigator.latest(log).next == 30
+    log, tracker = reader.log(), reader.tracker
+    assert tracker.earliest(log).next == 4
+    assert tracker.latest(log).next == 30
     for offset, place in [(0, 4), (4, 4), (5, 4), (6, 6), (10, 10), (13, 12), (30, 30), (99, 30)]:
-        assert navigator.at_offset(log, offset).next == place
+        assert tracker.at_offset(log, offset).next == place
 
 
 def test_the_index_leads_to_the_end(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -447,9 +447,9 @@ def test_the_index_leads_to_the_end(partition: Partition, monkeypatch: pytest.Mo
     monkeypatch.setattr(FileSource, "read_into", counted)
     reader = Reader(partition)
     for place, offset in [
-        (reader.navigator.latest(reader.log()), 40_000),
-        (reader.navigator.at_offset(reader.log(), 20_000), 20_000),
-        (reader.navigator.at_offset(reader.log(), 20_399), 20_000),
+        (reader.tracker.latest(reader.log()), 40_000),
+        (reader.tracker.at_offset(reader.log(), 20_000), 20_000),
+        (reader.tracker.at_offset(reader.log(), 20_399), 20_000),
     ]:
         assert place.next == offset
         assert place.position == len(log) * offset // 40_000 or abs(place.position - len(log) * offset / 40_000) < 1e5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -89,6 +89,47 @@ def test_the_rule_refuses() -> None:
     assert not allowed("kdump.log.walk", "kdump.fast.walk")
     assert not allowed("kdump.payloads.java", "kdump.verify.local")
     assert not allowed("kdump.codes", "kdump.wire")
+
+
+OPEN_CIRCLES = {
+    ("kdump.kafka.recover", "kdump.kafka.recovercolumns"),
+    ("kdump.log.files", "kdump.log.objects", "kdump.log.source", "kdump.log.stores"),
+    ("kdump.reading.columnar", "kdump.reading.view"),
+    ("kdump.verify.columns", "kdump.verify.contents", "kdump.verify.slices"),
+}
+"""Circles that are still to be opened. A new one is refused, and one that is opened must leave this list."""
+
+
+def circles(graph: Mapping[str, set[str]]) -> set[tuple[str, ...]]:
+    """Sets of modules that reach one another, each sorted; ``graph``: what each module imports."""
+
+    def reached(module: str) -> set[str]:
+        found: set[str] = set()
+        left = [module]
+        while left:
+            new = graph.get(left.pop(), set()) - found
+            found |= new
+            left += new
+        return found
+
+    reach = {module: reached(module) for module in graph}
+    return {
+        tuple(sorted({other for other in reach[module] if module in reach.get(other, ())}))
+        for module in graph
+        if module in reach[module]
+    }
+
+
+def test_no_circles() -> None:
+    """Imports inside functions and those for type checking count too."""
+    graph = {module_name(path): set(imports(path)) for path in MODULES}
+    assert circles(graph) == OPEN_CIRCLES
+
+
+def test_circles_are_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"os"}}) == set()
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "a"}, "d": {"a"}}) == {("a", "b", "c")}
+    assert circles({"a": {"a"}}) == {("a",)}
 
 
 CHANGES_FILES = {

@@ -151,7 +151,7 @@ def test_it_goes_on_behind_the_hole() -> None:
 def test_nothing_is_known() -> None:
     result = Log().plain().data().plain().hole().plain().mended()
     (touched,) = result.log.transactions
-    assert (touched.producer_id, touched.producer_epoch, touched.first_offset, touched.hole_offset) == (7, 3, 3, 8)
+    assert (touched.producer_id, touched.producer_epoch, touched.first_offset, touched.gap_offset) == (7, 3, 3, 8)
     assert (touched.outcome, touched.done) == (TxnOutcome.UNKNOWN, TxnPolicy.LEAVE)
 
 

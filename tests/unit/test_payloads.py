@@ -18,12 +18,13 @@ import kdump.payloads
 from kdump.codes import Codes, KdumpError, Severity
 from kdump.dump.text.decoders import contents_decoder
 from kdump.payloads import registry
-from kdump.payloads.choice import INTERNAL_TOPICS, DecoderChoice
+from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.decoded import Decoded, DecodeErrorKind
 from kdump.payloads.internal import DECODERS
 from kdump.payloads.message_json import json_value
 from kdump.payloads.plain import DECODERS as PLAIN
 from kdump.payloads.registry import PlainRecordDecoder, names, plain_decoder
+from kdump.payloads.topics import INTERNAL_TOPICS
 
 OFFSETS = "__consumer_offsets"
 

@@ -126,7 +126,7 @@ def test_a_directory_is_listed_once_for_all_open_transactions(tmp_path: Path, mo
         asked.append(path)
         return []
 
-    monkeypatch.setattr("kdump.stats.run.segments_behind", behind)
+    monkeypatch.setattr("kdump.stats.run.segments_after", behind)
     log = tmp_path / f"{0:020}.log"
     batches = (
         v2_batch(plain_rows(1), base_offset=number, producer_id=number, attributes=TRANSACTIONAL) for number in range(9)

@@ -22,7 +22,7 @@ from kdump.log import files
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.gaps import Gap
 from kdump.log.names import Kind, is_uri, sibling
-from kdump.log.partition import segments_behind
+from kdump.log.partition import segments_after
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_time_index
 from kdump.log.source import STDIN, read_whole
@@ -88,7 +88,7 @@ class WhatIfRun:
         for partition in self._logs.partitions:
             segments = []
             newest = partition.logs[-1]
-            is_followed = newest.path != STDIN and bool(segments_behind(newest.path))
+            is_followed = newest.path != STDIN and bool(segments_after(newest.path))
             for log in partition.logs:
                 try:
                     segments.append((log, self._retained_segment(log, is_closed=log is not newest or is_followed)))
@@ -166,7 +166,7 @@ class WhatIfRun:
         with self._logs.open(log.given) as source:
             for item in ResyncWalk(source).items():
                 if not isinstance(item, Gap):
-                    newest = max(newest, int(read_columns(item, is_behind_hole=False)["max_timestamp"].max()))
+                    newest = max(newest, int(read_columns(item, is_after_gap=False)["max_timestamp"].max()))
         return newest
 
 
