@@ -9,6 +9,8 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from batches import plain_rows, v2_batch
@@ -69,3 +71,15 @@ def write(directory: Path, **files: bytes) -> None:
     """Files by the part of their name in front of ``.log``."""
     for stem, data in files.items():
         (directory / f"{stem.lstrip('_')}.log").write_bytes(data)
+
+
+@contextmanager
+def locked(lock: Path) -> Iterator[None]:
+    """Another process holds the lock of a log directory, as a running broker does."""
+    hold = "lock = open(sys.argv[1], 'r+b'); fcntl.lockf(lock, fcntl.LOCK_EX); print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", f"import fcntl, sys; {hold}", str(lock)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as broker:
+        assert broker.stdout is not None
+        broker.stdout.readline()
+        yield
+        broker.communicate()

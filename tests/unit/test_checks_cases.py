@@ -6,7 +6,6 @@ The cases are those of fixtures/cases; the captures, of brokers of six versions,
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from kdump.log.names import parse_file_name, parse_partition_directory
 from kdump.log.walk import Walk
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.segment import CheckOptions
-from tests.harness.archives import case_files
+from tests.harness.archives import case_files, repair_logs
 from tests.harness.captures import Captures, partition_names
 
 TO_BE_SEEN = (
@@ -27,14 +26,6 @@ TO_BE_SEEN = (
 )  # fmt: skip
 """Mutations that Kafka does not notice and that must be found, at any severity."""
 COORDINATOR_TOPICS = {"__consumer_offsets", "__transaction_state"}
-
-
-def logs(folder: str) -> Iterator[tuple[str, str, bytes]]:
-    """(id, file name without suffix, log) of ``base`` or ``mutants``."""
-    for path, data in case_files("repair").items():
-        if path.startswith(f"repair/{folder}/") and path.endswith(".log"):
-            _, _, name, file = path.split("/")
-            yield name, file.removesuffix(".log"), data
 
 
 def entries(data: bytes) -> list[tuple[int, int]]:
@@ -62,15 +53,15 @@ def places(case: dict[str, Any], base: bytes, data: bytes) -> range:
 
 
 def test_clean_segments() -> None:
-    for name, number, data in logs("base"):
+    for name, number, data in repair_logs("base"):
         found = both_ways(data, base_offsets=[int(number)])
         assert all(one.severity is Severity.INFO for one in found), (name, list(map(str, found)))
 
 
 def test_damage_is_found_where_it_is() -> None:
-    bases = {name: data for name, _, data in logs("base")}
+    bases = {name: data for name, _, data in repair_logs("base")}
     cases = [json.loads(line) for line in case_files("repair")["repair/results.jsonl"].splitlines()]
-    mutants = {name: (number, data) for name, number, data in logs("mutants")}
+    mutants = {name: (number, data) for name, number, data in repair_logs("mutants")}
     missed = []
     for case in cases:
         if case["mutation"].startswith("index_"):

@@ -15,9 +15,9 @@ from cli_runs import CLEAN, DAMAGE, kdump
 
 from kdump.kafka.producers import ProducerStates
 from kdump.verify.reach import AlreadyLost, KnownOffsets, PartitionEvidence, SegmentReach, Witness
+from tests.harness import ROOT
 from tests.harness.archives import unpack_archive, unpack_cases
 
-ROOT = Path(__file__).parents[2]
 SNAPSHOT = ProducerStates(9).snapshot()
 TXN = "v2-txn-0"
 """Segments 0, 105, 201, 297, 397; the log ends before 448."""

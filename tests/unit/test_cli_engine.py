@@ -13,8 +13,7 @@ from typing import Any
 
 import click
 import pytest
-from cli_runs import BATCH, CLEAN, DAMAGE, KDUMP, NAME, UNREADABLE, USAGE, kdump
-from test_engine_verify import LOCK_AND_WAIT
+from cli_runs import BATCH, CLEAN, DAMAGE, KDUMP, NAME, UNREADABLE, USAGE, kdump, locked
 
 from kdump.cli import engine_options
 from kdump.cli.engine_options import MOST_LOCAL_SEGMENTS
@@ -39,12 +38,8 @@ def many(tmp_path: Path) -> Path:
 def held(many: Path) -> Iterator[Path]:
     """The same while a process holds its lock."""
     (many / ".lock").touch()
-    command = [sys.executable, "-c", LOCK_AND_WAIT, str(many / ".lock")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
+    with locked(many / ".lock"):
         yield many
-        process.communicate()
 
 
 @pytest.fixture

@@ -24,6 +24,8 @@ from cli_runs import (
 from decoder_logs import commit, transaction, write_log
 from fast_reference import Row
 
+from tests.harness import ROOT
+
 CONTINUES = v2_batch([Row(0, 0, b"k", b"v")], base_offset=3)
 
 
@@ -209,7 +211,7 @@ def test_tables_fit_a_terminal(folder: Path) -> None:
 
 
 def test_keys_are_in_the_manual(folder: Path) -> None:
-    manual = (Path(__file__).parents[2] / "man" / "kdump-stats.1").read_text()
+    manual = (ROOT / "man" / "kdump-stats.1").read_text()
     text = manual.partition('.SS "Answers and states"')[2].partition(".SH")[0]
     documented = set(re.findall(r"\w+", text))
     write_log(folder, "__transaction_state-1", [transaction("t")])

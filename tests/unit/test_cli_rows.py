@@ -16,6 +16,7 @@ from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, KDUMP, NAME, UNREADABL
 from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.rows.tables import BATCH as BATCH_TABLE
 from kdump.rows.tables import RECORD, RECORD_METADATA
+from tests.harness import ROOT
 
 OUTPUTS = [
     ["--output", "jsonl"],
@@ -158,7 +159,7 @@ def test_file_names_are_utf8_whatever_they_are(tmp_path: Path) -> None:
 
 
 def test_all_files_of_a_partition(tmp_path: Path) -> None:
-    source = Path(__file__).parents[2] / "fixtures" / "segments" / "v2-txn-0"
+    source = ROOT / "fixtures" / "segments" / "v2-txn-0"
     run = kdump("dump", "--output", "jsonl", "--all-files", str(source), cwd=tmp_path)
     assert (run.returncode, run.stderr) == (CLEAN, b"")
     rows = [json.loads(line) for line in run.stdout.splitlines()]

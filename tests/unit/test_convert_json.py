@@ -19,6 +19,7 @@ from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, export_segment
 from kdump.format.batch import MAX_INT32, parse_header
 from kdump.system.files import publish
+from tests.harness import ROOT
 
 CONTENT = st.none() | st.binary(max_size=20) | st.text(max_size=10).map(str.encode)
 NAMES = st.text(max_size=5).map(str.encode)
@@ -109,7 +110,7 @@ def test_markers_come_back(captures_partition: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def captures_partition() -> Path:
-    return Path(__file__).parents[2] / "fixtures" / "segments" / "v2-txn-0" / f"{0:020}.log"
+    return ROOT / "fixtures" / "segments" / "v2-txn-0" / f"{0:020}.log"
 
 
 def lines(folder: Path, *rows: object) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
 
 import click
 import pytest
@@ -20,8 +19,8 @@ from kdump.rows.arrow import KAFKA_SOURCE, arrow_schema
 from kdump.rows.formatted import FormatLines
 from kdump.spark import options
 from kdump.spark.readrecords import Mode
+from tests.harness import ROOT
 
-ROOT = Path(__file__).parents[2]
 OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 ROFF_REQUEST = re.compile(r"^\.(?:B|BR|BI|I|IR|IP|SH|SS|TH|RB|RI)\b ?", re.MULTILINE)
 

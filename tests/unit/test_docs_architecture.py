@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from test_imports import RANKS
 
 from kdump.codes import Codes
+from tests.harness import ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text()
 TOKENS = sorted(set(re.findall(r"`([^`\n]+)`", PAGE)))
 """What the page sets as code."""

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.harness import ROOT
+
 CITING = ("kdump/**/*.py", "tests/**/*.py", "fixtures/**/*.py", "examples/**/*.py", "docs/**/*.py", "man/*")
 """Files whose comments and texts cite pages; this one cites wrongly on purpose."""
 PAGES = ("*.md", "docs/**/*.md", "fixtures/**/*.md", "tests/**/*.md")

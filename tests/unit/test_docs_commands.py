@@ -23,8 +23,8 @@ from decoder_logs import commit
 from fast_reference import Row
 
 from kdump.cli.main import cli
+from tests.harness import ROOT
 
-ROOT = Path(__file__).parents[2]
 CONTEXT = click.Context(cli, **cli.context_settings)
 COMMANDS = {name: cli.get_command(CONTEXT, name) for name in cli.list_commands(CONTEXT)}
 PAGES = sorted((ROOT / "man").iterdir())

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from cli_runs import CLEAN, DAMAGE, kdump
 
-ROOT = Path(__file__).parents[2]
+from tests.harness import ROOT
+
 PAGE = (ROOT / "man" / "kdump-verify.1").read_text()
 
 

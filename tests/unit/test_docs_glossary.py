@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-GLOSSARY = (Path(__file__).parents[2] / "docs/glossary.md").read_text()
+from tests.harness import ROOT
+
+GLOSSARY = (ROOT / "docs/glossary.md").read_text()
 WORDS = dict(re.findall(r"^## (.+)\n\n(.+)\n", GLOSSARY, re.MULTILINE))
 
 

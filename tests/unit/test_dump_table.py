@@ -16,9 +16,11 @@ from cli_runs import CLEAN, DAMAGE, INTERRUPTED, KDUMP, kdump, on_a_terminal
 from fast_reference import Row
 from rich.cells import cell_len
 
+from tests.harness import ROOT
+
 ESCAPES = b"\x1b[2J\x1b]0;owned\x07\x9b31m\xc2\x9b31m\r\x08\x7f\0"
 SGR = re.compile(rb"\x1b\[[0-9;]*m")
-SEGMENT = Path(__file__).parents[2] / "fixtures" / "segments" / "v2-txn-0" / f"{0:020}.log"
+SEGMENT = ROOT / "fixtures" / "segments" / "v2-txn-0" / f"{0:020}.log"
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from batches import GZIP, TRANSACTIONAL, plain_rows, v2_batch
-from cli_runs import BATCH, DAMAGED_BATCH, NAME
+from cli_runs import BATCH, DAMAGED_BATCH, NAME, locked
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.recover import RecoveryOutcome
@@ -38,14 +38,6 @@ KAFKA_OUTCOMES = {
     "truncated": RecoveryOutcome.TRUNCATED,
     "exception": RecoveryOutcome.FAILED,
 }
-LOCK_AND_WAIT = """
-import fcntl, sys
-lock = open(sys.argv[1], "r+b")
-fcntl.lockf(lock, fcntl.LOCK_EX)
-print(flush=True)
-sys.stdin.read()
-"""
-
 Verified = tuple[list[Finding], list[SegmentSummary]]
 
 
@@ -382,13 +374,8 @@ def live_log_directory(tmp_path: Path) -> Iterator[Path]:
     """A log directory whose .lock another process holds, as a broker does."""
     lock = tmp_path / ".lock"
     lock.write_bytes(b"")
-    command = [sys.executable, "-c", LOCK_AND_WAIT, str(lock)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as broker:
-        assert broker.stdin
-        assert broker.stdout
-        broker.stdout.readline()
+    with locked(lock):
         yield tmp_path
-        broker.stdin.close()
 
 
 TORN = [BATCH + v2_batch(plain_rows(3), base_offset=3)[:cut] for cut in (40, 70)]

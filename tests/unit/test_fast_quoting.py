@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from base64 import b64decode, b64encode
 from itertools import product
 
 import numpy as np
@@ -15,6 +12,7 @@ from hypothesis import strategies as st
 
 from kdump.fast.quoting import csv_strings, csv_text, json_strings
 from kdump.fast.text import Literal, RaggedText, assemble
+from tests.harness.plainoutput import bytes_of, csv_field, csv_line, dumps, json_value
 
 STRINGS = st.lists(
     st.none()
@@ -41,38 +39,6 @@ def as_json(strings: list[bytes | None]) -> list[str]:
 def as_csv(strings: list[bytes | None], *, alone: bool = False) -> list[str]:
     columns = csv_strings(*column(strings), alone=alone)
     return [piece.decode() for piece in assemble(columns, len(strings)).split()]
-
-
-def json_value(data: bytes | None) -> object:
-    """What a value of bytes is in a row; the reference of both outputs."""
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": b64encode(data).decode()}
-
-
-def dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def csv_field(value: object) -> object:
-    return dumps(value) if isinstance(value, dict | list) else value
-
-
-def csv_line(fields: list[object]) -> str:
-    """Quoted as with both line ends in the terminator: Python before 3.13 otherwise leaves a lone CR unquoted."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\r\n").writerow(fields)
-    return out.getvalue().removesuffix("\r\n") + "\n"
-
-
-def bytes_of(value: object) -> bytes | None:
-    if isinstance(value, dict):
-        return b64decode(value["base64"], validate=True)
-    assert value is None or isinstance(value, str)
-    return None if value is None else value.encode()
 
 
 @given(STRINGS)

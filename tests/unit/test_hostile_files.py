@@ -19,8 +19,9 @@ from kdump.log import files
 from kdump.log.lock import DirectoryLock, is_held
 from kdump.log.source import is_stream, open_source, read_whole
 from kdump.verify.run import findings as verify
+from tests.harness import ROOT
 
-SEGMENTS = Path(__file__).parents[2] / "fixtures" / "segments" / "v2-txn-0"
+SEGMENTS = ROOT / "fixtures" / "segments" / "v2-txn-0"
 SIBLINGS = (
     f"{0:020}.index",
     f"{0:020}.timeindex",

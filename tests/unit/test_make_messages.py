@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from kdump.format import message
+from tests.harness import ROOT
 
-spec = importlib.util.spec_from_file_location("make_messages", Path(__file__).parents[2] / "docs" / "make-messages.py")
+spec = importlib.util.spec_from_file_location("make_messages", ROOT / "docs" / "make-messages.py")
 assert spec is not None
 assert spec.loader is not None
 script = importlib.util.module_from_spec(spec)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from mended import MemorySource, check_result, entries, mend
-from test_checks_cases import logs
 
 from kdump.format import legacy
 from kdump.format.batch import MAGIC_OFFSET, parse_header
@@ -19,7 +18,7 @@ from kdump.log.source import open_source
 from kdump.repair.repairedsource import RepairedSource
 from kdump.repair.salvage import SalvageOptions, salvage
 from kdump.repair.siblingcontext import sibling_context
-from tests.harness.archives import case_files
+from tests.harness.archives import case_files, repair_logs
 
 UNDAMAGED_LOST = ("rightcrc_lastOffsetDelta_+1",)
 """A damaged batch lays claim, under a right CRC, to offsets of the next one, which has fewer records."""
@@ -27,7 +26,7 @@ UNDAMAGED_LOST = ("rightcrc_lastOffsetDelta_+1",)
 
 @cache
 def bases() -> dict[str, bytes]:
-    return {name: data for name, _, data in logs("base")}
+    return {name: data for name, _, data in repair_logs("base")}
 
 
 def cases() -> list[dict[str, Any]]:
@@ -119,6 +118,6 @@ def _source(name: str, data: bytes) -> MemorySource:
 
 @pytest.mark.parametrize("name", sorted({"b09-v2-none-headers", "b15-v2-txn-mixed"}))
 def test_clean_segments_stay_as_they_are(name: str) -> None:
-    for number, start, data in logs("base"):
+    for number, start, data in repair_logs("base"):
         if number == name:
             assert mend(data, sibling_context(f"/nowhere/{start}.log")).data == data

@@ -10,7 +10,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mended import entries, mend
-from test_checks_random import partition
+from random_partitions import partition
 
 from kdump.repair.pieces import TxnPolicy
 from kdump.repair.salvage import SalvageOptions

@@ -13,10 +13,9 @@ from cli_runs import kdump
 
 from kdump.kafka import recover
 from kdump.kafka.startup import producers
+from tests.harness import ROOT
 from tests.harness.archives import cases, unpack_cases
 from tests.harness.startcases import NOW, differences, settings_of, started
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

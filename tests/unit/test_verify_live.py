@@ -19,9 +19,9 @@ from kdump.verify.readings import Group, judge, plan_readings, read_piece
 from kdump.verify.run import Verification
 from kdump.verify.segment import CheckOptions
 from kdump.verify.startups import KeepsChanging, StartOptions, start_all
+from tests.harness import ROOT
 from tests.harness.livewriter import LivePartition, checkpoint, fill
 
-ROOT = Path(__file__).parents[2]
 SECONDS = 3.0
 OPTIONS = {"quick": CheckOptions(deep=False), "deep": CheckOptions()}
 

@@ -16,7 +16,6 @@ from batches import CODECS, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, NONE, TRAN
 from fast_reference import INT32, INT64, Row
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_fast_quoting import bytes_of, csv_field, csv_line, dumps, json_value
 
 from kdump.fast.blocks import BatchBlock, BlockReader
 from kdump.format.batch import CODEC_NAMES, BatchHeader, increment_sequence, parse_header, wrap_int64
@@ -27,6 +26,7 @@ from kdump.rows import text as columnrows
 from kdump.rows.spelling import Output
 from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
 from kdump.rows.text import batch_rows, record_runs
+from tests.harness.plainoutput import bytes_of, csv_field, csv_line, dumps, json_value
 
 POSITION = 1000
 OUTPUTS: tuple[Output, ...] = ("jsonl", "csv")
