@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from batches import NOW, ZSTD, plain_rows, v2_batch
-from cli_runs import CLEAN, DAMAGE, KDUMP, UNREADABLE, USAGE, kdump, on_a_terminal, shell
-from conversions import entries, records
-from fast_reference import Row
 
 from kdump.rows.tables import CONVERTED, FINDING, LOSS
+from tests.harness.batches import NOW, ZSTD, plain_rows, v2_batch
+from tests.harness.cli_runs import CLEAN, DAMAGE, KDUMP, UNREADABLE, USAGE, kdump, on_a_terminal, shell
+from tests.harness.conversions import entries, records
+from tests.harness.fast_reference import Row
 
 NAME = f"{0:020}.log"
 ROWS = [Row(0, 0, b"k", b"v", [(b"h", b"x")]), Row(1, 1, None, b"w")]

@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_runs import CLEAN, DAMAGE, USAGE, dump, on_a_terminal
-from decoder_logs import commit, transaction, write_log
-from fast_reference import Row
 
 from kdump.kafka.coordinators import group, transactional_id
 from kdump.payloads.java import string_hash
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.rows.tables import RECORD
+from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, dump, on_a_terminal
+from tests.harness.decoder_logs import commit, transaction, write_log
+from tests.harness.fast_reference import Row
 
 DECODED = '| key: {"type":"1","data":{"group":"g","topic":"t","partition":0}} payload: '
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from batches import plain_rows, v2_batch
-from cli_runs import CLEAN, DAMAGE, INTERRUPTED, UNREADABLE, USAGE, shell
+
+from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.cli_runs import CLEAN, DAMAGE, INTERRUPTED, UNREADABLE, USAGE, shell
 
 
 def start(folder: Path, out: Path, *words: str) -> subprocess.Popen[bytes]:

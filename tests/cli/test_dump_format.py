@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from batches import NOW, message, v2_batch, wrapper
-from cli_runs import CLEAN, USAGE, kdump
-from fast_reference import Row
-from row_runs import run_rows
+
+from tests.harness.batches import NOW, message, v2_batch, wrapper
+from tests.harness.cli_runs import CLEAN, USAGE, kdump
+from tests.harness.fast_reference import Row
+from tests.harness.row_runs import run_rows
 
 NAME = "00000000000000000040.log"
 HEADERS = [(b"h", b"1"), (b"\xff", None), (b"", b"x=y")]

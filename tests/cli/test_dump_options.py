@@ -6,10 +6,11 @@ import struct
 from pathlib import Path
 
 import pytest
-from batches import plain_rows, v2_batch
-from cli_runs import BATCH, CLEAN, DAMAGE, USAGE, dump, dumped, write
 from crc32c import crc32c
-from fast_reference import Row
+
+from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, USAGE, dump, dumped, write
+from tests.harness.fast_reference import Row
 
 
 @pytest.fixture

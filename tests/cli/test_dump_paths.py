@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from batches import v2_batch
-from cli_runs import BATCH, CLEAN, KDUMP, UNREADABLE, dump, dumped
 
 from kdump.cli.main import cli
+from tests.harness.batches import v2_batch
+from tests.harness.cli_runs import BATCH, CLEAN, KDUMP, UNREADABLE, dump, dumped
 
 UUID = "AAECAwQFBgcICQoLDA0ODw"
 

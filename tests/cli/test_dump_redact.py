@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from batches import CONTROL, NONE, TRANSACTIONAL, ZSTD, message, v2_batch, wrapper
-from cli_runs import CLEAN, DAMAGE, USAGE, kdump
-from fast_reference import Row as RecordRow
-from row_runs import Row, records, run_rows, stored
+
+from tests.harness.batches import CONTROL, NONE, TRANSACTIONAL, ZSTD, message, v2_batch, wrapper
+from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
+from tests.harness.fast_reference import Row as RecordRow
+from tests.harness.row_runs import Row, records, run_rows, stored
 
 SECRETS = [b"SECRET-A", b"SECRET-B" * 40, b"SE\xff\0CRET", b"S", b"", None]
 ROWS = [

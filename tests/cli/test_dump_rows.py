@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from batches import Row, message, plain_rows, v2_batch
-from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, KDUMP, NAME, UNREADABLE, USAGE, dump, kdump
 
 from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.rows.tables import BATCH as BATCH_TABLE
 from kdump.rows.tables import RECORD, RECORD_METADATA
 from tests.harness import ROOT
+from tests.harness.batches import Row, message, plain_rows, v2_batch
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, KDUMP, NAME, UNREADABLE, USAGE, dump, kdump
 
 OUTPUTS = [
     ["--output", "jsonl"],

@@ -9,9 +9,22 @@ import time
 from pathlib import Path
 
 import pytest
-from batches import plain_rows, v2_batch, wrapper
-from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, KDUMP, UNREADABLE, USAGE, dump, dumped, kdump, write
-from fast_reference import Row
+
+from tests.harness.batches import plain_rows, v2_batch, wrapper
+from tests.harness.cli_runs import (
+    BATCH,
+    CLEAN,
+    DAMAGE,
+    DAMAGED_BATCH,
+    KDUMP,
+    UNREADABLE,
+    USAGE,
+    dump,
+    dumped,
+    kdump,
+    write,
+)
+from tests.harness.fast_reference import Row
 
 DAMAGED_LOGS = {
     "crc": (DAMAGED_BATCH, None),

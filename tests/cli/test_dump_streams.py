@@ -7,9 +7,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from batches import plain_rows, v2_batch
-from cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, dump, dumped, on_a_terminal, shell
-from fast_reference import Row
+
+from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, dump, dumped, on_a_terminal, shell
+from tests.harness.fast_reference import Row
 
 
 @pytest.fixture

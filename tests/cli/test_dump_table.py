@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
-from batches import CONTROL, TRANSACTIONAL, plain_rows, v2_batch
-from cli_runs import CLEAN, DAMAGE, INTERRUPTED, KDUMP, kdump, on_a_terminal
-from fast_reference import Row
 from rich.cells import cell_len
 
 from tests.harness import ROOT
+from tests.harness.batches import CONTROL, TRANSACTIONAL, plain_rows, v2_batch
+from tests.harness.cli_runs import CLEAN, DAMAGE, INTERRUPTED, KDUMP, kdump, on_a_terminal
+from tests.harness.fast_reference import Row
 
 ESCAPES = b"\x1b[2J\x1b]0;owned\x07\x9b31m\xc2\x9b31m\r\x08\x7f\0"
 SGR = re.compile(rb"\x1b\[[0-9;]*m")

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batches import plain_rows, v2_batch
-from cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, USAGE, kdump, on_a_terminal
 
 from kdump.format import checkpoint
 from kdump.log.names import TEXT_FILES
+from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, USAGE, kdump, on_a_terminal
 
 META = (
     b"#\n#Sun Nov 22 12:20:25 UTC 2026\nnode.id=1\ndirectory.id=y7WZoGyu4_KTwm50J6_1Jg\nversion=1\ncluster.id=a\\=b\n"

@@ -13,12 +13,12 @@ from typing import Any
 
 import click
 import pytest
-from cli_runs import BATCH, CLEAN, DAMAGE, KDUMP, NAME, UNREADABLE, USAGE, kdump, locked
 
 from kdump.cli import engine_options
 from kdump.cli.engine_options import MOST_LOCAL_SEGMENTS
 from kdump.codes import Codes, KdumpError
 from kdump.spark import sessions
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, KDUMP, NAME, UNREADABLE, USAGE, kdump, locked
 
 MANY = MOST_LOCAL_SEGMENTS + 1
 A_SESSION = "a session"

@@ -9,8 +9,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from batches import plain_rows, v2_batch
-from cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, kdump
+
+from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, kdump
 
 FIRST = b"".join(v2_batch(plain_rows(3), base_offset=3 * number) for number in range(4))
 SECOND = v2_batch(plain_rows(3), base_offset=12)

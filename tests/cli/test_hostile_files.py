@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, kdump, shell
 from click.testing import CliRunner
 
 from kdump.cli.main import cli
@@ -20,6 +19,7 @@ from kdump.log.lock import DirectoryLock, is_held
 from kdump.log.source import is_stream, open_source, read_whole
 from kdump.verify.run import findings as verify
 from tests.harness import ROOT
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, kdump, shell
 
 SEGMENTS = ROOT / "fixtures" / "segments" / "v2-txn-0"
 SIBLINGS = (

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 import pytest
-from batches import plain_rows, v2_batch
-from cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, USAGE
 from click.testing import CliRunner
 
 from kdump.cli.main import cli
+from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, USAGE
 
 LARGEST = 2**63 - 1
 NUMBERS = (

@@ -8,14 +8,14 @@ import re
 import shutil
 from pathlib import Path
 
-import batches
 import pytest
-from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump, on_a_terminal
 
 from kdump.codes import Codes, KdumpError
 from kdump.repair import disk
 from kdump.repair.run import Repair, RepairOptions
+from tests.harness import batches
 from tests.harness.captures import FIXTURES
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump, on_a_terminal
 from tests.harness.killedrepairs import build, contents, manifests, tree
 
 SEGMENTS = FIXTURES / "segments"

@@ -13,11 +13,11 @@ from tempfile import TemporaryFile
 from typing import NamedTuple
 
 import pytest
-from cli_runs import CLEAN, DAMAGE
 from crc32c import crc32c
 
 from kdump.cli.main import cli
 from tests.harness.captures import FIXTURES
+from tests.harness.cli_runs import CLEAN, DAMAGE
 
 NAME = "v2-txn-0"
 SOURCE = FIXTURES / "segments" / NAME

@@ -11,12 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batches import CONTROL, NOW, TRANSACTIONAL, message, plain_rows, v2_batch
-from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump, on_a_terminal, shell, write
-from fast_reference import Row
 
 from kdump.rows.tables import STATS
+from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, message, plain_rows, v2_batch
 from tests.harness.captures import FIXTURES
+from tests.harness.cli_runs import (
+    BATCH,
+    CLEAN,
+    DAMAGE,
+    DAMAGED_BATCH,
+    NAME,
+    UNREADABLE,
+    USAGE,
+    kdump,
+    on_a_terminal,
+    shell,
+    write,
+)
+from tests.harness.fast_reference import Row
 
 SEGMENTS = FIXTURES / "segments"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

@@ -13,9 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batches import GZIP, v2_batch
-from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, kdump, shell
-from fast_reference import Row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +21,10 @@ from kdump.stats.offsettimes import OffsetTimes
 from kdump.stats.run import StatsOptions, StatsRun, fold_split, unpacked_fold
 from kdump.tasks.splits import Split, find_logs
 from kdump.verify.run import Verification
+from tests.harness.batches import GZIP, v2_batch
 from tests.harness.captures import Captures
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, kdump, shell
+from tests.harness.fast_reference import Row
 
 EVIL = "</script><script>alert(1)</script><b>&amp;\x1b[31m\x00"
 

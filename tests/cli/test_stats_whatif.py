@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batches import NOW, v2_batch
-from cli_runs import (
+
+from tests.harness import ROOT
+from tests.harness.batches import NOW, v2_batch
+from tests.harness.cli_runs import (
     BATCH,
     CLEAN,
     DAMAGE,
@@ -21,10 +23,8 @@ from cli_runs import (
     kdump,
     on_a_terminal,
 )
-from decoder_logs import commit, transaction, write_log
-from fast_reference import Row
-
-from tests.harness import ROOT
+from tests.harness.decoder_logs import commit, transaction, write_log
+from tests.harness.fast_reference import Row
 
 CONTINUES = v2_batch([Row(0, 0, b"k", b"v")], base_offset=3)
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, KDUMP, NAME, UNREADABLE, USAGE, kdump
 
 from kdump.log import files
 from kdump.log.source import open_source
 from tests.harness import s3server
 from tests.harness.captures import FIXTURES
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, KDUMP, NAME, UNREADABLE, USAGE, kdump
 
 pytest.importorskip("pyarrow.fs", reason="paths with a scheme need pyarrow")
 

@@ -12,13 +12,24 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
-from batches import CONTROL, GZIP, NOW, TRANSACTIONAL, plain_rows, v2_batch
-from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump, on_a_terminal, shell
-from fast_reference import Row
 
 import kdump as library
 from kdump.kafka.producers import ProducerStates
+from tests.harness.batches import CONTROL, GZIP, NOW, TRANSACTIONAL, plain_rows, v2_batch
 from tests.harness.captures import FIXTURES
+from tests.harness.cli_runs import (
+    BATCH,
+    CLEAN,
+    DAMAGE,
+    DAMAGED_BATCH,
+    NAME,
+    UNREADABLE,
+    USAGE,
+    kdump,
+    on_a_terminal,
+    shell,
+)
+from tests.harness.fast_reference import Row
 
 SEGMENTS = FIXTURES / "segments"
 UNDECODABLE = v2_batch(body=b"rubbish", record_count=1, attributes=GZIP)

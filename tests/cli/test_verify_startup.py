@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batches import NOW, TRANSACTIONAL, plain_rows, v2_batch
-from cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump, on_a_terminal
 from crc32c import crc32c
 
 from kdump.codes import Codes, KdumpError
 from kdump.verify.startcheck import LogDirectoryCheck, StartCheck
 from kdump.verify.startreport import log_directory_text
 from kdump.verify.startups import StartOptions, Task, in_process, start_all
+from tests.harness.batches import NOW, TRANSACTIONAL, plain_rows, v2_batch
+from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump, on_a_terminal
 
 SIZE = 3
 """Records of each batch."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 import pytest
-from test_imports import RANKS
 
 from kdump.codes import Codes
 from tests.harness import ROOT
+from tests.unit.test_imports import RANKS
 
 PAGE = (ROOT / "docs/architecture.md").read_text()
 TOKENS = sorted(set(re.findall(r"`([^`\n]+)`", PAGE)))
 """What the page sets as code."""
-SOURCES = "\n".join(path.read_text() for path in [*(ROOT / "kdump").rglob("*.py"), *(ROOT / "tests/unit").glob("*.py")])
+SOURCES = "\n".join(path.read_text() for path in [*(ROOT / "kdump").rglob("*.py"), *(ROOT / "tests").rglob("*.py")])
 _PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)+")
 _NAME = re.compile(r"_?[A-Z]\w*|\w+\(\)")
 

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import click
 import pytest
-from batches import NOW, v2_batch
-from cli_runs import CLEAN, DAMAGE, INTERRUPTED, KDUMP
-from decoder_logs import commit
-from fast_reference import Row
 
 from kdump.cli.main import cli
 from tests.harness import ROOT
+from tests.harness.batches import NOW, v2_batch
+from tests.harness.cli_runs import CLEAN, DAMAGE, INTERRUPTED, KDUMP
+from tests.harness.decoder_logs import commit
+from tests.harness.fast_reference import Row
 
 CONTEXT = click.Context(cli, **cli.context_settings)
 COMMANDS = {name: cli.get_command(CONTEXT, name) for name in cli.list_commands(CONTEXT)}

@@ -6,9 +6,8 @@ import importlib.util
 import re
 from pathlib import Path
 
-from cli_runs import CLEAN, DAMAGE, kdump
-
 from tests.harness import ROOT
+from tests.harness.cli_runs import CLEAN, DAMAGE, kdump
 
 PAGE = (ROOT / "man" / "kdump-verify.1").read_text()
 

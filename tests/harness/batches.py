@@ -15,7 +15,8 @@ import lz4.frame
 import snappy
 import zstandard
 from crc32c import crc32c
-from fast_reference import Row, encode
+
+from tests.harness.fast_reference import Row, encode
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODECS = (GZIP, SNAPPY, LZ4, ZSTD)

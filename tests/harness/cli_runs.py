@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from batches import plain_rows, v2_batch
+from tests.harness.batches import plain_rows, v2_batch
 
 KDUMP = [sys.executable, "-m", "kdump"]
 CLEAN, DAMAGE, USAGE, UNREADABLE, INTERRUPTED = 0, 1, 2, 3, 130

@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from batches import v2_batch
-from fast_reference import Row
-
 from kdump.format.message import record_schemas, schemas
+from tests.harness.batches import v2_batch
+from tests.harness.fast_reference import Row
 from tests.harness.messages import random_values, unsigned_varint, write_message
 
 GROUPS = {

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-from row_runs import Row, run_rows
-
 from kdump.codes import Finding
 from kdump.reading.view import ViewOptions
 from kdump.rows.tables import BATCH, RECORD
@@ -16,6 +14,7 @@ from kdump.stats.grouping import By
 from kdump.stats.report import stats_row
 from kdump.stats.run import StatsOptions, StatsRun
 from kdump.verify.run import Verification
+from tests.harness.row_runs import Row, run_rows
 
 HOUR = 3_600_000
 

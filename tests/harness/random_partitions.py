@@ -6,8 +6,8 @@ import random
 import struct
 from dataclasses import dataclass, field
 
-from batches import CODECS, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, NOW, TRANSACTIONAL, v2_batch
-from fast_reference import Row
+from tests.harness.batches import CODECS, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, NOW, TRANSACTIONAL, v2_batch
+from tests.harness.fast_reference import Row
 
 
 @dataclass

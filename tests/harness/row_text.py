@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from row_runs import Row, stored
-
 from kdump.wire.utf8 import decode_utf8
+from tests.harness.row_runs import Row, stored
 
 KRAFT_LABELS = {
     "LEADER_CHANGE": "LeaderChange:",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from checked import MemorySource, check
-
 from kdump.codes import Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome, recover
@@ -15,6 +13,7 @@ from kdump.repair.pieces import PieceOrigin, RepairedLog
 from kdump.repair.repairedsource import RepairedSource
 from kdump.repair.salvage import SalvageOptions, salvage
 from kdump.repair.siblingcontext import SiblingContext
+from tests.harness.checked import MemorySource, check
 
 PATH = "memory"
 

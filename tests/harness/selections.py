@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import strategies as st
-from row_runs import Row, stored
 
 from kdump.reading.selection import HeaderFilter, Range, Selection
+from tests.harness.row_runs import Row, stored
 
 Bounds = tuple[int | None, int | None]
 

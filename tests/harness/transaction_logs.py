@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from batches import CONTROL, NOW, TRANSACTIONAL, plain_rows, v2_batch
 from crc32c import crc32c
-from fast_reference import Row
+
+from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, plain_rows, v2_batch
+from tests.harness.fast_reference import Row
 
 ABORT, COMMIT = 0, 1
 _HEADER = struct.Struct(">qiibIHiqqqhii")

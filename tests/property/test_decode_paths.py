@@ -7,8 +7,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from batches import CODECS, CONTROL, LOG_APPEND_TIME, MAX_INT64, NONE, message, plain_rows, v2_batch, wrapper
-from fast_reference import INT32, INT64, ROWS, Row
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +16,18 @@ from kdump.dump.text.options import DumpOptions
 from kdump.log.files import strip_credentials
 from kdump.log.source import open_source
 from kdump.reading.view import DecodePath
+from tests.harness.batches import (
+    CODECS,
+    CONTROL,
+    LOG_APPEND_TIME,
+    MAX_INT64,
+    NONE,
+    message,
+    plain_rows,
+    v2_batch,
+    wrapper,
+)
+from tests.harness.fast_reference import INT32, INT64, ROWS, Row
 
 OPTIONS = [
     DumpOptions(),

@@ -8,10 +8,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from decoder_logs import commit, random_row, write_log
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from row_runs import BOTH_PATHS, RowRun, run_rows
 
 from kdump.dump.text.options import DumpOptions
 from kdump.payloads.choice import DecoderChoice
@@ -19,8 +17,10 @@ from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.reading.selection import Range, Selection
 from kdump.reading.view import DecodePath
 from kdump.rows.tables import RECORD_DECODED
+from tests.harness.decoder_logs import commit, random_row, write_log
 from tests.harness.inprocess import Door, Way, run_in_process
 from tests.harness.outcome import Outcome
+from tests.harness.row_runs import BOTH_PATHS, RowRun, run_rows
 
 PATHS = {path: Way(Door.PATH, path) for path in BOTH_PATHS}
 
@@ -109,8 +109,8 @@ def test_many_commits(tmp_path: Path, version: int) -> None:
 
 
 def test_control_batches_are_not_decoded(tmp_path: Path) -> None:
-    from batches import CONTROL, v2_batch
-    from fast_reference import Row
+    from tests.harness.batches import CONTROL, v2_batch
+    from tests.harness.fast_reference import Row
 
     path = write_log(tmp_path, "__consumer_offsets-0", [commit("g")])
     marker = v2_batch([Row(0, 0, b"\0\0\0\1", b"\0\0\0\0\0\5")], attributes=CONTROL | 0x10, base_offset=1)

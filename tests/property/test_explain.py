@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from batches import CODECS, GZIP, LZ4, NONE, SNAPPY, ZSTD, message, plain_rows, v2_batch, wrapper
-from explained import MemorySource, assert_tiles, labelled, lines_of, statements
-from fast_reference import ROWS, Row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +11,9 @@ from kdump.explain import is_damage, report
 from kdump.explain.lines import Space, Tone
 from kdump.format.batch import HEADER_SIZE, parse_header
 from kdump.format.record import read_records
+from tests.harness.batches import CODECS, GZIP, LZ4, NONE, SNAPPY, ZSTD, message, plain_rows, v2_batch, wrapper
+from tests.harness.explained import MemorySource, assert_tiles, labelled, lines_of, statements
+from tests.harness.fast_reference import ROWS, Row
 
 BEFORE = v2_batch(plain_rows(1))
 AFTER = v2_batch(plain_rows(1), base_offset=100)

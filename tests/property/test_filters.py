@@ -8,12 +8,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from batches import plain_rows, v2_batch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from row_runs import BOTH_PATHS, Row, batches, records, run_rows
-from row_text import batch_line, record_line
-from selections import Wanted, expected_batches, wanted
 
 from kdump.dump.run import target_by_path
 from kdump.dump.text.options import DumpOptions
@@ -22,7 +18,11 @@ from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
 from kdump.reading.view import DecodePath
 from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
+from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.captures import Captures
+from tests.harness.row_runs import BOTH_PATHS, Row, batches, records, run_rows
+from tests.harness.row_text import batch_line, record_line
+from tests.harness.selections import Wanted, expected_batches, wanted
 
 MOST_BYTES = 200_000
 EXAMPLES = settings(

@@ -10,8 +10,6 @@ from typing import Final
 
 import numpy as np
 import pytest
-from batches import CONTROL, TRANSACTIONAL, message, plain_rows, v2_batch
-from cli_runs import kdump
 from click.testing import CliRunner
 
 from kdump.cli.main import cli
@@ -40,6 +38,8 @@ from kdump.repair.salvageoptions import SalvageOptions
 from kdump.repair.transactions import TouchedTransactions
 from kdump.verify.startcheck import check_start
 from kdump.verify.table import BatchRow, row_dtype
+from tests.harness.batches import CONTROL, TRANSACTIONAL, message, plain_rows, v2_batch
+from tests.harness.cli_runs import kdump
 
 MANY: Final = 40
 LOG: Final = f"{0:020}.log"

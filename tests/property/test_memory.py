@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 import snappy
 import zstandard
-from batches import GZIP, LZ4, NOW, SNAPPY, XERIAL_HEADER, ZSTD, compress, message, v2_batch, wrapper, xerial_blocks
-from fast_reference import Row, encode
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -38,6 +36,20 @@ from kdump.wire import utf8
 from kdump.wire.compression import decompress
 from kdump.wire.utf8 import decode_utf8, is_utf8, pieces
 from tests.bench import hostile
+from tests.harness.batches import (
+    GZIP,
+    LZ4,
+    NOW,
+    SNAPPY,
+    XERIAL_HEADER,
+    ZSTD,
+    compress,
+    message,
+    v2_batch,
+    wrapper,
+    xerial_blocks,
+)
+from tests.harness.fast_reference import Row, encode
 
 MIB = 1 << 20
 ZEROS = bytes(MIB)

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mended import entries, mend
-from random_partitions import partition
 
 from kdump.repair.pieces import TxnPolicy
 from kdump.repair.salvage import SalvageOptions
 from kdump.repair.siblingcontext import SiblingContext
+from tests.harness.random_partitions import partition
+from tests.harness.salvaged import entries, mend
 
 Damage = Callable[[bytes, random.Random], bytes]
 

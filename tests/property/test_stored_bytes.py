@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batches import CODECS, LOG_APPEND_TIME, NONE, message, v2_batch, wrapper
-from fast_reference import INT64, ROWS, reference
-from fast_reference import Row as RecordRow
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from row_runs import BOTH_PATHS, Row, batches, records, run_rows, stored
 
 from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA, Table
+from tests.harness.batches import CODECS, LOG_APPEND_TIME, NONE, message, v2_batch, wrapper
 from tests.harness.captures import Captures, partition_names
+from tests.harness.fast_reference import INT64, ROWS, reference
+from tests.harness.fast_reference import Row as RecordRow
+from tests.harness.row_runs import BOTH_PATHS, Row, batches, records, run_rows, stored
 
 HEADER_SIZE = 61
 TABLES = (BATCH, RECORD, RECORD_METADATA)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import random
 
-from batches import message, wrapper
-from checked import MemorySource, both_ways
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_partitions import partition
 
 from kdump.codes import Codes, Severity
 from kdump.log.gaps import Gap
 from kdump.log.resync import ResyncWalk
 from kdump.verify.table import BatchRow, read_columns, read_rows, row_at
+from tests.harness.batches import message, wrapper
+from tests.harness.checked import MemorySource, both_ways
+from tests.harness.random_partitions import partition
 
 QUIET = {Codes.TRANSACTION_OPEN, Codes.MARKER_WITHOUT_TRANSACTION, Codes.OFFSET_GAP, Codes.SEGMENT_GAP}
 """What a valid partition may be told, as info."""

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from batches import v2_batch
-from fast_reference import Row as Record
 
 from kdump.spark.tasks import collected, tasks_of
 from kdump.spark.worker import begin_task
+from tests.harness.batches import v2_batch
+from tests.harness.fast_reference import Row as Record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

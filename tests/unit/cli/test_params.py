@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 import pytest
-from batches import NOW
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
 from kdump.reading.selection import Range
+from tests.harness.batches import NOW
 
 DAY = 86_400_000
 

@@ -7,11 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversions import GZIP, LZ4, NONE, SNAPPY, ZSTD, Seen, convert, converted, entries, records, unpacked
 
 from kdump.codes import Codes
 from kdump.format.batch import parse_header
 from tests.harness.archives import case_files
+from tests.harness.conversions import (
+    GZIP,
+    LZ4,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    Seen,
+    convert,
+    converted,
+    entries,
+    records,
+    unpacked,
+)
 
 
 def results() -> list[dict[str, Any]]:

@@ -6,16 +6,16 @@ import os
 from pathlib import Path
 
 import pytest
-from batches import CONTROL, GZIP, LOG_APPEND_TIME, NOW, ZSTD, message, v2_batch, wrapper
-from conversions import records
-from fast_reference import Row
 
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, export_segment
 from kdump.convert.losses import LossKind
 from kdump.reading.selection import Range
 from kdump.system.files import publish
+from tests.harness.batches import CONTROL, GZIP, LOG_APPEND_TIME, NOW, ZSTD, message, v2_batch, wrapper
 from tests.harness.captures import FIXTURES
+from tests.harness.conversions import records
+from tests.harness.fast_reference import Row
 
 pq = pytest.importorskip("pyarrow.parquet")
 

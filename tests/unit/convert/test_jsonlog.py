@@ -8,9 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from batches import CODECS, CONTROL, LOG_APPEND_TIME, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
-from conversions import convert, converted, entries, records
-from fast_reference import Row
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +17,9 @@ from kdump.convert.export import ExportJob, export_segment
 from kdump.format.batch import MAX_INT32, parse_header
 from kdump.system.files import publish
 from tests.harness import ROOT
+from tests.harness.batches import CODECS, CONTROL, LOG_APPEND_TIME, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
+from tests.harness.conversions import convert, converted, entries, records
+from tests.harness.fast_reference import Row
 
 CONTENT = st.none() | st.binary(max_size=20) | st.text(max_size=10).map(str.encode)
 NAMES = st.text(max_size=5).map(str.encode)

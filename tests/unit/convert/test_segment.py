@@ -9,7 +9,18 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from batches import (
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kdump.codes import Codes
+from kdump.convert.losses import LossKind
+from kdump.format.batch import parse_header
+from kdump.format.index import parse_txn_index
+from kdump.kafka.producers import ProducerStates
+from kdump.kafka.recover import RecoveryOutcome, recover
+from kdump.log.source import open_source
+from kdump.reading.selection import Range
+from tests.harness.batches import (
     CONTROL,
     GZIP,
     LOG_APPEND_TIME,
@@ -22,20 +33,9 @@ from batches import (
     v2_batch,
     wrapper,
 )
-from conversions import Seen, convert, converted, entries, records
-from fast_reference import Row
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
-from kdump.codes import Codes
-from kdump.convert.losses import LossKind
-from kdump.format.batch import parse_header
-from kdump.format.index import parse_txn_index
-from kdump.kafka.producers import ProducerStates
-from kdump.kafka.recover import RecoveryOutcome, recover
-from kdump.log.source import open_source
-from kdump.reading.selection import Range
 from tests.harness.captures import FIXTURES, Captures
+from tests.harness.conversions import Seen, convert, converted, entries, records
+from tests.harness.fast_reference import Row
 
 NAME = f"{0:020}.log"
 TRANSACTIONS = FIXTURES / "segments" / "v2-txn-0"
@@ -412,7 +412,7 @@ def test_padded_numbers(tmp_path: Path) -> None:
 
 
 def encode_padded(row: Row) -> bytes:
-    from fast_reference import encode
+    from tests.harness.fast_reference import encode
 
     return encode(replace(row), padding=2)
 

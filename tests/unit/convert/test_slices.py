@@ -11,11 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from batches import CONTROL, NOW, TRANSACTIONAL, v2_batch
-from cli_runs import CLEAN, DAMAGE
-from cli_runs import kdump as run_kdump
-from conversions import entries
-from fast_reference import Row
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -31,7 +26,12 @@ from kdump.kafka.recover import recover
 from kdump.log.source import open_source
 from kdump.reading.selection import Range
 from kdump.system.files import publish
+from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, v2_batch
 from tests.harness.captures import FIXTURES
+from tests.harness.cli_runs import CLEAN, DAMAGE
+from tests.harness.cli_runs import kdump as run_kdump
+from tests.harness.conversions import entries
+from tests.harness.fast_reference import Row
 
 CAPTURE = FIXTURES / "segments" / "v2-txn-0"
 ABORT, COMMIT = 0, 1

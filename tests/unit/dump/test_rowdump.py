@@ -12,11 +12,11 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from row_runs import batches, records
-from row_text import batch_line, record_line
 
 from kdump.reading.view import DecodePath
 from tests.harness.captures import Captures, partition_names
+from tests.harness.row_runs import batches, records
+from tests.harness.row_text import batch_line, record_line
 
 HEADINGS = ("Dumping ", "Log starting offset: ", "Snapshot end offset: ", "KRaft bootstrap snapshot")
 

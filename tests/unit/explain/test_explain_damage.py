@@ -5,13 +5,13 @@ from __future__ import annotations
 import struct
 
 import pytest
-from batches import CONTROL, GZIP, LZ4, SNAPPY, ZSTD, message, plain_rows, v2_batch, wrapper
-from explained import assert_tiles, labelled, lines_of, named, statements
-from fast_reference import Row, encode, varint
 
 from kdump.explain import is_damage
 from kdump.explain.lines import Line, Space, Tone
 from kdump.format.batch import HEADER_SIZE
+from tests.harness.batches import CONTROL, GZIP, LZ4, SNAPPY, ZSTD, message, plain_rows, v2_batch, wrapper
+from tests.harness.explained import assert_tiles, labelled, lines_of, named, statements
+from tests.harness.fast_reference import Row, encode, varint
 
 BATCH = v2_batch(plain_rows(3))
 AFTER = v2_batch(plain_rows(2), base_offset=3)

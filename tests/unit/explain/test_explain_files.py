@@ -7,15 +7,15 @@ import struct
 from pathlib import Path
 
 import pytest
-from batches import plain_rows, v2_batch
-from cli_runs import DAMAGE, USAGE, dump
 from crc32c import crc32c
-from explained import MemorySource, assert_tiles, lines_of, named, statements, text_of
 
 from kdump.codes import Codes, KdumpError
 from kdump.explain import explain, is_damage, report
 from kdump.explain.lines import Tone
 from kdump.log.source import Source, StreamSource, open_source
+from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.cli_runs import DAMAGE, USAGE, dump
+from tests.harness.explained import MemorySource, assert_tiles, lines_of, named, statements, text_of
 
 BATCHES = [v2_batch(plain_rows(2), base_offset=2 * number) for number in range(4)]
 LOG = b"".join(BATCHES)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 
 import pytest
-from batches import CONTROL, LOG_APPEND_TIME, NOW, TRANSACTIONAL, plain_rows, v2_batch, wrapper
-from batches import message as legacy_message
-from explained import NAME, MemorySource, text_of
-from fast_reference import Row
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.explain import report
 from kdump.explain.selection import How, select
 from kdump.explain.values import date, quoted, span
+from tests.harness.batches import CONTROL, LOG_APPEND_TIME, NOW, TRANSACTIONAL, plain_rows, v2_batch, wrapper
+from tests.harness.batches import message as legacy_message
+from tests.harness.explained import NAME, MemorySource, text_of
+from tests.harness.fast_reference import Row
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 TRICKY = b"\x1b[2J\x07\r\n\t\x00\xc2\x9b31m\xe2\x80\xae\x7f"

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from batches import CODECS, GZIP, LOG_APPEND_TIME, NOW, ZSTD, compress, message, wrapper
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from kdump.fast.recordtable import RecordGroups
 from kdump.format import legacy
 from kdump.verify.legacycontents import check_entry
 from kdump.wire.compression import DEFAULT_LIMIT
+from tests.harness.batches import CODECS, GZIP, LOG_APPEND_TIME, NOW, ZSTD, compress, message, wrapper
 
 CONTENT = st.none() | st.binary(max_size=30)
 

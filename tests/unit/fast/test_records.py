@@ -6,13 +6,13 @@ from random import Random
 
 import numpy as np
 import pytest
-from fast_reference import ROWS, Row, encode, reference, varint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdump.fast.headers import native_column, read_headers
 from kdump.fast.records import RecordColumns, decode_records
 from kdump.format.batch import HEADER_SIZE, parse_header
+from tests.harness.fast_reference import ROWS, Row, encode, reference, varint
 
 
 def decode(bodies: list[bytes], counts: list[int]) -> tuple[bytes, RecordColumns]:

@@ -6,7 +6,6 @@ from itertools import product, zip_longest
 
 import numpy as np
 import pytest
-from fast_reference import INT32, INT64, ROWS, Row, encode
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from kdump.fast.records import decode_records
 from kdump.fast.text import Bytes, Choice, Column, Integer, Literal, RaggedText, assemble
 from kdump.fast.utf8 import replace_malformed
 from kdump.format.batch import CODEC_NAMES, BatchHeader, header_dtype, increment_sequence, wrap_int64
+from tests.harness.fast_reference import INT32, INT64, ROWS, Row, encode
 
 EDGES = sorted({sign * (10**k + d) for k in range(19) for d in (-1, 0, 1) for sign in (-1, 1)} | {2**63 - 1, -(2**63)})
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
-from batches import message, v2_batch
-from fast_reference import Row, encode
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +14,8 @@ from kdump.fast.writerecords import write_records
 from kdump.format.batch import HEADER_SIZE, parse_header, write_batch
 from kdump.format.legacy import parse_message, write_message
 from kdump.format.record import Record
+from tests.harness.batches import message, v2_batch
+from tests.harness.fast_reference import Row, encode
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 CONTENT = st.none() | st.binary(max_size=40) | st.binary(min_size=60, max_size=70) | st.just(bytes(range(256)) * 5)

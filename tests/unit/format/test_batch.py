@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from batches import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, v2_batch
-from fast_reference import INT32, INT64
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +19,8 @@ from kdump.format.batch import (
     wrap_int32,
     wrap_int64,
 )
+from tests.harness.batches import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, v2_batch
+from tests.harness.fast_reference import INT32, INT64
 
 # Positions and types out of the table in docs/spec/formats.md#3-record-batches-v2.
 LAYOUT = {

@@ -6,13 +6,13 @@ import struct
 
 import pytest
 from crc32c import crc32c
-from fast_reference import INT32, INT64
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, DamageError
 from kdump.format.index import AbortedTxn, parse_offset_index, parse_time_index, parse_txn_index
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
+from tests.harness.fast_reference import INT32, INT64
 
 INT16 = st.integers(-(2**15), 2**15 - 1)
 PRODUCERS = st.lists(st.builds(ProducerEntry, INT64, INT16, INT32, INT64, INT32, INT64, INT32, INT64), max_size=4)

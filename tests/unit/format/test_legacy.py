@@ -8,13 +8,13 @@ from __future__ import annotations
 import struct
 
 import pytest
-from batches import GZIP, LOG_APPEND_TIME, LZ4, NONE, NOW, SNAPPY, ZSTD, compress, message, wrapper
-from fast_reference import INT64, NULLABLE
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, DamageError
 from kdump.format.legacy import LegacyRecord, Message, check_inner, parse_message, read_records
+from tests.harness.batches import GZIP, LOG_APPEND_TIME, LZ4, NONE, NOW, SNAPPY, ZSTD, compress, message, wrapper
+from tests.harness.fast_reference import INT64, NULLABLE
 
 MAGICS = st.sampled_from([0, 1])
 LEGACY_CODECS = (GZIP, SNAPPY, LZ4)

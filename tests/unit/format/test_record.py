@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import islice
 
 import pytest
-from batches import CODECS, GZIP, LOG_APPEND_TIME, NONE, NOW, ZSTD, compress, plain_rows, v2_batch
-from fast_reference import INT32, INT64, ROWS, Row, encode, nullable, varint
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, DamageError
 from kdump.format.batch import increment_sequence, parse_header, wrap_int64
 from kdump.format.record import Record, read_records
+from tests.harness.batches import CODECS, GZIP, LOG_APPEND_TIME, NONE, NOW, ZSTD, compress, plain_rows, v2_batch
+from tests.harness.fast_reference import INT32, INT64, ROWS, Row, encode, nullable, varint
 
 HEAD = b"\0" + varint(0, 64) + varint(0)
 """Attributes and deltas of a record."""

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batches import CONTROL, DELETE_HORIZON, GZIP, NOW, TRANSACTIONAL, message, v2_batch, wrapper
-from fast_reference import Row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +14,9 @@ from kdump.kafka.compaction import DELETE_RETENTION_MS, PRODUCER_EXPIRATION_MS, 
 from kdump.stats.whatif.answer import Cell
 from kdump.stats.whatif.run import WhatIfRun
 from kdump.verify.partitionentries import PartitionEntries
+from tests.harness.batches import CONTROL, DELETE_HORIZON, GZIP, NOW, TRANSACTIONAL, message, v2_batch, wrapper
 from tests.harness.captures import Captures, partition_names
+from tests.harness.fast_reference import Row
 
 ABORT, COMMIT = 0, 1
 

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batches import CONTROL, GZIP, NOW, TRANSACTIONAL, v2_batch
-from decoder_logs import commit, transaction
-from fast_reference import Row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdump.verify.coordinators import coordinator_states
 from kdump.verify.partitionentries import PartitionEntries
+from tests.harness.batches import CONTROL, GZIP, NOW, TRANSACTIONAL, v2_batch
 from tests.harness.captures import Captures
+from tests.harness.decoder_logs import commit, transaction
+from tests.harness.fast_reference import Row
 
 ABORT, COMMIT = 0, 1
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import struct
 
-import batches
 import pytest
-from fast_reference import Row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +13,9 @@ from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.markers import EndTxnMarker, InvalidRecordError, read_marker
 from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates, long_hash_order
+from tests.harness import batches
 from tests.harness.captures import FIXTURES
+from tests.harness.fast_reference import Row
 
 ABORT, COMMIT = range(2)
 VALUE = struct.pack(">hi", 0, 5)

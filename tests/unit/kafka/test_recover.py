@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import batches
 import pytest
-from fast_reference import Row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,8 +21,10 @@ from kdump.kafka.recover import CutReason, Recovery, RecoveryOutcome, recover
 from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.log.source import Source, open_source
 from kdump.reading.view import DecodePath
+from tests.harness import batches
 from tests.harness.archives import case_files
 from tests.harness.captures import FIXTURES
+from tests.harness.fast_reference import Row
 
 PATHS = (DecodePath.SCALAR, DecodePath.COLUMNAR)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from batches import plain_rows, v2_batch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from kdump.format.index import TimeEntry
 from kdump.kafka.retention import Reason, RetainedSegment, Retention, deleted_segments, largest_timestamp
 from kdump.stats.whatif.run import WhatIfRun
 from kdump.verify.partitionentries import PartitionEntries
+from tests.harness.batches import plain_rows, v2_batch
 
 NOW = 1_000_000
 

@@ -17,12 +17,12 @@ from pathlib import Path
 import lz4.frame
 import pytest
 import zstandard
-from batches import plain_rows, v2_batch
-from explained import MemorySource
-from fast_reference import Row
 
 from kdump.log.filetypes import identify
 from kdump.log.source import StreamSource
+from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.explained import MemorySource
+from tests.harness.fast_reference import Row
 
 BATCHES = [v2_batch(plain_rows(3, 100), base_offset=3 * number) for number in range(40)]
 LOG = b"".join(BATCHES)

@@ -9,7 +9,6 @@ from random import Random
 from time import process_time
 
 import pytest
-from batches import NOW, ZSTD, message, plain_rows, v2_batch, wrapper
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import Source
 from kdump.log.walk import Walk
+from tests.harness.batches import NOW, ZSTD, message, plain_rows, v2_batch, wrapper
 from tests.harness.captures import Captures
 
 

@@ -9,10 +9,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from cli_runs import BATCH, DAMAGED_BATCH, NAME
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from store_runs import BUCKET, CountingStore, store
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files, stores
@@ -23,6 +21,8 @@ from kdump.log.source import open_source, read_whole
 from kdump.log.walk import Walk
 from kdump.tasks.splits import Split, find_logs
 from kdump.verify.run import findings as verify
+from tests.harness.cli_runs import BATCH, DAMAGED_BATCH, NAME
+from tests.harness.store_runs import BUCKET, CountingStore, store
 
 __all__ = ["store"]
 

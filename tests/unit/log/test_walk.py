@@ -5,13 +5,13 @@ from __future__ import annotations
 import struct
 
 import pytest
-from batches import message, plain_rows, v2_batch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.source import Source
 from kdump.log.walk import Stop, Walk
+from tests.harness.batches import message, plain_rows, v2_batch
 
 SMALLEST_BUFFER = 1 << 16
 

@@ -8,15 +8,15 @@ import struct
 from pathlib import Path
 
 import pytest
-from batches import NOW, message, plain_rows, v2_batch, wrapper
-from cli_runs import CLEAN, dump
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from row_runs import Row, batches, records, run_rows
 
 from kdump.reading.selection import Range, Selection
 from kdump.rows.tables import BATCH
+from tests.harness.batches import NOW, message, plain_rows, v2_batch, wrapper
 from tests.harness.captures import Captures
+from tests.harness.cli_runs import CLEAN, dump
+from tests.harness.row_runs import Row, batches, records, run_rows
 
 BATCHES = 400
 PER_BATCH = 5

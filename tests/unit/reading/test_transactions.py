@@ -6,15 +6,15 @@ import shutil
 from pathlib import Path
 
 import pytest
-from batches import CONTROL, TRANSACTIONAL, plain_rows, v2_batch
-from cli_runs import CLEAN, UNREADABLE, kdump
-from fast_reference import Row as RecordRow
-from row_runs import BOTH_PATHS, Row, batches, records, run_rows
-from row_text import batch_line, record_line
 
 from kdump.reading.view import DecodePath
 from kdump.rows.tables import BATCH
+from tests.harness.batches import CONTROL, TRANSACTIONAL, plain_rows, v2_batch
 from tests.harness.captures import Captures
+from tests.harness.cli_runs import CLEAN, UNREADABLE, kdump
+from tests.harness.fast_reference import Row as RecordRow
+from tests.harness.row_runs import BOTH_PATHS, Row, batches, records, run_rows
+from tests.harness.row_text import batch_line, record_line
 
 PARTITIONS = ["2.8.2/v2-txn-0", "3.9.1/v2-txn-0", "4.3.1/v2-txn-0"]
 ABORT, COMMIT = 0, 1

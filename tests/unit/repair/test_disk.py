@@ -11,9 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import batches
 import pytest
-from cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, kdump
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import lock
@@ -27,6 +25,8 @@ from kdump.repair.plan import RepairMode
 from kdump.repair.run import Repair, Repaired, RepairOptions, undo_repair
 from kdump.repair.salvageoptions import SalvageOptions
 from kdump.system import mounts
+from tests.harness import batches
+from tests.harness.cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, kdump
 from tests.harness.killedrepairs import build, contents, manifests, repair, tree
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import batches
 import pytest
 
 from kdump.repair.plan import RepairMode
@@ -14,6 +13,7 @@ from kdump.repair.run import undo_repair
 from kdump.repair.startmodes import is_worse
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, task_of
+from tests.harness import batches
 from tests.harness.killedrepairs import (
     DAMAGED,
     MARKER,

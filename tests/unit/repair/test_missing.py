@@ -12,8 +12,6 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from batches import GZIP, LZ4, NOW, SNAPPY, TRANSACTIONAL, ZSTD, message, plain_rows, v2_batch, wrapper
-from cli_runs import kdump
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.producers import ProducerStates
@@ -24,7 +22,9 @@ from kdump.repair.run import Repair, Repaired, RepairOptions, finish_repairs, un
 from kdump.repair.salvageoptions import SalvageOptions
 from kdump.repair.syntheticbatches import end_marker
 from kdump.verify.run import findings as verify
+from tests.harness.batches import GZIP, LZ4, NOW, SNAPPY, TRANSACTIONAL, ZSTD, message, plain_rows, v2_batch, wrapper
 from tests.harness.captures import FIXTURES, Captures
+from tests.harness.cli_runs import kdump
 from tests.harness.killing import killed_at
 
 SIZE = 200

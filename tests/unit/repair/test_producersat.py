@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cli_runs import CLEAN, kdump
 
 from kdump.format.snapshot import parse_snapshot
 from kdump.repair.producersat import producers_at
 from tests.harness.captures import FIXTURES
+from tests.harness.cli_runs import CLEAN, kdump
 
 SOURCE = FIXTURES / "segments" / "v2-txn-0"
 BASES = (0, 105, 201, 297, 397)

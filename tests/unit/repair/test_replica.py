@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from batches import plain_rows, v2_batch
-from mended import Mended, mend
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import EpochEntry
 from kdump.repair.pieces import PieceOrigin
 from kdump.repair.siblingcontext import SiblingContext
+from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.salvaged import Mended, mend
 
 BASE = SiblingContext(base_offset=0)
 

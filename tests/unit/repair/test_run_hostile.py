@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_runs import CLEAN, DAMAGE, USAGE, kdump
 
 from kdump.codes import Codes, KdumpError
 from kdump.repair import run as engine
@@ -18,6 +17,7 @@ from kdump.repair.journal import HOME
 from kdump.repair.manifest import MAX_SIZE, parse_manifest
 from kdump.repair.plan import RepairMode
 from kdump.repair.run import Repair, RepairOptions, finish_repairs, undo_repair
+from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
 from tests.harness.killedrepairs import build, contents, finish, manifests, repair, tree
 
 Members = dict[str, Any]

@@ -5,10 +5,6 @@ from __future__ import annotations
 import struct
 
 import pytest
-from batches import CODECS, GZIP, NOW, compress, message, plain_rows, v2_batch, wrapper
-from checked import MemorySource
-from fast_reference import Row
-from mended import PATH, Mended, base_offset, entries, mend, put
 
 from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import OffsetEntry, TimeEntry
@@ -17,6 +13,10 @@ from kdump.repair.salvage import salvage
 from kdump.repair.salvageoptions import SalvageOptions
 from kdump.repair.siblingcontext import SiblingContext
 from kdump.verify.reach import KnownOffsets, PartitionEvidence
+from tests.harness.batches import CODECS, GZIP, NOW, compress, message, plain_rows, v2_batch, wrapper
+from tests.harness.checked import MemorySource
+from tests.harness.fast_reference import Row
+from tests.harness.salvaged import PATH, Mended, base_offset, entries, mend, put
 
 SPAN = 5
 

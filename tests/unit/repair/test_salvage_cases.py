@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mended import MemorySource, check_result, entries, mend
 
 from kdump.format import legacy
 from kdump.format.batch import MAGIC_OFFSET, parse_header
@@ -19,6 +18,7 @@ from kdump.repair.repairedsource import RepairedSource
 from kdump.repair.salvage import SalvageOptions, salvage
 from kdump.repair.siblingcontext import sibling_context
 from tests.harness.archives import case_files, repair_logs
+from tests.harness.salvaged import MemorySource, check_result, entries, mend
 
 UNDAMAGED_LOST = ("rightcrc_lastOffsetDelta_+1",)
 """A damaged batch lays claim, under a right CRC, to offsets of the next one, which has fewer records."""

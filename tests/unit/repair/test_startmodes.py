@@ -9,8 +9,6 @@ import struct
 from pathlib import Path
 
 import pytest
-from batches import Row, plain_rows, v2_batch
-from cli_runs import CLEAN, DAMAGE, kdump
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
@@ -32,6 +30,8 @@ from kdump.repair.startreport import starts_text
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, task_of
 from tests.harness.archives import cases, unpack_cases
+from tests.harness.batches import Row, plain_rows, v2_batch
+from tests.harness.cli_runs import CLEAN, DAMAGE, kdump
 
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 STEP = 9

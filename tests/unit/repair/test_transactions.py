@@ -6,9 +6,6 @@ import struct
 from pathlib import Path
 
 import pytest
-from batches import CONTROL, NOW, TRANSACTIONAL, plain_rows, v2_batch
-from fast_reference import Row
-from mended import Mended, entries, mend
 
 from kdump.format.batch import parse_header
 from kdump.format.checkpoint import EpochEntry
@@ -17,6 +14,9 @@ from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.producers import ProducerStates
 from kdump.repair.pieces import PieceOrigin, TxnOutcome, TxnPolicy
 from kdump.repair.siblingcontext import SiblingContext
+from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, plain_rows, v2_batch
+from tests.harness.fast_reference import Row
+from tests.harness.salvaged import Mended, entries, mend
 
 HOLE = b"\x55" * 150
 COORDINATOR = 9

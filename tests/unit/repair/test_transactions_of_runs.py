@@ -7,14 +7,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from cli_runs import CLEAN, DAMAGE, kdump
-from transaction_logs import ABORT, COMMIT, Partition, Producer, View, random_partition, reader_view
 
 from kdump.codes import KdumpError
 from kdump.reading.transactions import TransactionReader
 from kdump.repair.pieces import TouchedTransaction, TxnOutcome
 from kdump.repair.plan import RepairMode
 from kdump.repair.run import Repair, Repaired, RepairOptions
+from tests.harness.cli_runs import CLEAN, DAMAGE, kdump
+from tests.harness.transaction_logs import ABORT, COMMIT, Partition, Producer, View, random_partition, reader_view
 
 
 def salvaged(directory: Path, output: Path) -> Repaired:

@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 
 import pytest
-from batches import plain_rows, v2_batch
-from cli_runs import CLEAN, DAMAGE, USAGE, kdump
 
 from kdump.repair import predicted
 from kdump.repair.plan import RepairMode
 from kdump.repair.run import Repair, RepairOptions, undo_repair
+from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
 from tests.harness.killedrepairs import MARKER, build, contents, manifests, repair, tree
 from tests.harness.killing import killed_at
 

@@ -12,8 +12,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from batches import CODECS, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, NONE, TRANSACTIONAL, plain_rows, v2_batch
-from fast_reference import INT32, INT64, Row
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +24,17 @@ from kdump.rows import text as columnrows
 from kdump.rows.spelling import Output
 from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
 from kdump.rows.text import batch_rows, record_runs
+from tests.harness.batches import (
+    CODECS,
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    NONE,
+    TRANSACTIONAL,
+    plain_rows,
+    v2_batch,
+)
+from tests.harness.fast_reference import INT32, INT64, Row
 from tests.harness.plainoutput import bytes_of, csv_field, csv_line, dumps, json_value
 
 POSITION = 1000

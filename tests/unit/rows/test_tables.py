@@ -7,7 +7,6 @@ import json
 
 import pyarrow as pa
 import pytest
-from batches import plain_rows, v2_batch
 
 from kdump.fast.blocks import BatchBlock, BlockReader
 from kdump.format.batch import parse_header
@@ -21,6 +20,7 @@ from kdump.rows.spelling import Output
 from kdump.rows.table import TableLines
 from kdump.rows.tables import BATCH, RECORD, Column, ColumnType, Table
 from kdump.rows.text import record_runs
+from tests.harness.batches import plain_rows, v2_batch
 
 DELTA = Column(
     "offsetDelta",

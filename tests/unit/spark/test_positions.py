@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from batches import message, v2_batch
-from fast_reference import Row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +23,9 @@ from kdump.spark.partitions import PartitionLog, list_partitions
 from kdump.spark.positions import UNLIMITED, Budget, DataLossError, StreamPosition, StreamTracker, shares
 from kdump.spark.readrecords import ArrowOptions, read_splits
 from kdump.tasks.splits import Split, Wanted, find_logs, plan
+from tests.harness.batches import message, v2_batch
 from tests.harness.captures import Captures
+from tests.harness.fast_reference import Row
 from tests.harness.growing import append, batch, batches
 
 SCHEMA = pa.schema([arrow_schema(RECORD).field(name) for name in ("offset", "value")])

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-from cli_runs import BATCH, DAMAGED_BATCH, NAME
 
 from kdump.codes import Codes, KdumpError
 from kdump.rows.arrow import arrow_schema
@@ -14,6 +13,7 @@ from kdump.rows.tables import FINDING
 from kdump.spark.readfindings import plan_findings, read_findings
 from kdump.tasks.splits import Wanted
 from kdump.verify.segment import CheckOptions
+from tests.harness.cli_runs import BATCH, DAMAGED_BATCH, NAME
 
 Found = list[tuple[str, str]]
 

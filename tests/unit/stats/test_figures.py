@@ -8,12 +8,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from batches import CONTROL, MAX_INT64, TRANSACTIONAL, Row, plain_rows, v2_batch
-from plain_figures import figures_of, key_of, outcomes, plain_figures, report_of, shown
 
 from kdump.stats.grouping import By
 from kdump.stats.report import stats_row
+from tests.harness.batches import CONTROL, MAX_INT64, TRANSACTIONAL, Row, plain_rows, v2_batch
 from tests.harness.captures import Captures, partition_names
+from tests.harness.plain_figures import figures_of, key_of, outcomes, plain_figures, report_of, shown
 
 LOGS = [name for name in partition_names() if not name.startswith("damaged/")]
 

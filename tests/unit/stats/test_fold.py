@@ -9,8 +9,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from batches import CODECS, CONTROL, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
-from fast_reference import Row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +23,9 @@ from kdump.stats.report import stats_row
 from kdump.stats.run import StatsOptions, fold_split, unpacked_fold
 from kdump.tasks.splits import find_logs, plan
 from kdump.wire.compression import DEFAULT_LIMIT
+from tests.harness.batches import CODECS, CONTROL, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
 from tests.harness.captures import FIXTURES
+from tests.harness.fast_reference import Row
 
 EVERY_BY = st.sampled_from(list(By))
 

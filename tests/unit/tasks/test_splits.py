@@ -7,8 +7,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from batches import message, v2_batch, wrapper
-from fast_reference import Row as Record
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +18,9 @@ from kdump.rows.tables import BATCH, RECORD, Table
 from kdump.spark.readrecords import ArrowOptions, Mode, read_splits
 from kdump.tasks.splits import OPEN_COST, LogFile, Split, Wanted, find_logs, plan
 from tests.harness.arrowrows import Row, dumped, mapped, rows_of
+from tests.harness.batches import message, v2_batch, wrapper
 from tests.harness.captures import FIXTURES, Captures, partition_names
+from tests.harness.fast_reference import Row as Record
 
 SIZES = (1 << 10, 1 << 14, 128 << 20)
 KINDS = [("records", RECORD), ("batches", BATCH)]

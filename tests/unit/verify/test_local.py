@@ -6,7 +6,14 @@ import struct
 import zlib
 
 import pytest
-from batches import (
+
+from kdump.codes import Codes, KdumpError, Severity
+from kdump.format.index import OffsetEntry
+from kdump.verify.gaps import NextSegment
+from kdump.verify.ordered import OrderedChecks
+from kdump.verify.segment import CheckOptions
+from kdump.wire import compression
+from tests.harness.batches import (
     CODECS,
     CONTROL,
     DELETE_HORIZON,
@@ -21,15 +28,8 @@ from batches import (
     v2_batch,
     wrapper,
 )
-from checked import MemorySource, both_ways, check, check_source, codes
-from fast_reference import Row, encode
-
-from kdump.codes import Codes, KdumpError, Severity
-from kdump.format.index import OffsetEntry
-from kdump.verify.gaps import NextSegment
-from kdump.verify.ordered import OrderedChecks
-from kdump.verify.segment import CheckOptions
-from kdump.wire import compression
+from tests.harness.checked import MemorySource, both_ways, check, check_source, codes
+from tests.harness.fast_reference import Row, encode
 
 FIRST = v2_batch(plain_rows(3))
 SECOND = v2_batch(plain_rows(2), base_offset=3)

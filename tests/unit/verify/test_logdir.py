@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from log_columns import view
 
 from kdump.codes import Codes, Finding, Severity
 from kdump.log.names import parse_partition_directory
@@ -19,6 +18,7 @@ from kdump.verify.logdir import (
     check_log_directory,
 )
 from tests.harness.captures import Captures
+from tests.harness.log_columns import view
 
 ID, OTHER_ID = "f6And08oSwep04PoOtraAQ", "PWc8Y-vtRN2-qcf49L4yoQ"
 EXTENT = PartitionExtent(start_offset=10, end_offset=100, last_base=60)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from batches import DELETE_HORIZON, message, plain_rows, v2_batch
-from checked import both_ways, check, codes
 
 from kdump.codes import Codes, Severity
 from kdump.verify.ordered import OrderedChecks
+from tests.harness.batches import DELETE_HORIZON, message, plain_rows, v2_batch
+from tests.harness.checked import both_ways, check, codes
 
 
 def batch(base: int, count: int = 5, **header: int) -> bytes:

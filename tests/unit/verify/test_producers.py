@@ -5,15 +5,15 @@ from __future__ import annotations
 import struct
 
 import pytest
-from batches import CONTROL, NOW, TRANSACTIONAL, v2_batch
-from checked import both_ways, check, codes
-from fast_reference import Row
 
 from kdump.codes import Codes, Finding, Severity
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.segment import CheckOptions
+from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, v2_batch
+from tests.harness.checked import both_ways, check, codes
+from tests.harness.fast_reference import Row
 
 MINUTE = 60_000
 

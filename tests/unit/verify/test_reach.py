@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from batches import plain_rows, v2_batch
-from cli_runs import CLEAN, DAMAGE, kdump
 
 from kdump.kafka.producers import ProducerStates
 from kdump.verify.reach import AlreadyLost, KnownOffsets, PartitionEvidence, SegmentReach, Witness
 from tests.harness import ROOT
 from tests.harness.archives import unpack_archive, unpack_cases
+from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.cli_runs import CLEAN, DAMAGE, kdump
 
 SNAPSHOT = ProducerStates(9).snapshot()
 TXN = "v2-txn-0"

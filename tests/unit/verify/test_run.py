@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batches import GZIP, TRANSACTIONAL, plain_rows, v2_batch
-from cli_runs import BATCH, DAMAGED_BATCH, NAME, locked
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.recover import RecoveryOutcome
@@ -27,7 +25,9 @@ from kdump.verify.run import Verification
 from kdump.verify.segment import CheckOptions
 from kdump.verify.summary import SegmentSummary
 from tests.harness.archives import case_files
+from tests.harness.batches import GZIP, TRANSACTIONAL, plain_rows, v2_batch
 from tests.harness.captures import FIXTURES, Captures, partition_names
+from tests.harness.cli_runs import BATCH, DAMAGED_BATCH, NAME, locked
 
 SEGMENTS = FIXTURES / "segments"
 DAMAGED = "damaged/"

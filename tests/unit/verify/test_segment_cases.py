@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checked import MemorySource, both_ways, check
 
 from kdump.codes import Codes, Finding, Severity
 from kdump.log.names import parse_file_name, parse_partition_directory
@@ -19,6 +18,7 @@ from kdump.verify.ordered import OrderedChecks
 from kdump.verify.segment import CheckOptions
 from tests.harness.archives import case_files, repair_logs
 from tests.harness.captures import Captures, partition_names
+from tests.harness.checked import MemorySource, both_ways, check
 
 TO_BE_SEEN = (
     "cut_middle", "marker_removed", "markers_swapped", "foreign_batch_appended", "legacy_after_v2", "flip_v2_magic",

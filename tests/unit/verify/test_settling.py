@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -30,8 +29,7 @@ OPTIONS = {"quick": CheckOptions(deep=False), "deep": CheckOptions()}
 def live(tmp_path: Path) -> Iterator[Path]:
     """A log directory with a writer at work in another process."""
     command = [sys.executable, "-m", "tests.harness.livewriter", str(tmp_path)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "unit")])}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
         assert writer.stdin
         assert writer.stdout
         assert writer.stdout.readline()

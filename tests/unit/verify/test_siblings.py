@@ -11,7 +11,6 @@ import pytest
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
-from log_columns import Columns, columns, read_columns, view
 
 from kdump.codes import Codes, Finding, Severity
 from kdump.format.batch import parse_header
@@ -33,6 +32,7 @@ from kdump.verify.siblings import (
 )
 from kdump.verify.table import UNKNOWN_OFFSET
 from tests.harness.captures import Captures
+from tests.harness.log_columns import Columns, columns, read_columns, view
 
 BASE = 100
 SIZE = 1000

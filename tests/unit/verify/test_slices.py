@@ -7,9 +7,6 @@ import struct
 from dataclasses import replace
 
 import pytest
-from batches import CONTROL, DELETE_HORIZON, GZIP, LOG_APPEND_TIME, NOW, ZSTD, compress, plain_rows, v2_batch
-from checked import both_ways
-from fast_reference import Row, encode
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +15,19 @@ from kdump.verify import slices
 from kdump.verify.contents import check_batch
 from kdump.wire.compression import DEFAULT_LIMIT
 from tests.bench.hostile import record
+from tests.harness.batches import (
+    CONTROL,
+    DELETE_HORIZON,
+    GZIP,
+    LOG_APPEND_TIME,
+    NOW,
+    ZSTD,
+    compress,
+    plain_rows,
+    v2_batch,
+)
+from tests.harness.checked import both_ways
+from tests.harness.fast_reference import Row, encode
 from tests.oracle.mutations import with_right_crc
 
 KEYS = st.sampled_from((b"", b"key", "ключ".encode(), b"\xff", b"\xd0"))

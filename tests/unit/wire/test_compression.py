@@ -6,12 +6,12 @@ import gzip
 import random
 
 import pytest
-from batches import CODECS, GZIP, LZ4, SNAPPY, XERIAL_HEADER, ZSTD, compress, xerial_blocks
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, DamageError
 from kdump.wire.compression import decompress
+from tests.harness.batches import CODECS, GZIP, LZ4, SNAPPY, XERIAL_HEADER, ZSTD, compress, xerial_blocks
 
 NAMES = {GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
 CONTENT = st.binary(max_size=300) | st.builds(

@@ -6,11 +6,11 @@ import struct
 
 import lz4.block
 import pytest
-from batches import LZ4, lz4_frame
 
 from kdump.codes import Codes, DamageError
 from kdump.wire.compression import decompress
 from kdump.wire.lz4frame import compress, xxhash32
+from tests.harness.batches import LZ4, lz4_frame
 
 MAGIC = b"\x04\x22\x4d\x18"
 END = bytes(4)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from fast_reference import INT32, INT64, varint
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, DamageError
 from kdump.wire.varint import read_unsigned_varint, read_varint, read_varlong
+from tests.harness.fast_reference import INT32, INT64, varint
 
 Reader = Callable[[bytes, int, int], tuple[int, int]]
 READERS = [(read_varint, 5), (read_varlong, 10), (read_unsigned_varint, 5)]

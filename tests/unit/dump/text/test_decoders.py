@@ -11,10 +11,10 @@ import zlib
 from pathlib import Path
 
 import pytest
-from batches import message
 
 from kdump.dump.text.options import DumpOptions
 from kdump.payloads.choice import DecoderChoice
+from tests.harness.batches import message
 from tests.harness.inprocess import run_in_process
 
 KEY = struct.pack(">hh", 2, 1) + b"g"

@@ -6,9 +6,9 @@ import struct
 from pathlib import Path
 
 import pytest
-from batches import NOW, message, plain_rows, v2_batch, wrapper
 
 from kdump.dump.text.options import DumpOptions
+from tests.harness.batches import NOW, message, plain_rows, v2_batch, wrapper
 from tests.harness.inprocess import run_in_process
 from tests.harness.outcome import Outcome
 

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from batches import message
 
 from kdump.dump.text.offsets import OffsetContinuity
 from kdump.dump.text.options import DumpOptions
 from kdump.dump.text.reports import Reports
 from kdump.payloads.java import hash_map_order
+from tests.harness.batches import message
 from tests.harness.inprocess import run_in_process
 
 PATHS = [f"/data/orders-0/{number:020}.log" for number in range(100, 113)]

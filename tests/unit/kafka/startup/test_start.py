@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from batches import message, plain_rows, v2_batch, wrapper
 
 from kdump.kafka.startup.directory import Directory, FileAction
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.verify.startcheck import StartCheck, check_start
+from tests.harness.batches import message, plain_rows, v2_batch, wrapper
 
 
 def started(directory: Path, *, is_clean: bool = True) -> StartCheck:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_runs import kdump
 
 from kdump.kafka import recover
 from kdump.kafka.startup import producers
 from tests.harness import ROOT
 from tests.harness.archives import cases, unpack_cases
+from tests.harness.cli_runs import kdump
 from tests.harness.startcases import NOW, differences, settings_of, started
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from batches import CONTROL, NOW, TRANSACTIONAL, message, plain_rows, v2_batch
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +24,7 @@ from kdump.kafka.startup.outcome import Start, StartOutcome
 from kdump.kafka.startup.start import start
 from kdump.log.source import Source, open_source
 from kdump.verify.startcheck import LossReason, check_start
+from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, message, plain_rows, v2_batch
 
 UNCLEAN, CLEAN = LoadSettings(False, max_index_size=1000, now=NOW), LoadSettings(True, max_index_size=1000, now=NOW)
 SIZE = 3

@@ -7,7 +7,18 @@ from random import Random
 from typing import Any
 
 import pytest
-from batches import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdump.log.source import open_source
+from kdump.stats.whatif.answer import Answer
+from kdump.stats.whatif.batchsize import BatchSizeQuestion
+from kdump.stats.whatif.codec import CodecQuestion
+from kdump.stats.whatif.magic import MagicQuestion
+from kdump.stats.whatif.sample import Sample
+from kdump.verify.validentries import EntryReader
+from kdump.wire.compression import DEFAULT_LIMIT
+from tests.harness.batches import (
     CODECS,
     CONTROL,
     GZIP,
@@ -21,19 +32,8 @@ from batches import (
     v2_batch,
     wrapper,
 )
-from conversions import converted
-from fast_reference import Row, encode
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from kdump.log.source import open_source
-from kdump.stats.whatif.answer import Answer
-from kdump.stats.whatif.batchsize import BatchSizeQuestion
-from kdump.stats.whatif.codec import CodecQuestion
-from kdump.stats.whatif.magic import MagicQuestion
-from kdump.stats.whatif.sample import Sample
-from kdump.verify.validentries import EntryReader
-from kdump.wire.compression import DEFAULT_LIMIT
+from tests.harness.conversions import converted
+from tests.harness.fast_reference import Row, encode
 
 HEADER = 61
 TEN_VALUES = [Row(0, number, None, b"value%d" % number) for number in range(10)]
