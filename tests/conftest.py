@@ -6,16 +6,26 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.harness import s3server
 from tests.harness.captures import Captures, unpack
 
-# A loaded machine is no failure: no deadline for one example. The same examples each time, so that a run says what a
-# change did; ``--hypothesis-profile=random`` makes new ones.
-settings.register_profile("kdump", deadline=None, derandomize=True)
-settings.register_profile("random", deadline=None)
-settings.load_profile("kdump")
+_COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
+"""A loaded machine is no failure. Fixtures give folders that each example leaves as the next one needs them."""
+
+settings.register_profile("usual", derandomize=True, **_COMMON)
+settings.register_profile("quick", derandomize=True, max_examples=10, **_COMMON)
+settings.register_profile("random", **_COMMON)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The same examples each time, so that a run says what a change did: a tenth of them where slow tests are left out.
+
+    ``--hypothesis-profile=random`` makes new ones.
+    """
+    if not config.getoption("hypothesis_profile"):
+        settings.load_profile("quick" if "not slow" in config.option.markexpr else "usual")
 
 
 @pytest.fixture(scope="session")

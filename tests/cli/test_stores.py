@@ -15,7 +15,7 @@ from kdump.log import files
 from kdump.log.source import open_source
 from tests.harness import s3server
 from tests.harness.captures import FIXTURES
-from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, KDUMP, NAME, UNREADABLE, USAGE, kdump
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, KDUMP, NAME, UNREADABLE, USAGE, kdump, shell
 
 pytest.importorskip("pyarrow.fs", reason="paths with a scheme need pyarrow")
 
@@ -138,7 +138,7 @@ def test_files_stay_local_and_nothing_behind_a_uri_is_followed(tmp_path: Path) -
 def test_without_pyarrow(tmp_path: Path) -> None:
     (tmp_path / "pyarrow.py").write_text("raise ImportError")
     for command in ("dump", "verify"):
-        run = kdump(command, "s3://bucket/orders-0", f"s3://bucket/{NAME}", cwd=tmp_path)
+        run = shell(f"$KDUMP {command} s3://bucket/orders-0 s3://bucket/{NAME}", tmp_path)
         lines = run.stderr.decode().splitlines()
         needs = "a path with a scheme needs pyarrow: pip install 'kdump[spark]'"
         assert lines == [f"kdump: s3://bucket/orders-0: {needs}", f"kdump: s3://bucket/{NAME}: {needs}"]

@@ -1,8 +1,9 @@
-"""Runs of the command line as a process, and the files they are given."""
+"""Runs of the command line, in this process or in one of their own, and the files they are given."""
 
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import pty
 import struct
@@ -13,7 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kdump.cli.main import _run as run_command_line
 from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.streams import caught
 
 KDUMP = [sys.executable, "-m", "kdump"]
 CLEAN, DAMAGE, USAGE, UNREADABLE, INTERRUPTED = 0, 1, 2, 3, 130
@@ -24,7 +27,22 @@ DAMAGED_BATCH = v2_batch(plain_rows(3), crc=1)
 
 
 def kdump(*words: str, cwd: Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([*KDUMP, *words], cwd=cwd, input=stdin, capture_output=True, timeout=60, check=False)
+    """``kdump WORDS``, in this process: what it prints, and its exit status.
+
+    What a process is (signals, pipes, the environment, the first import) needs one: ``shell``, or ``KDUMP`` itself.
+    """
+    before = sys.argv, Path.cwd()
+    with caught(stdin) as streams:
+        sys.argv = ["kdump", *words]
+        os.chdir(cwd)
+        try:
+            status = run_command_line()
+        finally:
+            sys.argv = before[0]
+            os.chdir(before[1])
+            # A command ends with its process, which closes what it leaves open.
+            gc.collect(1)
+    return subprocess.CompletedProcess(words, status, streams.out, streams.errors)
 
 
 def dump(*words: str, cwd: Path, stdin: bytes = b"") -> tuple[int, list[str], list[str]]:

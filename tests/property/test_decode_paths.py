@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import KdumpError
@@ -27,6 +27,7 @@ from tests.harness.batches import (
     v2_batch,
     wrapper,
 )
+from tests.harness.examples import examples
 from tests.harness.fast_reference import INT32, INT64, ROWS, Row
 
 OPTIONS = [
@@ -75,7 +76,7 @@ def outcome(path: Path, options: DumpOptions, decode_path: DecodePath) -> tuple[
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: f"options{OPTIONS.index(options)}")
 @given(st.lists(ENTRIES, max_size=12), st.binary(max_size=30), st.none() | st.randoms(use_true_random=False))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@examples(60)
 def test_paths_agree(
     tmp_path: Path, options: DumpOptions, entries: list[bytes], tail: bytes, damage: Random | None
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.dump.text.options import DumpOptions
@@ -18,6 +18,7 @@ from kdump.reading.selection import Range, Selection
 from kdump.reading.view import DecodePath
 from kdump.rows.tables import RECORD_DECODED
 from tests.harness.decoder_logs import commit, random_row, write_log
+from tests.harness.examples import examples
 from tests.harness.inprocess import Door, Way, run_in_process
 from tests.harness.outcome import Outcome
 from tests.harness.row_runs import BOTH_PATHS, RowRun, run_rows
@@ -31,7 +32,7 @@ def text(path: Path, choice: DecoderChoice, decode_path: DecodePath, **options: 
 
 @pytest.mark.parametrize("decoder", INTERNAL_TOPICS)
 @given(st.randoms(use_true_random=False), st.integers(1, 4), st.booleans())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@examples(40)
 def test_text(tmp_path: Path, decoder: str, random: Random, per_batch: int, skip: bool) -> None:
     path = write_log(tmp_path, "x-0", [random_row(decoder, random) for _ in range(12)], per_batch=per_batch)
     choice = DecoderChoice(internal=decoder)
@@ -43,7 +44,7 @@ def test_text(tmp_path: Path, decoder: str, random: Random, per_batch: int, skip
 
 @pytest.mark.parametrize("decoder", INTERNAL_TOPICS)
 @given(st.randoms(use_true_random=False))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@examples(40)
 def test_rows(tmp_path: Path, decoder: str, random: Random) -> None:
     rows = [random_row(decoder, random) for _ in range(12)]
     path = write_log(tmp_path, "x-0", rows, per_batch=random.randint(1, 4))

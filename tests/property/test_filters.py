@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.dump.run import target_by_path
@@ -20,16 +20,13 @@ from kdump.reading.view import DecodePath
 from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
 from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.captures import Captures
+from tests.harness.examples import examples
 from tests.harness.row_runs import BOTH_PATHS, Row, batches, records, run_rows
 from tests.harness.row_text import batch_line, record_line
 from tests.harness.selections import Wanted, expected_batches, wanted
 
 MOST_BYTES = 200_000
-EXAMPLES = settings(
-    suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-    max_examples=60,
-)
+EXAMPLES = examples(60)
 
 
 class Logs(tuple[Path, ...]):

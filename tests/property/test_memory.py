@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import snappy
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, DamageError
@@ -49,6 +49,7 @@ from tests.harness.batches import (
     wrapper,
     xerial_blocks,
 )
+from tests.harness.examples import examples
 from tests.harness.fast_reference import Row, encode
 
 MIB = 1 << 20
@@ -67,7 +68,7 @@ ROWS = st.lists(
     min_size=1,
     max_size=12,
 )
-QUIET = settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+QUIET = examples(50)
 
 
 def bombs() -> dict[str, tuple[int, bytes]]:

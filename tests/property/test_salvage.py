@@ -7,12 +7,13 @@ import struct
 from collections.abc import Callable
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.repair.pieces import TxnPolicy
 from kdump.repair.salvage import SalvageOptions
 from kdump.repair.siblingcontext import SiblingContext
+from tests.harness.examples import examples
 from tests.harness.random_partitions import partition
 from tests.harness.salvaged import entries, mend
 
@@ -88,7 +89,7 @@ OF_BYTES: list[Damage] = [flip, flip_header, overwrite, insert, cut_out, cut_end
 OF_BATCHES: list[Damage] = [of_batches(change) for change in (duplicate, remove, swap, set_offset)]
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(OF_BYTES + OF_BATCHES), max_size=6), st.data())
 def test_any_damage_leaves_a_good_log(seed: int, damages: list[Damage], draw: st.DataObject) -> None:
     """``mend`` looks at the result: verify, recovery, and that each byte is kept or told."""
@@ -107,7 +108,7 @@ def test_any_damage_leaves_a_good_log(seed: int, damages: list[Damage], draw: st
     mend(data, SiblingContext(base_offset=made.bases[number], next_base=following), options)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(OF_BYTES), min_size=1, max_size=3))
 def test_undamaged_batches_survive(seed: int, damages: list[Damage]) -> None:
     choose = random.Random(seed)
@@ -133,7 +134,7 @@ def test_undamaged_batches_survive(seed: int, damages: list[Damage]) -> None:
             assert batch in kept or any(shares)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.integers(0, 2**32))
 def test_clean_logs_stay_as_they_are(seed: int) -> None:
     made = partition(seed, is_compacted=seed % 2 == 0)
@@ -142,7 +143,7 @@ def test_clean_logs_stay_as_they_are(seed: int) -> None:
         assert mend(data, replace(around, base_offset=base)).data == data
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.integers(0, 2**32), st.data())
 def test_one_flipped_bit_costs_nothing(seed: int, draw: st.DataObject) -> None:
     """Every bit under a CRC, wherever it lies, and the CRC itself."""

@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA, Table
 from tests.harness.batches import CODECS, LOG_APPEND_TIME, NONE, message, v2_batch, wrapper
 from tests.harness.captures import Captures, partition_names
+from tests.harness.examples import examples
 from tests.harness.fast_reference import INT64, ROWS, reference
 from tests.harness.fast_reference import Row as RecordRow
 from tests.harness.row_runs import BOTH_PATHS, Row, batches, records, run_rows, stored
 
 HEADER_SIZE = 61
 TABLES = (BATCH, RECORD, RECORD_METADATA)
-PROPERTY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
+PROPERTY = examples(80)
 
 TRICKY = [
     b"",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, Severity
@@ -13,13 +13,14 @@ from kdump.log.resync import ResyncWalk
 from kdump.verify.table import BatchRow, read_columns, read_rows, row_at
 from tests.harness.batches import message, wrapper
 from tests.harness.checked import MemorySource, both_ways
+from tests.harness.examples import examples
 from tests.harness.random_partitions import partition
 
 QUIET = {Codes.TRANSACTION_OPEN, Codes.MARKER_WITHOUT_TRANSACTION, Codes.OFFSET_GAP, Codes.SEGMENT_GAP}
 """What a valid partition may be told, as info."""
 
 
-@settings(max_examples=1000)
+@examples(1000)
 @given(st.integers(0, 2**32), st.booleans())
 def test_valid_partitions_are_clean(seed: int, is_compacted: bool) -> None:
     made = partition(seed, is_compacted=is_compacted)
@@ -29,7 +30,7 @@ def test_valid_partitions_are_clean(seed: int, is_compacted: bool) -> None:
         assert {one.code for one in found} <= {Codes.TRANSACTION_OPEN}
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.integers(0, 2**32), st.data())
 def test_damage_is_told_alike_both_ways(seed: int, draw: st.DataObject) -> None:
     made = partition(seed, is_compacted=seed % 3 == 0, batch_count=12)
@@ -46,7 +47,7 @@ def test_damage_is_told_alike_both_ways(seed: int, draw: st.DataObject) -> None:
     both_ways(*segments, base_offsets=made.bases, deep=draw.draw(st.booleans()))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.integers(0, 2**32))
 def test_both_tables_have_the_same_rows(seed: int) -> None:
     made = partition(seed, is_compacted=True, batch_count=8)

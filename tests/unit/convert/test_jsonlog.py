@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes
@@ -19,6 +19,7 @@ from kdump.system.files import publish
 from tests.harness import ROOT
 from tests.harness.batches import CODECS, CONTROL, LOG_APPEND_TIME, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
 from tests.harness.conversions import convert, converted, entries, records
+from tests.harness.examples import examples
 from tests.harness.fast_reference import Row
 
 CONTENT = st.none() | st.binary(max_size=20) | st.text(max_size=10).map(str.encode)
@@ -84,7 +85,7 @@ def exported(source: Path, target: Path) -> None:
 
 
 @given(logs())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@examples(150)
 def test_out_and_in(tmp_path: Path, log: bytes) -> None:
     source, lines, again = tmp_path / f"{0:020}.log", tmp_path / "rows.jsonl", tmp_path / "again.log"
     source.write_bytes(log)

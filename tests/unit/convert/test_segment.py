@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes
@@ -35,6 +35,7 @@ from tests.harness.batches import (
 )
 from tests.harness.captures import FIXTURES, Captures
 from tests.harness.conversions import Seen, convert, converted, entries, records
+from tests.harness.examples import examples
 from tests.harness.fast_reference import Row
 
 NAME = f"{0:020}.log"
@@ -125,7 +126,7 @@ TIME = st.none() | st.integers(NOW, NOW + 20)
 
 
 @given(mixed_logs(), st.builds(Range, BOUND, BOUND), st.builds(Range, TIME, TIME), st.sampled_from([None, 2]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@examples(150)
 def test_ranges(tmp_path: Path, log: list[bytes], offsets: Range, times: Range, to_magic: int | None) -> None:
     source = segment(tmp_path, *log)
     got = converted(source, tmp_path / NAME, offsets=offsets, times=times, to_magic=to_magic)
@@ -143,7 +144,7 @@ def test_ranges(tmp_path: Path, log: list[bytes], offsets: Range, times: Range, 
 
 
 @given(mixed_logs(), st.integers(0, 2**40), st.sampled_from([None, 0, 1, 2]), st.sampled_from([None, NONE, GZIP]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@examples(100)
 def test_renumber(tmp_path: Path, log: list[bytes], first: int, to_magic: int | None, codec: int | None) -> None:
     source, target = segment(tmp_path, *log), tmp_path / f"{first:020}.log"
     result = convert(source, target, renumber=first, to_magic=to_magic, codec=codec)
@@ -157,7 +158,7 @@ def test_renumber(tmp_path: Path, log: list[bytes], first: int, to_magic: int | 
 
 
 @given(mixed_logs(), st.integers(1, 400), st.sampled_from([None, 2]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@examples(60)
 def test_split(tmp_path: Path, log: list[bytes], most: int, to_magic: int | None) -> None:
     source, folder = segment(tmp_path, *log), tmp_path / "out"
     folder.mkdir(exist_ok=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes
@@ -31,6 +31,7 @@ from tests.harness.captures import FIXTURES
 from tests.harness.cli_runs import CLEAN, DAMAGE
 from tests.harness.cli_runs import kdump as run_kdump
 from tests.harness.conversions import entries
+from tests.harness.examples import examples
 from tests.harness.fast_reference import Row
 
 CAPTURE = FIXTURES / "segments" / "v2-txn-0"
@@ -175,7 +176,7 @@ TIME = st.none() | st.integers(NOW, NOW + 22)
 
 
 @given(logs().filter(lambda log: log.segments), st.builds(Range, BOUND, BOUND), st.builds(Range, TIME, TIME), st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None)
+@examples(300)
 def test_parts_show_what_the_source_does(
     tmp_path: Path, log: Log, offsets: Range, times: Range, chosen: st.DataObject
 ) -> None:

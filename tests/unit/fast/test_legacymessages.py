@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import DamageError
@@ -17,6 +17,7 @@ from kdump.format import legacy
 from kdump.verify.legacycontents import check_entry
 from kdump.wire.compression import DEFAULT_LIMIT
 from tests.harness.batches import CODECS, GZIP, LOG_APPEND_TIME, NOW, ZSTD, compress, message, wrapper
+from tests.harness.examples import examples
 
 CONTENT = st.none() | st.binary(max_size=30)
 
@@ -78,7 +79,7 @@ def entries(draw: st.DrawFn) -> bytes:
 
 
 @given(st.lists(entries(), min_size=1, max_size=60))
-@settings(max_examples=60)
+@examples(60)
 def test_sound_entries(sound: list[bytes]) -> None:
     accepted, found, groups = read(sound)
     assert all(accepted)

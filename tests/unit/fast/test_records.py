@@ -6,12 +6,13 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.fast.headers import native_column, read_headers
 from kdump.fast.records import RecordColumns, decode_records
 from kdump.format.batch import HEADER_SIZE, parse_header
+from tests.harness.examples import examples
 from tests.harness.fast_reference import ROWS, Row, encode, reference, varint
 
 
@@ -65,14 +66,12 @@ def rows_of(data: bytes, columns: RecordColumns) -> list[list[Row] | None]:
     return result
 
 
-@settings(deadline=None)
 @given(st.lists(ROWS, max_size=6), st.integers(0, 2))
 def test_well_formed_batches_are_accepted(batches: list[list[Row]], padding: int) -> None:
     bodies = [b"".join(encode(row, padding) for row in rows) for rows in batches]
     assert rows_of(*decode(bodies, [len(rows) for rows in batches])) == batches
 
 
-@settings(deadline=None)
 @given(st.lists(ROWS, min_size=1, max_size=6), st.randoms(use_true_random=False))
 def test_many_lanes_walk_in_lockstep(kinds: list[list[Row]], random: Random) -> None:
     batches = random.choices(kinds, k=100)
@@ -80,7 +79,7 @@ def test_many_lanes_walk_in_lockstep(kinds: list[list[Row]], random: Random) -> 
     assert rows_of(*decode(bodies, [len(rows) for rows in batches])) == batches
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(
     st.lists(ROWS.filter(bool), min_size=1, max_size=4),
     st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), max_size=3),
@@ -103,7 +102,6 @@ def test_damaged_batches_agree_with_the_reference(
     assert rows_of(*decode(damaged, counts * copies)) == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=30), min_size=1, max_size=10), st.integers(1, 6))
 def test_noise_agrees_with_the_reference(bodies: list[bytes], count: int) -> None:
     expected = [reference(body, count) for body in bodies] * 40

@@ -6,7 +6,7 @@ from itertools import product, zip_longest
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kdump.dump.text.columnlines import RecordTextOptions, batch_text, dump_runs, record_lines
@@ -36,7 +36,6 @@ def test_integer_edges() -> None:
             assert assemble([Integer(np.array([value], np.int64))], 1).split() == [b"%d" % value]
 
 
-@settings(deadline=None)
 @given(st.data(), st.integers(0, 40))
 def test_lines_equal_joined_columns(data: st.DataObject, rows: int) -> None:
     columns: list[Column] = []
@@ -198,7 +197,6 @@ OPTIONS = st.builds(RecordTextOptions, st.booleans(), st.booleans())
 PLAIN = BatchHeader(0, 100, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1)
 
 
-@settings(deadline=None)
 @given(BATCHES, OPTIONS, st.sampled_from([1, 7]))
 @example([(PLAIN, [Row(0, 0, b"\xed", b"\xa0")])], RecordTextOptions(True, True), 1)
 @example([(PLAIN, []), (PLAIN, [Row(0, 0, None, None)])], RecordTextOptions(False, True), 1)

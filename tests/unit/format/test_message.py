@@ -11,13 +11,14 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.format.message import MessageError, Schema, Value, read_message, record_schemas, schemas, shown
 from kdump.payloads.javadouble import double_string
 from kdump.payloads.message_json import json_value, message_json
 from kdump.wire.cursor import Cursor
+from tests.harness.examples import examples
 from tests.harness.messages import UNKNOWN_TAG, expected_members, random_values, unsigned_varint, write_message
 
 EVERY_VERSION = [
@@ -61,7 +62,7 @@ def test_the_table_is_whole() -> None:
 
 @pytest.mark.parametrize(("schema", "version"), EVERY_VERSION)
 @given(random=st.randoms(use_true_random=False))
-@settings(max_examples=15)
+@examples(15)
 def test_every_message_reads_back_and_prints(schema: Schema, version: int, random: Random) -> None:
     values = random_values(schema.fields, version, random)
     data = write_message(schema, version, values, random)
@@ -78,7 +79,7 @@ def test_every_message_reads_back_and_prints(schema: Schema, version: int, rando
 
 @pytest.mark.parametrize(("schema", "version"), EVERY_VERSION)
 @given(random=st.randoms(use_true_random=False))
-@settings(max_examples=8)
+@examples(8)
 def test_no_damage_crashes_the_reader(schema: Schema, version: int, random: Random) -> None:
     data = bytearray(write_message(schema, version, random_values(schema.fields, version, random), random))
     if data:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.kafka.compaction import DELETE_RETENTION_MS, PRODUCER_EXPIRATION_MS, NewestOffsets
@@ -16,6 +16,7 @@ from kdump.stats.whatif.run import WhatIfRun
 from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.batches import CONTROL, DELETE_HORIZON, GZIP, NOW, TRANSACTIONAL, message, v2_batch, wrapper
 from tests.harness.captures import Captures, partition_names
+from tests.harness.examples import examples
 from tests.harness.fast_reference import Row
 
 ABORT, COMMIT = 0, 1
@@ -61,7 +62,7 @@ KEYS = st.sampled_from([b"", b"a", b"b", b"key-9", b"k" * 20, b"k" * 600]) | st.
 PAIRS = st.lists(st.tuples(KEYS, st.none() | st.binary(max_size=30)), min_size=1, max_size=6)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(PAIRS, min_size=2, max_size=8), st.data())
 def test_newest_of_each_key(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[bytes, bytes | None]]], draw: Any

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.verify.coordinators import coordinator_states
@@ -17,6 +17,7 @@ from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.batches import CONTROL, GZIP, NOW, TRANSACTIONAL, v2_batch
 from tests.harness.captures import Captures
 from tests.harness.decoder_logs import commit, transaction
+from tests.harness.examples import examples
 from tests.harness.fast_reference import Row
 
 ABORT, COMMIT = 0, 1
@@ -92,7 +93,7 @@ def write(folder: Path, partition: str, log: bytes) -> Path:
     return path
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(STEPS, st.integers(-1, 14))
 def test_committed_offsets(tmp_path_factory: pytest.TempPathFactory, steps: list[Step], until: int) -> None:
     path = write(tmp_path_factory.mktemp("logs"), "__consumer_offsets-3", encoded(steps))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.format.batch import MAX_INT32
@@ -24,6 +24,7 @@ from kdump.reading.view import DecodePath
 from tests.harness import batches
 from tests.harness.archives import case_files
 from tests.harness.captures import FIXTURES
+from tests.harness.examples import examples
 from tests.harness.fast_reference import Row
 
 PATHS = (DecodePath.SCALAR, DecodePath.COLUMNAR)
@@ -365,7 +366,7 @@ def any_batch(draw: st.DrawFn) -> tuple[bytes, int]:
     return data_batch(0, producer_id, transactional=transactional, **header), step
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(
     st.lists(any_batch(), max_size=60),
     st.sampled_from([0, 3]),

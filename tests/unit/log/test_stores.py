@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, KdumpError
@@ -22,6 +22,7 @@ from kdump.log.walk import Walk
 from kdump.tasks.splits import Split, find_logs
 from kdump.verify.run import findings as verify
 from tests.harness.cli_runs import BATCH, DAMAGED_BATCH, NAME
+from tests.harness.examples import examples
 from tests.harness.store_runs import BUCKET, CountingStore, store
 
 __all__ = ["store"]
@@ -47,7 +48,7 @@ def fill(folder: Path, size: int) -> bytes:
 # --- Ranges ---
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@examples(30)
 @given(st.lists(st.tuples(st.integers(0, 600_000), st.integers(0, 300_000)), max_size=12), st.data())
 def test_any_ranges(store: CountingStore, reads: list[tuple[int, int]], data: st.DataObject) -> None:
     content = random.Random(7).randbytes(500_000)

@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.reading.selection import Range, Selection
@@ -16,6 +16,7 @@ from kdump.rows.tables import BATCH
 from tests.harness.batches import NOW, message, plain_rows, v2_batch, wrapper
 from tests.harness.captures import Captures
 from tests.harness.cli_runs import CLEAN, dump
+from tests.harness.examples import examples
 from tests.harness.row_runs import Row, batches, records, run_rows
 
 BATCHES = 400
@@ -132,7 +133,7 @@ def test_corrupt_index(segment: Path, rows: list[Row], tmp_path: Path, suffix: s
 
 
 @given(st.data())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(40)
 def test_any_bytes_in_the_indexes(segment: Path, rows: list[Row], tmp_path: Path, data: st.DataObject) -> None:
     """A broker's indexes with some bytes changed, cut, or of another file: the same rows."""
     log = copy(segment, tmp_path, "index", "timeindex")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.repair.chain import heaviest_chain
+from tests.harness.examples import examples
 
 
 def chain(batches: list[tuple[int, int, int]]) -> list[int]:
@@ -34,7 +35,7 @@ BATCH = st.builds(
 )
 
 
-@settings(max_examples=1500)
+@examples(1500)
 @given(st.lists(BATCH, max_size=10))
 def test_it_holds_the_most_records(batches: list[tuple[int, int, int]]) -> None:
     chosen = chain(batches)
@@ -44,7 +45,7 @@ def test_it_holds_the_most_records(batches: list[tuple[int, int, int]]) -> None:
     assert (sum(batch[2] for batch in taken), len(taken)) == best_by_force(batches)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.data())
 def test_runs_that_are_out_of_order(draw: st.DataObject) -> None:
     """Sorted runs moved about, as damage leaves them: the units of several batches."""

@@ -12,7 +12,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.fast.blocks import BatchBlock, BlockReader
@@ -34,6 +34,7 @@ from tests.harness.batches import (
     plain_rows,
     v2_batch,
 )
+from tests.harness.examples import examples
 from tests.harness.fast_reference import INT32, INT64, Row
 from tests.harness.plainoutput import bytes_of, csv_field, csv_line, dumps, json_value
 
@@ -224,7 +225,7 @@ def block_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.usefixtures("block_size")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@examples(60)
 @given(BATCHES, RECORD_FIELDS, CONTEXT, OUTPUT, st.data())
 def test_record_runs(
     batches: list[Batch], fields: tuple[str, ...], context: FileContext, output: Output, data: st.DataObject
@@ -245,7 +246,6 @@ def test_record_runs(
     assert [n for run in runs if run.rows is None for n in range(run.first, run.last)] == left_out
 
 
-@settings(deadline=None)
 @given(BATCHES, RECORD_FIELDS, OUTPUT, st.randoms(use_true_random=False))
 def test_selected_rows(batches: list[Batch], fields: tuple[str, ...], output: Output, random: Random) -> None:
     block = read(batches)
@@ -259,7 +259,6 @@ def test_selected_rows(batches: list[Batch], fields: tuple[str, ...], output: Ou
     assert text_of(runs) == "".join(line(row, fields, output) for row in expected)
 
 
-@settings(deadline=None)
 @given(BATCHES, some_of(BATCH.names), CONTEXT, OUTPUT)
 def test_batch_rows(batches: list[Batch], fields: tuple[str, ...], context: FileContext, output: Output) -> None:
     rows = [batch_dict(of, position, context) for of, position in zip(batches, positions(batches), strict=True)]
@@ -267,7 +266,6 @@ def test_batch_rows(batches: list[Batch], fields: tuple[str, ...], context: File
     assert text == "".join(line(row, fields, output) for row in rows)
 
 
-@settings(deadline=None)
 @given(BATCHES)
 def test_readers_get_every_byte_back(batches: list[Batch]) -> None:
     block = read(batches)

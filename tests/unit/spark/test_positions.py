@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import KdumpError
@@ -25,6 +25,7 @@ from kdump.spark.readrecords import ArrowOptions, read_splits
 from kdump.tasks.splits import Split, Wanted, find_logs, plan
 from tests.harness.batches import message, v2_batch
 from tests.harness.captures import Captures
+from tests.harness.examples import examples
 from tests.harness.fast_reference import Row
 from tests.harness.growing import append, batch, batches
 
@@ -138,7 +139,7 @@ def test_a_log_that_grows_in_torn_writes_and_rolls(partition: Partition) -> None
     assert reader.take() == [12, 13, 14, 15]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(seed=st.integers(0, 2**32))
 def test_every_record_once_however_it_is_written_and_taken(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     choices = random.Random(seed)

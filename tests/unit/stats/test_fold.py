@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.log.extents import Extent
@@ -25,6 +25,7 @@ from kdump.tasks.splits import find_logs, plan
 from kdump.wire.compression import DEFAULT_LIMIT
 from tests.harness.batches import CODECS, CONTROL, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
 from tests.harness.captures import FIXTURES
+from tests.harness.examples import examples
 from tests.harness.fast_reference import Row
 
 EVERY_BY = st.sampled_from(list(By))
@@ -113,7 +114,7 @@ def rows(fold: StatsFold) -> dict[str, Any]:
 
 
 @given(seed=st.integers(0, 2**32), by=EVERY_BY, with_records=st.booleans())
-@settings(max_examples=60)
+@examples(60)
 def test_any_cuts_and_any_order(
     tmp_path_factory: pytest.TempPathFactory, seed: int, by: By, with_records: bool
 ) -> None:

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -17,6 +17,7 @@ from kdump.stats.grouping import Assigned
 from kdump.stats.keys import KeySketches
 from kdump.stats.sizes import QUANTILES, RELATIVE_ERROR, Sizes
 from kdump.stats.timeline import LADDER, Timeline
+from tests.harness.examples import examples
 
 ONE = Assigned(np.array([0]), None)
 SAME = np.array([0])
@@ -153,7 +154,7 @@ def test_sizes(values: list[tuple[int, int]], cut: int) -> None:
 
 
 @given(st.lists(st.integers(0, 2**42 - 1), min_size=1, max_size=50), st.randoms(use_true_random=False))
-@settings(max_examples=30)
+@examples(30)
 def test_a_timeline_does_not_depend_on_order(times: list[int], random: Random) -> None:
     """Nor do its steps, which grow with what there is: here many enough to need it."""
     base = [time + number * 9973 for time in times for number in range(80)]

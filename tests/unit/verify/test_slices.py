@@ -7,7 +7,7 @@ import struct
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, Finding
@@ -27,6 +27,7 @@ from tests.harness.batches import (
     v2_batch,
 )
 from tests.harness.checked import both_ways
+from tests.harness.examples import examples
 from tests.harness.fast_reference import Row, encode
 from tests.oracle.mutations import with_right_crc
 
@@ -91,7 +92,7 @@ def assert_alike(patch: pytest.MonkeyPatch, batch: bytes, count: int = 2, size: 
     st.tuples(st.integers(1, 6), st.integers(1, 60)),
     st.randoms(use_true_random=False),
 )
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@examples(300)
 def test_findings_are_alike(
     monkeypatch: pytest.MonkeyPatch,
     rows: list[Row],

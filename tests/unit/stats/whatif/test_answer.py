@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.log.source import open_source
@@ -33,6 +33,7 @@ from tests.harness.batches import (
     wrapper,
 )
 from tests.harness.conversions import converted
+from tests.harness.examples import examples
 from tests.harness.fast_reference import Row, encode
 
 HEADER = 61
@@ -212,7 +213,7 @@ RECORDS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(RECORDS, st.integers(70, 900), st.lists(st.integers(1, 9), min_size=1))
 def test_batch_sizes(tmp_path_factory: pytest.TempPathFactory, rows: list[Row], limit: int, cuts: list[int]) -> None:
     batches, offset = [], 0
