@@ -19,6 +19,8 @@ from tests.harness.captures import FIXTURES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
+
 EXAMPLE = ROOT / "examples" / "questions.py"
 SEGMENTS = FIXTURES / "segments"
 FIRST, LAST = 20, 140

@@ -16,6 +16,8 @@ from tests.harness.captures import FIXTURES, Captures
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
+
 SEGMENTS = FIXTURES / "segments"
 KAFKA_SCHEMA = (
     "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,timestampType:int,"

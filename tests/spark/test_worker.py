@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pytest
 
 from kdump.spark.tasks import collected, tasks_of
 from kdump.spark.worker import begin_task
@@ -18,6 +19,8 @@ from tests.harness.fast_reference import Row as Record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
 
 _FROZEN = pa.schema([("frozen", pa.int64())])
 _TAKE = """
