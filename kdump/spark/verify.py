@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.codes import Codes, Finding, Severity
 from kdump.kafka.failures import FailureKind
 from kdump.kafka.producers import ProducerState, ProducerStates
 from kdump.kafka.recover import Cut, CutReason, Recovery, RecoveryFailure, RecoveryOutcome
@@ -18,10 +18,9 @@ from kdump.spark.tasks import Worker, collected, distributed, tasks_of
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES
 from kdump.verify.logdir import PartitionExtent
-from kdump.verify.partition import Item, PartitionCheck
+from kdump.verify.partition import Judgement, PartitionCheck
 from kdump.verify.readings import (
     Group,
-    Judgement,
     ReadingPiece,
     ReadingTask,
     groups_of,
@@ -156,24 +155,12 @@ class SparkJudge:
         groups = [group.absolute() for group in found]
         stores = [files.with_credentials(path) for path in paths if path != STDIN]
         for number, item in judgements(spark, groups, options, split_bytes=split_bytes, stores=stores):
-            if item is None or isinstance(item, PartitionExtent):
-                said: Judgement = item
-            else:
-                said = found[number].as_given(item)
-            self._judged.setdefault(_name(found[number]), []).append(said)
+            self._judged.setdefault(_name(found[number]), []).append(found[number].as_given(item))
 
-    def segments(
-        self, segments: list[str], folder: str | None
-    ) -> Generator[Item | KdumpError, None, PartitionExtent | None]:
+    def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """See PartitionCheck."""
         known = self._judged.get(_name(Group(tuple(segments), folder)))
-        if known is None:
-            return (yield from self._here(segments, folder))
-        *items, extent = known
-        for item in items:
-            if item is not None and not isinstance(item, PartitionExtent):
-                yield item
-        return extent if isinstance(extent, PartitionExtent) else None
+        return self._here(segments, folder) if known is None else iter(known)
 
 
 def _name(group: Group) -> str | tuple[str, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES, LogFile, Split, find_logs, plan
 from kdump.verify.gaps import NextSegment
 from kdump.verify.logdir import PartitionExtent
-from kdump.verify.partition import Item, PartitionCheck, next_segment_of, segments_following
+from kdump.verify.partition import Judgement, PartitionCheck, next_segment_of, segments_following
 from kdump.verify.run import checked_log
 from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
 from kdump.verify.table import row_dtype
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ROWS_A_PIECE: Final = 8192
-
-Judgement: TypeAlias = "Item | KdumpError | PartitionExtent | None"
-"""The last one of a group is what its segments cover."""
 
 
 class Group(NamedTuple):
@@ -49,9 +46,9 @@ class Group(NamedTuple):
         folder = None if self.folder is None else files.absolute(self.folder)
         return Group(tuple(map(files.absolute, self.segments)), folder)
 
-    def as_given(self, item: Item | KdumpError) -> Item | KdumpError:
+    def as_given(self, item: Judgement) -> Judgement:
         """What was said of ``absolute``, with the paths as they are here."""
-        if item.path is None:
+        if isinstance(item, PartitionExtent) or item.path is None:
             return item
         given = os.path.dirname(self.segments[0])
         absolute = files.directory_of(self.segments[0])
@@ -230,13 +227,5 @@ def _judge(
                 # It was empty, or not there, when the looks were planned.
                 return SegmentReading(source, behind, options)
 
-    checked = PartitionCheck(options, look=stored).segments(list(group.segments), group.folder)
-    count = 0
-    while True:
-        try:
-            item: Judgement = next(checked)
-        except StopIteration as end:
-            yield number, count, end.value
-            return
+    for count, item in enumerate(PartitionCheck(options, look=stored).segments(group.segments, group.folder)):
         yield number, count, item
-        count += 1

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kdump.verify.partition import PartitionCheck
-from kdump.verify.readings import Group, Judgement, ReadingPiece, judge, plan_readings, read_piece
+from kdump.verify.partition import Judgement, PartitionCheck
+from kdump.verify.readings import Group, ReadingPiece, judge, plan_readings, read_piece
 from kdump.verify.report import summary_line
 from kdump.verify.segment import CheckOptions
 from kdump.verify.summary import SegmentSummary
@@ -24,8 +24,7 @@ def looked(group: Group, split_bytes: int) -> list[ReadingPiece]:
 
 
 def at_once(group: Group) -> Iterator[Judgement]:
-    extent = yield from PartitionCheck(OPTIONS).segments(list(group.segments), group.folder)
-    yield extent
+    return PartitionCheck(OPTIONS).segments(group.segments, group.folder)
 
 
 def said(item: Judgement) -> str:
