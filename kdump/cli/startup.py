@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.repair.startreport import modes_text
 from kdump.system.blocks import escaped
+from kdump.tasks.work import Runner, in_process
 from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck
 from kdump.verify.startreport import (
     has_topic_id,
@@ -25,7 +27,7 @@ from kdump.verify.startreport import (
     startup_text,
     stray_text,
 )
-from kdump.verify.startups import Item, KeepsChanging, Runner, StartOptions, in_process, is_partition, start_all
+from kdump.verify.startups import Item, KeepsChanging, StartOptions, is_partition, start_all
 from kdump.wire.compression import DEFAULT_LIMIT
 
 
@@ -84,9 +86,9 @@ def _runner(paths: Sequence[str], given: Mapping[str, Any], console: Console) ->
     spark = engine_options.session(given, paths, console.note, cannot={})
     if spark is None:
         return in_process
-    from kdump.spark.startup import SparkRunner
+    from kdump.spark.tasks import on_spark
 
-    return SparkRunner(spark, paths).run
+    return partial(on_spark, spark)
 
 
 def _is_harmful(item: Item) -> bool:
