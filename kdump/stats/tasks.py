@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from kdump.stats.fold import FOLD_CLASSES, StatsFold
 from kdump.stats.run import StatsOptions, StatsRun, fold_split
 from kdump.tasks.plaindata import PlainData
-from kdump.tasks.splits import SPLIT_BYTES, LogFile, Split, find_logs, plan
+from kdump.tasks.splits import SPLIT_BYTES, LogFile, Split, listed_logs, plan
 from kdump.tasks.work import Runner, Work
 from kdump.verify.readings import groups_of
 
@@ -50,7 +50,7 @@ def take_folds(
 def _logs_of(paths: Sequence[str]) -> list[LogFile]:
     """The logs in the order in which ``StatsRun.judge`` would be asked for them; what is wrong is said there."""
     segments = dict.fromkeys(segment for path in paths for group in groups_of(path) for segment in group.segments)
-    return find_logs(segments, lambda error: None)
+    return listed_logs(segments)
 
 
 def _fold_all(splits: Sequence[Split], options: StatsOptions) -> Iterator[FoldedSplit]:

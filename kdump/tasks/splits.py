@@ -25,6 +25,8 @@ from kdump.reading.selection import Range
 SPLIT_BYTES: Final = 128 << 20
 STRANGERS: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
 """Errors of what a pattern fits and nobody meant."""
+LEAST_FOR_POOL: Final = 64 << 20
+"""Bytes of logs. To read fewer, a second process is not worth its start."""
 OPEN_COST: Final = 4 << 20
 """What opening a file counts, in bytes, as in Spark's ``spark.sql.files.openCostInBytes``."""
 
@@ -148,6 +150,15 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> l
             except KdumpError as error:
                 tell(error)
     return _without_duplicates(found)
+
+
+def listed_logs(paths: Iterable[str]) -> list[LogFile]:
+    """The logs at paths that come from a listing, each once; what is not there has none.
+
+    They are no PATHs of a user, so links and pipes among them are not followed.
+    """
+    found = (log for path in paths if isinstance(log := file_by_name(path), LogSegment))
+    return _without_duplicates(list(_logs_of(found, lambda error: None)))
 
 
 def _segments_of(path: str, on_error: Callable[[KdumpError], None]) -> Iterable[LogSegment]:

@@ -6,19 +6,26 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
+from typing import Final
 
 import numpy as np
 
 from kdump.codes import Finding, KdumpError
-from kdump.log.source import Source
+from kdump.log.source import Source, open_source
+from kdump.tasks.splits import LEAST_FOR_POOL
+from kdump.tasks.work import Runner
 from kdump.verify.gaps import NextSegment
 from kdump.verify.partition import Judgement, PartitionCheck
-from kdump.verify.readings import Group, ReaderDied, ReadingEnd, ReadingPiece, groups_of
+from kdump.verify.readings import Group, ReaderDied, ReadingEnd, ReadingPiece, groups_of, plan_readings, reading_work
 from kdump.verify.run import Judge
 from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
+
+_TASKS_A_PROCESS: Final = 4
+"""At least so many, so that all processes end at about the same time."""
 
 
 class ReadElsewhere:
@@ -62,13 +69,63 @@ class ReadElsewhere:
             yield noted[-1]
 
 
+def pooled_judge(
+    paths: Iterable[str],
+    options: CheckOptions,
+    run: Runner,
+    jobs: int,
+    *,
+    rate: int | None = None,
+    opened: Callable[[str], Source] = open_source,
+    progress: Callable[[str, int, int | None], None] = lambda path, done, size: None,
+) -> Judge:
+    """A judge of partitions whose logs are read by a pool of processes, if they are large enough for that.
+
+    Args:
+        paths: as they will be given to ``Verification.path``, in that order.
+        options: how deep.
+        run: of the pool.
+        jobs: how many processes it has.
+        rate: bytes a second that all of them together may read; None: any.
+        opened: opens a log in this process; see PartitionCheck.
+        progress: takes what is read, the bytes of it that are done, and all of them.
+    """
+
+    def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Judgement]]:
+        tasks = plan_readings(groups, min_tasks=_TASKS_A_PROCESS * jobs)
+        sizes = {(task.group, task.segment, task.split.first): task.size for some in tasks for task in some}
+        total = sum(sizes.values())
+        if total < LEAST_FOR_POOL:
+            return iter(())
+        pieces = run(tasks, reading_work(options, rate=None if rate is None else max(1, rate // jobs)))
+        return judge(
+            groups, _watched(pieces, sizes, partial(progress, f"{len(sizes):,} parts of logs")), options, opened
+        )
+
+    return ReadElsewhere(paths, judged, PartitionCheck(options, opened=opened).segments).segments
+
+
+def _watched(
+    pieces: Iterable[ReadingPiece], sizes: Mapping[tuple[int, int, int], int], progress: Callable[[int, int], None]
+) -> Iterator[ReadingPiece]:
+    total, done = sum(sizes.values()), 0
+    for piece in pieces:
+        if isinstance(piece.seen, ReadingEnd):
+            done += sizes[piece[:3]]
+            progress(done, total)
+        yield piece
+
+
 def _name(group: Group) -> str | tuple[str, ...]:
     """A whole partition is the same one when a broker has made or deleted segments since."""
     return group.segments if group.folder is None else group.folder
 
 
 def judge(
-    groups: Sequence[Group], pieces: Iterable[ReadingPiece], options: CheckOptions
+    groups: Sequence[Group],
+    pieces: Iterable[ReadingPiece],
+    options: CheckOptions,
+    opened: Callable[[str], Source] = open_source,
 ) -> Iterator[tuple[int, Judgement]]:
     """(number of the group, item) for all groups of which there are pieces.
 
@@ -76,13 +133,16 @@ def judge(
         groups: all of them.
         pieces: sorted by group, segment, position and number.
         options: those of the readings.
+        opened: see PartitionCheck.
     """
     for number, own in groupby(pieces, key=lambda piece: piece.group):
-        for item in _judge(groups[number], own, options):
+        for item in _judge(groups[number], own, options, opened):
             yield number, item
 
 
-def _judge(group: Group, pieces: Iterator[ReadingPiece], options: CheckOptions) -> Iterator[Judgement]:
+def _judge(
+    group: Group, pieces: Iterator[ReadingPiece], options: CheckOptions, opened: Callable[[str], Source]
+) -> Iterator[Judgement]:
     by_segment = groupby(pieces, key=lambda piece: piece.segment)
     held: list[tuple[int, Iterator[ReadingPiece]]] = []
 
@@ -98,7 +158,7 @@ def _judge(group: Group, pieces: Iterator[ReadingPiece], options: CheckOptions) 
                 # It was empty, or not there, when the readings were planned.
                 return SegmentReading(source, following, options)
 
-    return PartitionCheck(options, look=stored).segments(group.segments, group.folder)
+    return PartitionCheck(options, opened=opened, look=stored).segments(group.segments, group.folder)
 
 
 class _StoredReading:

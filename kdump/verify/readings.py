@@ -19,7 +19,7 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.log import files
 from kdump.log.paths import LogSegment, PathDirectory, Sibling, resolve
 from kdump.tasks.plaindata import PlainData
-from kdump.tasks.splits import SPLIT_BYTES, Split, cut, find_logs, packed_in_order
+from kdump.tasks.splits import SPLIT_BYTES, Split, cut, listed_logs, packed_in_order, task_sizes
 from kdump.tasks.work import Work, Workplace
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Judgement, next_segment_of, segments_following
@@ -140,16 +140,26 @@ class ReadingPiece(NamedTuple):
 PIECES: Final = PlainData((Codes, Finding, ReadingEnd, ReadingPiece, Severity))
 
 
-def plan_readings(groups: Sequence[Group], *, split_bytes: int = SPLIT_BYTES) -> list[list[ReadingTask]]:
-    """The splits of all segments in their order, one list a task. What is not there or empty has none."""
-    tasks = (
-        ReadingTask(number, segment, split, tuple(segments_following(group.segments, segment)[:1]))
+def plan_readings(
+    groups: Sequence[Group], *, split_bytes: int = SPLIT_BYTES, min_tasks: int = 1
+) -> list[list[ReadingTask]]:
+    """The splits of all segments in their order, one list a task. What is not there or empty has none.
+
+    With ``min_tasks`` splits become smaller until there are so many.
+    """
+    logs = [
+        (number, segment, log)
         for number, group in enumerate(groups)
         for segment, path in enumerate(group.segments)
-        for log in find_logs([path], lambda error: None)
+        for log in listed_logs([path])
+    ]
+    split_bytes, open_cost = task_sizes(sum(log.size for *_, log in logs), split_bytes, min_tasks)
+    tasks = (
+        ReadingTask(number, segment, split, tuple(segments_following(groups[number].segments, segment)[:1]))
+        for number, segment, log in logs
         for split in cut(log, split_bytes)
     )
-    return packed_in_order(tasks, split_bytes=split_bytes)
+    return packed_in_order(tasks, split_bytes=split_bytes, open_cost=open_cost)
 
 
 def reading_work(options: CheckOptions, *, rate: int | None = None) -> Work[Sequence[ReadingTask], ReadingPiece]:

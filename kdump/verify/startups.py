@@ -174,6 +174,15 @@ def _run_all(group: Sequence[Task]) -> Iterator[StartCheck | KdumpError]:
     return (task.run() for task in group)
 
 
+def _died(
+    group: Sequence[Task], results: Sequence[StartCheck | KdumpError], error: KdumpError
+) -> Iterator[StartCheck | KdumpError]:
+    """The process was killed at one of the tasks; those after it are done here."""
+    died, *left = group[len(results) :]
+    yield KdumpError(error.code, error.message, path=died.path)
+    yield from _run_all(left)
+
+
 def start_all(
     paths: Iterable[str],
     options: StartOptions,
@@ -191,7 +200,7 @@ def start_all(
         run: where the starts are worked out.
     """
     paths = list(paths)
-    work = Work(_run_all, _RESULT.pack, _RESULT.unpack, Workplace.of(paths))
+    work = Work(_run_all, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_died)
     places = []
     for path in paths:
         try:
