@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from kdump.dump.run import Target
+from kdump.dump.targets import Target
 from kdump.format.message import LONGEST_STRING
 from kdump.kafka.coordinators import DEFAULT_PARTITIONS, CoordinatorKey, group, transactional_id
 from kdump.log.files import absolute, directory_of

@@ -16,10 +16,11 @@ from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once
 from kdump.codes import Codes, KdumpError
-from kdump.dump.run import FileRun, Target, target_of
-from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, DumpOptions
-from kdump.dump.text.targets import target_by_java_name
-from kdump.dump.text.tool import DumpTool
+from kdump.dump.output import DumpOptions, OutputMaker
+from kdump.dump.run import DumpRun
+from kdump.dump.targets import Target, target_by_java_name, target_of
+from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
+from kdump.dump.text.output import text_output
 from kdump.log.files import strip_credentials, with_credentials
 from kdump.log.paths import OtherFile, PathDirectory, TextFile, is_text_file, resolve
 from kdump.log.source import open_source, reads_once
@@ -27,9 +28,9 @@ from kdump.payloads.java import split_commas
 from kdump.reading.printing import Emit
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
+from kdump.reading.view import ViewOptions
 
 if TYPE_CHECKING:
-    from kdump.dump.rowdump import RowOptions
     from kdump.spark.sessions import Session
 
 _COUNT_ONLY = 1 << 62
@@ -104,10 +105,10 @@ def dump(paths: tuple[str, ...], files: str | None, all_files: bool, **given: An
         return _dump_on_spark(spark, paths, given, console)
     wanted = coordinated(given)
     finder = None if wanted is None else PartitionFinder(wanted, given["partitions"])
-    make_run = _text_run(given) if is_text else _row_run(given, paths, console)
+    options = _text_options(given) if is_text else _row_options(given, paths, console)
 
-    def execute(emit: Emit, reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> FileRun:
-        run = make_run(emit, reporter, budget)
+    def execute(emit: Emit, reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> DumpRun:
+        run = DumpRun(options, emit, reporter, budget=budget)
 
         def dump_one(target: Target) -> None:
             before = budget.seen
@@ -191,18 +192,14 @@ def _explain(paths: tuple[str, ...], given: Mapping[str, Any]) -> int:
     return exit_status.combined(damaged=found.is_damaged, unreadable=False)
 
 
-_MakeRun = Callable[[Emit, Reporter, RowBudget], FileRun]
-
-
-def _text_run(given: Mapping[str, Any]) -> _MakeRun:
+def _text_options(given: Mapping[str, Any]) -> DumpOptions:
     """The compatible text. UsageError for options that only structured output has."""
     if given["fields"] is not None or given["view"] == "batches":
         raise click.UsageError("--fields and --batches go with --output jsonl, csv or table")
     selection = view_options.selection(given)
     decoders = given["key_decoder_class"], given["value_decoder_class"]
     decoding = view_options.decoding(given)
-    options = DumpOptions(
-        deep_iteration=given["deep_iteration"],
+    text = TextOptions(
         print_data_log=given["print_data_log"]
         or given["view"] == "records"
         or selection.by_contents
@@ -211,19 +208,17 @@ def _text_run(given: Mapping[str, Any]) -> _MakeRun:
         skip_record_metadata=given["skip_record_metadata"],
         verify_index_only=given["verify_index_only"],
         index_sanity_check=given["index_sanity_check"],
-        max_bytes=MAX_BYTES if given["max_bytes"] is None else given["max_bytes"],
         max_message_size=MAX_MESSAGE_SIZE if given["max_message_size"] is None else given["max_message_size"],
         key_decoder=decoder(decoders[0]),
         value_decoder=decoder(decoders[1]),
-        max_decompressed_size=given["max_decompressed_size"],
-        selection=selection,
-        read_committed=given["isolation"] == "read_committed",
-        resync=given["resync"],
-        seek=not given["no_index"],
-        secret=view_options.secret(given),
-        decoding=decoding,
     )
-    return lambda emit, reporter, budget: DumpTool(options, emit, reporter, budget=budget)
+    return _options(
+        given,
+        text_output(text),
+        with_records=given["deep_iteration"] or text.print_data_log,
+        # To the Java tool its default is the whole file.
+        max_bytes=None if given["max_bytes"] == MAX_BYTES else given["max_bytes"],
+    )
 
 
 _TEXT_ONLY = (
@@ -236,33 +231,35 @@ _TEXT_ONLY = (
 )
 
 
-def _row_run(given: Mapping[str, Any], paths: Sequence[str], console: Console) -> _MakeRun:
-    from kdump.dump.rowdump import RowDump
-
-    options = _row_options(given, paths, console)
-    return lambda emit, reporter, budget: RowDump(options, emit, reporter, budget=budget)
-
-
-def _row_options(given: Mapping[str, Any], paths: Sequence[str], console: Console) -> RowOptions:
+def _row_options(given: Mapping[str, Any], paths: Sequence[str], console: Console) -> DumpOptions:
     """Structured output. UsageError for options that only the compatible text has."""
     for name in _TEXT_ONLY:
         if given[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} goes with --output kafka only")
-    from kdump.dump.rowdump import RowOptions
-    from kdump.reading.view import ViewOptions
+    from kdump.dump.rows import RowOptions, row_output
 
-    selection = view_options.selection(given)
-    table = view_options.table(given, selection)
+    table = view_options.table(given, view_options.selection(given))
     is_text = bool(paths) and all(map(is_text_file, paths))
     fields = view_options.fields_of_text_files(given) if is_text else view_options.fields(given, table)
-    return RowOptions(
-        lines=view_options.lines(given, fields, width=console.width, color=console.color),
-        table=table,
-        fields=fields,
-        view=ViewOptions(
-            with_records=table.type == "record",
-            selection=selection,
-            max_bytes=given["max_bytes"],
+    lines = view_options.lines(given, fields, width=console.width, color=console.color)
+    return _options(
+        given,
+        row_output(RowOptions(lines, table, fields)),
+        with_records=table.type == "record",
+        max_bytes=given["max_bytes"],
+    )
+
+
+def _options(
+    given: Mapping[str, Any], output: OutputMaker, *, with_records: bool, max_bytes: int | None
+) -> DumpOptions:
+    """What both formats have in common."""
+    return DumpOptions(
+        output,
+        ViewOptions(
+            with_records=with_records,
+            selection=view_options.selection(given),
+            max_bytes=max_bytes,
             max_decompressed_size=given["max_decompressed_size"],
             resync=given["resync"],
             seek=not given["no_index"],
@@ -290,12 +287,11 @@ def _local_only(given: Mapping[str, Any], paths: Sequence[str], files: str | Non
 
 
 def _dump_on_spark(spark: Session, paths: Sequence[str], given: Mapping[str, Any], console: Console) -> int:
-    from kdump.dump.rowdump import RowDump
     from kdump.dump.tasks import CollectedRun, plan_dump
     from kdump.spark.dump import dumped
 
     options = _row_options(given, paths, console)
-    run = RowDump(options, console.out.write, console.reporter(verbose=given["verbose"]))
+    run = DumpRun(options, console.out.write, console.reporter(verbose=given["verbose"]))
     collected = CollectedRun(run, console.out.write)
     targets = _targets(run, paths, all_files=False)
     tasks = plan_dump((target.path for target in targets), whole_partitions=options.read_committed)
@@ -309,7 +305,7 @@ def _dump_on_spark(spark: Session, paths: Sequence[str], given: Mapping[str, Any
     return exit_status.combined(damaged=run.damaged, unreadable=run.unreadable)
 
 
-def _dump_names(run: FileRun, files: str, dump_one: Callable[[Target], None]) -> None:
+def _dump_names(run: DumpRun, files: str, dump_one: Callable[[Target], None]) -> None:
     for name in split_commas(files):
         target = target_by_java_name(name)
         if target is None:
@@ -319,7 +315,7 @@ def _dump_names(run: FileRun, files: str, dump_one: Callable[[Target], None]) ->
             dump_one(target)
 
 
-def _targets(run: FileRun, paths: Sequence[str], all_files: bool) -> Iterator[Target]:
+def _targets(run: DumpRun, paths: Sequence[str], all_files: bool) -> Iterator[Target]:
     for path in map(strip_credentials, paths):
         try:
             found = resolve(path)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kdump.dump.rowdump import RowOptions
+from kdump.dump.output import DumpOptions
 from kdump.dump.tasks import DumpPiece, DumpTask, PieceKind, dump_task
 from kdump.log import files
 from kdump.spark.sessions import translated_errors
@@ -22,7 +22,7 @@ _PIECES: Final = pa.schema([("kind", pa.int32()), ("data", pa.binary())])
 
 
 def dumped(
-    spark: SparkSession, tasks: Sequence[DumpTask], options: RowOptions, *, verbose: bool, stores: Sequence[str]
+    spark: SparkSession, tasks: Sequence[DumpTask], options: DumpOptions, *, verbose: bool, stores: Sequence[str]
 ) -> Iterator[DumpPiece]:
     """The pieces of all tasks, in order.
 
