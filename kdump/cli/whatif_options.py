@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
-from kdump.cli import engine_options, exit_status
+from kdump.cli.arguments import StatsArguments
 from kdump.cli.console import Console
+from kdump.cli.exit_status import RunStatus
 from kdump.cli.params import Moment
 from kdump.codes import Codes, Finding, KdumpError
 
@@ -102,38 +103,26 @@ def whatif_options(function: _Function) -> _Function:
     return function
 
 
-def answer(paths: Sequence[str], given: Mapping[str, Any], output: str, console: Console) -> int:
-    """Answer the questions in ``given``, and give the exit status.
-
-    Raises:
-        click.UsageError: options that say how figures are made.
-    """
-    option = "--what-if" if given["what_if"] else "--at"
-    engine_options.session(given, paths, console.note, cannot={option: True})
-    for other, is_given in (
-        ("--quick", given["quick"]), ("--html", given["html"] is not None), ("--by", given["by"] != "segment"),
-    ):  # fmt: skip
-        if is_given:
-            raise click.UsageError(f"{other} does not go with {option}")
-    run = _Run(paths, given, output, console)
-    if given["what_if"]:
-        run.what_if(given["what_if"], now=given["at"])
-    else:
-        run.state(given["at"])
+def answer(given: StatsArguments, console: Console) -> int:
+    """Answer the questions in ``given``, and give the exit status."""
+    run = _Run(given, console)
+    if given.what_if:
+        run.what_if(given.what_if, now=given.at)
+    elif given.at is not None:
+        run.state(given.at)
     console.close()
-    return exit_status.combined(damaged=run.damaged, unreadable=run.unreadable)
+    return run.status.code
 
 
 class _Run:
     """Asks, prints, and remembers what was met."""
 
-    def __init__(self, paths: Sequence[str], given: Mapping[str, Any], output: str, console: Console) -> None:
-        self._paths = paths
+    def __init__(self, given: StatsArguments, console: Console) -> None:
+        self._paths = given.paths
         self._given = given
-        self._is_json = output == "jsonl"
+        self._is_json = given.output == "jsonl"
         self._console = console
-        self.damaged = False
-        self.unreadable = False
+        self.status = RunStatus(console.show_error)
 
     def what_if(self, questions: Sequence[WhatIf], now: int | None) -> None:
         """Answers in the order of the questions; folds look at the logs in one pass."""
@@ -145,7 +134,7 @@ class _Run:
 
         now = int(time.time() * 1000) if now is None else now
         logs = self._logs()
-        what_if_run = WhatIfRun(logs, self._fail)
+        what_if_run = WhatIfRun(logs, self.status.fail)
         kinds: dict[str, Callable[[], WhatIfFold]] = {
             "codec": CodecQuestion,
             "magic": MagicQuestion,
@@ -170,7 +159,7 @@ class _Run:
         logs = self._logs()
         is_there = False
         console = self._console
-        for found in coordinator_states(logs, at, self._fail):
+        for found in coordinator_states(logs, at, self.status.fail):
             is_there = True
             for note in found.notes:
                 console.note(f"{found.partition.name}: {note}")
@@ -178,23 +167,23 @@ class _Run:
                 self._write(state_json(found.decoder, found.rows))
             else:
                 self._write(state_text(found.decoder, found.rows, width=console.width, color=console.color))
-        if not is_there and not self.unreadable:
+        if not is_there and not self.status.unreadable:
             what = "no partition of __consumer_offsets or __transaction_state, by the name of its directory (--at)"
-            self._fail(KdumpError(Codes.NO_SEGMENTS, what, path=self._paths[0]))
+            self.status.fail(KdumpError(Codes.NO_SEGMENTS, what, path=self._paths[0]))
 
     def _logs(self) -> PartitionEntries:
         from kdump.log.metered import MeteredSource
         from kdump.log.source import open_source
         from kdump.verify.partitionentries import PartitionEntries
 
-        progress = self._console.reporter(verbose=self._given["verbose"]).progress
-        rate = self._given["rate"]
+        progress = self._console.reporter(verbose=self._given.verbose).progress
+        rate = self._given.rate
         return PartitionEntries(
             self._paths,
-            on_error=self._fail,
+            on_error=self.status.fail,
             on_damage=self._skip,
             opened=lambda path: MeteredSource(open_source(path), rate, progress),
-            limit=self._given["max_decompressed_size"],
+            limit=self._given.max_decompressed_size,
         )
 
     def _show(self, answer: Answer) -> None:
@@ -208,10 +197,6 @@ class _Run:
     def _write(self, text: str) -> None:
         self._console.out.write(text.encode("utf-8", "surrogateescape"))
 
-    def _fail(self, error: KdumpError) -> None:
-        self.unreadable = True
-        self._console.show_error(error)
-
     def _skip(self, path: str, finding: Finding) -> None:
-        self.damaged = True
+        self.status.add(damaged=True)
         self._console.note(f"{path}: skipped {finding}")
