@@ -75,7 +75,9 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     GivenOptions().check(STATS)
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     if given.what_if or given.at is not None:
-        return whatif_options.answer(given, console)
+        from kdump.cli.whatif import answer
+
+        return answer(given, console)
     from kdump.stats.grouping import By
     from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
     from kdump.verify.run import Verification
