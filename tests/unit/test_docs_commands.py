@@ -53,8 +53,11 @@ STATUSES = {
 
 NO_COMMANDS = frozenset(
     {
-        *("an", "and", "calls", "differs", "finds", "gets", "it", "loads"),
-        *("looks", "needs", "often", "printed", "prints", "reads", "shows"),
+        *("adds", "an", "and", "asks", "calls", "can", "checks", "compares", "cuts", "did", "differs", "does"),
+        *("finds", "first", "follows", "gets", "has", "it", "keeps", "loads", "looks", "makes", "modifies"),
+        *("names", "need", "needs", "never", "often", "opens", "predicts", "prepares", "printed", "prints", "puts"),
+        *("reads", "recognizes", "refuses", "removes", "replaces", "reports", "says", "scans", "shows", "still"),
+        *("takes", "trusts", "uses", "waits", "writes"),
     }
 )
 """Words that follow the name of the program in a sentence."""
