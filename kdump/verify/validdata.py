@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kdump.fast.policy import BATCHES_IN_CHUNK
 from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC_OFFSET, parse_header
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
 from kdump.verify.table import UNKNOWN_OFFSET, read_columns, read_rows
-
-_COLUMNAR: int = 64
-"""Batches of a chunk from which on columns are faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ def valid_data(source: Source, position: int = 0) -> ValidData:
     found = ValidData()
     for item in ResyncWalk(source, start=position).items():
         if not isinstance(item, Gap):
-            found += _of_columns(item) if len(item.starts) >= _COLUMNAR else _of_rows(item)
+            found += _of_columns(item) if len(item.starts) >= BATCHES_IN_CHUNK else _of_rows(item)
     return found
 
 

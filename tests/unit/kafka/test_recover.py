@@ -329,7 +329,7 @@ def test_new_leader_epochs() -> None:
 
 def test_the_columns_are_used_for_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     added: list[int] = []
-    monkeypatch.setattr(recover_module, "COLUMNAR_BATCHES", 0)
+    monkeypatch.setattr(recover_module, "RECOVERED_BATCHES", 0)
     monkeypatch.setattr(IndexBuilder, "add_batches", lambda _, plan: added.append(len(plan.positions)))
     recover_bytes(b"".join(data_batch(offset) for offset in range(200)), index_interval_bytes=0)
     assert added == [199]
