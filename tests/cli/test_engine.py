@@ -187,6 +187,7 @@ def verified(*words: str, environment: Mapping[str, str], folder: Path) -> tuple
         ((), "Spark needs Java 17 or later: install a JDK, or set JAVA_HOME"),
     ],
 )
+@pytest.mark.slow
 def test_what_is_missing_is_one_line(log: Path, tmp_path: Path, hidden: tuple[str, ...], said: str) -> None:
     environment = without(*hidden, folder=tmp_path)
     for words in (("--engine", "spark"), ("--master", "local[2]", "--engine", "spark")):
@@ -194,6 +195,7 @@ def test_what_is_missing_is_one_line(log: Path, tmp_path: Path, hidden: tuple[st
         assert verified(*words, log.name, environment=environment, folder=tmp_path) == expected
 
 
+@pytest.mark.slow
 def test_auto_stays_here_where_spark_is_missing(many: Path, tmp_path: Path) -> None:
     status, lines, errors = verified("logs", environment=without("pyspark", folder=tmp_path), folder=tmp_path)
     said = f"kdump: engine: local ({MANY} segments). Spark needs pyspark: pip install 'kdump[spark]'"
@@ -202,6 +204,7 @@ def test_auto_stays_here_where_spark_is_missing(many: Path, tmp_path: Path) -> N
     assert status in (CLEAN, DAMAGE)
 
 
+@pytest.mark.slow
 def test_a_master_without_spark(log: Path, tmp_path: Path) -> None:
     environment = without("pyspark", folder=tmp_path)
     status, lines, errors = verified("--master", "yarn", log.name, environment=environment, folder=tmp_path)
@@ -263,6 +266,7 @@ def test_an_old_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     assert raised.value.code is Codes.UNREADABLE
 
 
+@pytest.mark.slow
 def test_spark_that_does_not_start(log: Path, tmp_path: Path) -> None:
     """A ``java`` that ends at once, as where its version is wrong."""
     java = tmp_path / "bin" / "java"

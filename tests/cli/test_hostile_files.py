@@ -130,6 +130,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.slow
 def test_no_command_waits_at_a_pipe(home: Path, command: str, tmp_path: Path) -> None:
     words = command.replace("OUT", str(tmp_path / "out")).split()
     for place in PLACES:

@@ -189,6 +189,7 @@ def parse(line: str) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.slow
 def test_commands_run(source: str, world: Path, tools: Path, tmp_path: Path) -> None:
     folder = tmp_path / "world"
     shutil.copytree(world, folder, symlinks=True)

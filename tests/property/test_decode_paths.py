@@ -82,6 +82,7 @@ def test_paths_agree(
 
 
 @pytest.mark.parametrize("lines", ["batches", "records"])
+@pytest.mark.slow
 def test_a_big_log_takes_the_columnar_path_by_itself(tmp_path: Path, lines: str) -> None:
     path = tmp_path / "00000000000000000000.log"
     per_batch = 1 if lines == "batches" else 500

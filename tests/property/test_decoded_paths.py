@@ -91,6 +91,7 @@ def test_odd_strings(tmp_path: Path, decode_path: DecodePath) -> None:
 
 
 @pytest.mark.parametrize("version", range(5))
+@pytest.mark.slow
 def test_many_commits(tmp_path: Path, version: int) -> None:
     """Every version of a commit, tombstones between; enough of them for several blocks of rows."""
     random = Random(version)

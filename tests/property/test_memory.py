@@ -112,6 +112,7 @@ except DamageError as error:
 
 
 @pytest.mark.parametrize("name", bombs())
+@pytest.mark.slow
 def test_nothing_is_allocated_for_a_claim(name: str) -> None:
     codec, data = bombs()[name]
     done = subprocess.run([sys.executable, "-c", REFUSE, str(codec)], input=data, capture_output=True, check=True)
@@ -119,6 +120,7 @@ def test_nothing_is_allocated_for_a_claim(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in bombs() if "claim" not in name])
+@pytest.mark.slow
 def test_the_same_within_the_bound(name: str) -> None:
     codec, data = bombs()[name]
     extra = MIB if "before" in name else 0
@@ -348,6 +350,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.slow
 def test_a_million_headers(tmp_path: Path, command: tuple[str, ...]) -> None:
     """The bench has all commands and shapes (``tests.bench.memory``)."""
     body = hostile.record(0, b"k", b"v", 1_000_000, b"\x08name\x0avalue")

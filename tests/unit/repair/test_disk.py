@@ -96,6 +96,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+@pytest.mark.slow
 def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch, way: RepairMode) -> None:
     partition = build(small_disk)
     before = tree(partition)

@@ -143,6 +143,7 @@ def test_any_cuts_and_any_order(
 
 @pytest.mark.parametrize("by", list(By))
 @pytest.mark.parametrize("partition", ["damaged-crc-0", "v0-snappy-0", "v1-gzip-0", "v2-txn-0"])
+@pytest.mark.slow
 def test_splits(partition: str, by: By) -> None:
     """As an engine cuts and packs them."""
     logs = find_logs([str(FIXTURES / "segments" / partition)], lambda error: None)

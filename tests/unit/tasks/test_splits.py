@@ -19,7 +19,7 @@ from kdump.spark.readrecords import ArrowOptions, Mode, read_splits
 from kdump.tasks.splits import OPEN_COST, LogFile, Split, Wanted, find_logs, plan
 from tests.harness.arrowrows import Row, dumped, mapped, rows_of
 from tests.harness.batches import message, v2_batch, wrapper
-from tests.harness.captures import FIXTURES, Captures, partition_names
+from tests.harness.captures import FIXTURES, Captures, partition_cases
 from tests.harness.fast_reference import Row as Record
 
 SIZES = (1 << 10, 1 << 14, 128 << 20)
@@ -38,7 +38,7 @@ def read(path: Path | str, table: Table, size: int, mode: Mode = Mode.PERMISSIVE
     return rows_of(batch for task in plan(logs_of(path), split_bytes=size) for batch in read_splits(task, options))
 
 
-@pytest.mark.parametrize("partition", partition_names())
+@pytest.mark.parametrize("partition", partition_cases(fast=4))
 def test_rows_of_captures(captures: Captures, partition: str) -> None:
     for log in captures.segment_files(partition):
         if log.name.endswith(".log"):
@@ -63,6 +63,7 @@ def test_a_clean_log_is_cut_where_batches_begin(big_log: Path) -> None:
 
 
 @given(st.data())
+@pytest.mark.slow
 def test_no_row_twice_and_none_lost(big_log: Path, data: st.DataObject) -> None:
     damaged = bytearray(big_log.read_bytes())
     for _ in range(data.draw(st.integers(0, 4))):

@@ -57,6 +57,7 @@ def flip(path: Path, position: int) -> None:
 
 
 @pytest.mark.parametrize("depth", list(OPTIONS))
+@pytest.mark.slow
 def test_nothing_is_wrong(live: Path, depth: str) -> None:
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
@@ -134,6 +135,7 @@ def several(partition: LivePartition, count: int) -> Callable[[], None]:
 @pytest.mark.parametrize("then", [False, True])
 @pytest.mark.parametrize("which", [0, 3, -1])
 @pytest.mark.parametrize("what", ["grows", "rolls", "deletes", "compacts", "deletes all before"])
+@pytest.mark.slow
 def test_at_the_moment(tmp_path: Path, partitions: list[LivePartition], which: int, what: str, then: bool) -> None:
     plain, compacted = partitions
     partition = compacted if what == "compacts" else plain

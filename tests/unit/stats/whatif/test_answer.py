@@ -121,6 +121,7 @@ def test_older_formats_have_no_markers_and_no_zstd(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.slow
 def test_codecs_of_a_log_that_the_sample_holds(tmp_path: Path, codec: int) -> None:
     rows = plain_rows(50, size=200)
     plain = HEADER + len(b"".join(map(encode, rows)))
