@@ -31,7 +31,7 @@ from kdump.reading.lostmarkers import (
     TransactionRemains,
     are_sound,
 )
-from kdump.verify.table import BatchRow, first_offset, read_columns, row_at
+from kdump.verify.table import BatchRow, first_offset, read_rows, row_at
 
 END_TXN: Final = (control.ABORT, control.COMMIT)
 ENDLESS: Final = 2**63 - 1
@@ -249,7 +249,7 @@ def _rows_and_gaps(path: str, base_offset: int, next_base: int | None) -> Iterat
                 if isinstance(item, bytegaps.Gap):
                     is_after_gap = True
                     continue
-                rows = read_columns(item, is_after_gap)
+                rows = read_rows(item, is_after_gap)
                 is_after_gap = not rows["is_valid"][-1]
                 rows = rows[rows["is_valid"]]
                 for part in np.split(rows, np.flatnonzero(rows["is_after_gap"])):

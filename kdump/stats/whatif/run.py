@@ -33,7 +33,7 @@ from kdump.stats.whatif.compaction import CompactedPartition, CompactionSizes, c
 from kdump.stats.whatif.retention import SegmentFate, retention_answer
 from kdump.tasks.splits import LogFile
 from kdump.verify.partitionentries import Partition, PartitionEntries
-from kdump.verify.table import read_columns
+from kdump.verify.table import read_rows
 
 _ABORTED: Final = STATES.index(ABORTED)
 _MILLION: Final = 1_000_000
@@ -166,7 +166,7 @@ class WhatIfRun:
         with self._logs.open(log.given) as source:
             for item in ResyncWalk(source).items():
                 if not isinstance(item, Gap):
-                    newest = max(newest, int(read_columns(item, is_after_gap=False)["max_timestamp"].max()))
+                    newest = max(newest, int(read_rows(item, is_after_gap=False)["max_timestamp"].max()))
         return newest
 
 
