@@ -21,8 +21,9 @@ from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, DumpOptions
 from kdump.dump.text.targets import target_by_java_name
 from kdump.dump.text.tool import DumpTool
 from kdump.log.files import strip_credentials
+from kdump.log.named import reads_once
+from kdump.log.opening import open_source
 from kdump.log.paths import OtherFile, PathDirectory, TextFile, is_text_file, resolve
-from kdump.log.source import open_source, reads_once
 from kdump.payloads.java import split_commas
 from kdump.reading.printing import Emit
 from kdump.reading.reporter import Reporter

@@ -14,9 +14,9 @@ from kdump.cli.coordinatorkey import coordinated
 from kdump.cli.java_options import topic_decoder
 from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
 from kdump.codes import KdumpError
+from kdump.log.named import reads_once
 from kdump.log.names import is_uri
 from kdump.log.paths import is_text_file
-from kdump.log.source import reads_once
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
 from kdump.rows.tables import (

@@ -12,7 +12,7 @@ from kdump.format.index import parse_offset_index, parse_time_index, parse_txn_i
 from kdump.format.snapshot import parse_snapshot
 from kdump.log.context import FileContext
 from kdump.log.names import Kind
-from kdump.log.source import read_whole
+from kdump.log.opening import read_whole
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.printing import Emit, Printer, TextBytes, TextRow
 from kdump.reading.reporter import Reporter

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from kdump.codes import INPUT_CODES, DamageError, Finding, KdumpError
 from kdump.log.files import exists
+from kdump.log.growing import GrowingFile
 from kdump.log.names import Kind
+from kdump.log.opening import open_source
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, TextFile, resolve, topic_of
-from kdump.log.source import GrowingFile, Source, open_source
+from kdump.log.source import Source
 from kdump.log.walk import Chunk
 from kdump.reading.reporter import ReadSummary, Reporter
 from kdump.reading.selection import Selection

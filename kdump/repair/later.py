@@ -20,9 +20,9 @@ from kdump.format import control
 from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.log import gaps as bytegaps
 from kdump.log.names import base_of
+from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_snapshot, read_txn_index
-from kdump.log.source import open_source
 from kdump.reading.lostmarkers import (
     LostOffsets,
     RemainingMarker,

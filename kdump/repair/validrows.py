@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import KdumpError
+from kdump.log.opening import open_source
 from kdump.log.resync import CheckedChunk, ResyncWalk
-from kdump.log.source import open_source
 from kdump.verify.table import read_rows
 
 

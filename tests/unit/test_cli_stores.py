@@ -13,7 +13,7 @@ import pytest
 from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, KDUMP, NAME, UNREADABLE, USAGE, kdump
 
 from kdump.log import files
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from tests.harness import s3server
 from tests.harness.captures import FIXTURES
 

@@ -16,7 +16,7 @@ from kdump.codes import KdumpError
 from kdump.dump.text.logs import LogDump
 from kdump.dump.text.options import DumpOptions
 from kdump.log.files import strip_credentials
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.reading.view import DecodePath
 
 OPTIONS = [

@@ -15,7 +15,8 @@ from explained import MemorySource, assert_tiles, lines_of, named, statements, t
 from kdump.codes import Codes, KdumpError
 from kdump.explain import explain, is_damage, report
 from kdump.explain.lines import Tone
-from kdump.log.source import Source, StreamSource, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source, StreamSource
 
 BATCHES = [v2_batch(plain_rows(2), base_offset=2 * number) for number in range(4)]
 LOG = b"".join(BATCHES)

@@ -23,7 +23,8 @@ from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.names import file_name, offset_of
 from kdump.kafka.startup.outcome import Start, StartOutcome
 from kdump.kafka.startup.start import start
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.verify.startcheck import LossReason, check_start
 
 UNCLEAN, CLEAN = LoadSettings(False, max_index_size=1000, now=NOW), LoadSettings(True, max_index_size=1000, now=NOW)

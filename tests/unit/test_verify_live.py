@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.verify import settling
 from kdump.verify.partition import PartitionCheck
 from kdump.verify.readings import Group, judge, plan_readings, read_piece

@@ -21,11 +21,12 @@ from kdump.kafka.retention import RetainedSegment, Retention, deleted_segments, 
 from kdump.log import files
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.gaps import Gap
+from kdump.log.named import STDIN
 from kdump.log.names import Kind, is_uri, sibling
+from kdump.log.opening import read_whole
 from kdump.log.partition import segments_after
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_time_index
-from kdump.log.source import STDIN, read_whole
 from kdump.reading.outcomes import ABORTED, STATES
 from kdump.reading.transactions import TransactionReader
 from kdump.stats.whatif.answer import Answer
