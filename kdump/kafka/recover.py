@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from kdump.fast.policy import BATCHES_IN_CHUNK, RECOVERED_BATCHES
 from kdump.format import legacy
 from kdump.format.batch import (
     CRC_START,
@@ -29,11 +30,6 @@ from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
 from kdump.reading.view import DecodePath
 from kdump.wire.checksum import crc32c
-
-COLUMNAR_BATCHES: Final = 60_000
-"""Batches after which columns are faster, the import of numpy included."""
-COLUMNAR_CHUNK: Final = 64
-"""Batches of a chunk from which on its numpy calls cost less than Python a batch."""
 
 
 class RecoveryOutcome(Enum):
@@ -266,7 +262,7 @@ class SegmentRecovery:
 
     def _is_columnar(self, chunk: Chunk) -> bool:
         if self._path is DecodePath.AUTO:
-            return self._batches >= COLUMNAR_BATCHES and len(chunk.starts) >= COLUMNAR_CHUNK
+            return self._batches >= RECOVERED_BATCHES and len(chunk.starts) >= BATCHES_IN_CHUNK
         return self._path is DecodePath.COLUMNAR
 
     def _take_columns(self, chunk: Chunk) -> bool:

@@ -55,7 +55,7 @@ def batch_rows(
     count = block.headers.size
     if not count:
         return memoryview(b"")
-    batches = BatchColumns(block, table, context)
+    batches = BatchColumns(block, table.type, context)
     columns: list[Column] = []
     for number, name in enumerate(syntax.columns(fields)):
         columns += [
@@ -104,7 +104,7 @@ def record_runs(
         left_out[records.batch[rows.decoded.failed]] = True
         records = records.select(~left_out[records.batch], np.ones(left_out.size, np.bool_))
         rows = RowColumns(block, records, decoder)
-    lines = _RecordTexts(rows, BatchColumns(block, table, context, txn_state), table, syntax, fields)
+    lines = _RecordTexts(rows, BatchColumns(block, table.type, context, txn_state), table, syntax, fields)
     row_bounds = np.append(records.first_row, records.batch.size)
     cuts = np.flatnonzero(np.diff(left_out)) + 1
     first_batch = 0

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import Finding
+from kdump.fast import policy
 from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.log.extents import Extent
 from kdump.log.gaps import Gap
@@ -29,13 +30,8 @@ from kdump.wire.compression import DEFAULT_LIMIT
 Rows: TypeAlias = NDArray[np.void]
 """Of the batch table: shape (rows,), of ``table.row_dtype``."""
 
-_COLUMNAR_BATCHES: Final = 3000
-_COLUMNAR_RECORDS: Final = 20_000
-"""From so many on the columnar checks of records pay the import of their modules."""
 _ROWS_AT_A_TIME: Final = 4096
 """Rows of several chunks are looked at together: a step by columns costs the same for a few as for some thousands."""
-_STREAM_CHUNKS: Final = 8
-"""How many chunks a stream is taken to have when its first is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +191,8 @@ def check_segment(
 
 def _pays(chunk: CheckedChunk, size: int | None, deep: bool) -> bool:
     """The segment, by its first chunk, has enough to pay for the columnar paths."""
-    chunks = max(1, _STREAM_CHUNKS if size is None else size // (chunk.end - chunk.starts[0]))
-    if len(chunk.starts) * chunks >= _COLUMNAR_BATCHES:
+    chunk_size = chunk.end - chunk.starts[0]
+    if policy.expected(len(chunk.starts), chunk_size, size) >= policy.CHECKED_BATCHES:
         return True
     if not deep:
         return False
@@ -205,4 +201,4 @@ def _pays(chunk: CheckedChunk, size: int | None, deep: bool) -> bool:
         for start in chunk.starts
         if chunk.data[start + MAGIC_OFFSET] >= 2
     )
-    return records * chunks >= _COLUMNAR_RECORDS
+    return policy.expected(records, chunk_size, size) >= policy.CHECKED_RECORDS

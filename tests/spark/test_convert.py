@@ -24,6 +24,8 @@ from tests.harness.captures import FIXTURES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
+
 SEGMENTS = FIXTURES / "segments"
 
 

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from kdump.codes import Codes, KdumpError
 from kdump.spark.tasks import on_spark
 from kdump.verify.startcheck import StartCheck
@@ -16,8 +18,9 @@ from tests.harness.archives import cases, unpack_cases
 from tests.harness.startcases import NOW
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
 
 OPTIONS = StartOptions(now=NOW, is_clean=False, checksums=True, max_index_size=16384)
 
