@@ -32,7 +32,7 @@ def columns(rows: list[tuple[int, int, int, int]], size: int) -> Columns:
     return Columns(position, np.append(position[1:], size)[: position.size], *others)
 
 
-def read_rows(data: bytes) -> tuple[Columns, list[EpochRange]]:
+def read_columns(data: bytes) -> tuple[Columns, list[EpochRange]]:
     """The whole entries of a log, sound or not, and the epochs of those of magic 2."""
     rows, epochs = [], []
     position = 0
@@ -56,4 +56,4 @@ def read_rows(data: bytes) -> tuple[Columns, list[EpochRange]]:
 def view(log: Path) -> IndexedLog:
     """A log file as its indexes see it."""
     data = log.read_bytes()
-    return IndexedLog(int(log.name.partition(".")[0]), len(data), read_rows(data)[0])
+    return IndexedLog(int(log.name.partition(".")[0]), len(data), read_columns(data)[0])

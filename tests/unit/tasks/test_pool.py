@@ -104,11 +104,11 @@ sys.path.insert(0, {folder!r})
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.pool import ProcessPool
 from kdump.tasks.work import Work
-from {module} import asleep
+from test_pool import asleep
 
 plain = PlainData(())
 try:
-    with ProcessPool(2, "{module}") as pool:
+    with ProcessPool(2, "test_pool") as pool:
         for process in pool.run([{folder!r}] * 4, Work(asleep, plain.pack, plain.unpack)):
             pass
 except KeyboardInterrupt:
@@ -124,7 +124,7 @@ def asleep(folder: str) -> Iterator[int]:
 
 def test_an_interrupt_ends_all_processes_at_once(tmp_path: Path) -> None:
     """The terminal sends it to all of them; none but the first may say a word."""
-    script = _SLEEPERS.format(folder=str(Path(__file__).parent), module=Path(__file__).stem)
+    script = _SLEEPERS.format(folder=str(Path(__file__).parent))
     environment = {**os.environ, "KDUMP_TEST_PIDS": str(tmp_path)}
     with subprocess.Popen(
         [sys.executable, "-c", script], env=environment, stderr=subprocess.PIPE, start_new_session=True
