@@ -26,8 +26,8 @@ from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, p
 from kdump.convert.segment import SegmentResult
 from kdump.format.batch import CODEC_NAMES, MAGIC
 from kdump.log.files import strip_credentials
+from kdump.log.named import reads_once
 from kdump.log.names import MAX_OFFSET, is_uri
-from kdump.log.source import reads_once
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Range
 from kdump.verify.report import finding_json

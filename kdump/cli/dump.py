@@ -24,9 +24,10 @@ from kdump.dump.targets import Target, target_by_java_name, target_of
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
 from kdump.log.files import strip_credentials
+from kdump.log.named import reads_once
 from kdump.log.names import is_uri
+from kdump.log.opening import open_source
 from kdump.log.paths import OtherFile, PathDirectory, TextFile, is_text_file, resolve
-from kdump.log.source import open_source, reads_once
 from kdump.payloads.java import split_commas
 from kdump.reading.printing import Emit
 from kdump.reading.reporter import Reporter

@@ -17,7 +17,8 @@ from kdump.codes import REFUSALS, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.metered import MeteredSource
-from kdump.log.source import note_named, open_source
+from kdump.log.named import note_named
+from kdump.log.opening import open_source
 from kdump.repair.account import account, losses
 from kdump.repair.location import PartitionLocation
 from kdump.repair.manifest import Manifest

@@ -17,7 +17,7 @@ from kdump.cli.html_page import HtmlPage
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import strip_credentials
 from kdump.log.metered import MeteredSource
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.system.units import counted
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from kdump.cli.startup_options import startup_options
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.log.files import strip_credentials
 from kdump.log.metered import MeteredSource
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.reading.reporter import Reporter
 from kdump.verify.partition import Item, PartitionCheck
 from kdump.verify.report import JUnitReport, finding_json, finding_line, summary_line

@@ -87,7 +87,7 @@ class _Run:
 
     def _logs(self) -> PartitionEntries:
         from kdump.log.metered import MeteredSource
-        from kdump.log.source import open_source
+        from kdump.log.opening import open_source
         from kdump.verify.partitionentries import PartitionEntries
 
         progress = self._console.reporter(verbose=self._given.verbose).progress

@@ -14,7 +14,7 @@ from kdump.format.index import parse_offset_index, parse_time_index, parse_txn_i
 from kdump.format.snapshot import parse_snapshot
 from kdump.log.context import FileContext
 from kdump.log.names import Kind
-from kdump.log.source import read_whole
+from kdump.log.opening import read_whole
 from kdump.log.walk import Chunk
 from kdump.rows.printers import Decoding, Lines, RowPrinter
 from kdump.rows.tables import BATCH, INDEX, PRODUCER, TIME_INDEX, TXN_INDEX, Row, Table

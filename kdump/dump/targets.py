@@ -9,9 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from kdump.log.growing import GrowingFile
 from kdump.log.names import Kind
+from kdump.log.opening import open_source
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, TextFile, resolve, topic_of
-from kdump.log.source import GrowingFile, Source, open_source
+from kdump.log.source import Source
 from kdump.payloads.java import normalize_path, parse_long
 
 

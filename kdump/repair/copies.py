@@ -6,7 +6,7 @@ import os
 
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.names import Kind, parse_file_name, sibling
-from kdump.log.source import read_whole
+from kdump.log.opening import read_whole
 from kdump.repair.brokerrecovery import Recovered, recover_log
 from kdump.repair.disk import NewDiskFile
 from kdump.repair.indexes import has_indexes

@@ -8,7 +8,7 @@ from typing import Final
 
 from kdump.codes import KdumpError
 from kdump.log.names import INDEX_KINDS, Kind, parse_file_name, sibling
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 
 _BLOCK: Final = 1 << 20
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.log.names import INDEX_KINDS, Kind, sibling
+from kdump.log.opening import open_source, read_whole
 from kdump.log.partition import segments_after
-from kdump.log.source import open_source, read_whole
 from kdump.repair.brokerrecovery import recover_log
 from kdump.repair.indexes import has_txn_index
 from kdump.repair.journal import pieces_of

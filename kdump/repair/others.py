@@ -10,8 +10,8 @@ from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.names import Kind, sibling
+from kdump.log.opening import read_whole
 from kdump.log.partition import segments_after
-from kdump.log.source import read_whole
 from kdump.repair.partitionfiles import PartitionFiles, epochs_for
 from kdump.repair.plan import PartitionPlan, RepairMode, UnfitSnapshot
 from kdump.verify.siblings import LogSummary, snapshot_check

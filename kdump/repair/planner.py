@@ -12,8 +12,9 @@ from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import Kind
+from kdump.log.opening import open_source
 from kdump.log.partition import segments_after
-from kdump.log.source import Source, open_source
+from kdump.log.source import Source
 from kdump.repair.brokerrecovery import Recovered, recover_log
 from kdump.repair.copies import CopyWriter
 from kdump.repair.disk import NewDiskFile

@@ -17,8 +17,8 @@ from kdump.kafka.startup.loading import LoadSettings as StartSettings
 from kdump.kafka.startup.names import SNAPSHOT, file_name
 from kdump.kafka.startup.start import producers_at_end
 from kdump.log.names import INDEX_KINDS, Kind, sibling
+from kdump.log.opening import read_whole
 from kdump.log.partition import segments_after
-from kdump.log.source import read_whole
 from kdump.repair.brokerrecovery import Recovered
 from kdump.repair.checkpointlines import lines_above
 from kdump.repair.indexes import has_txn_index

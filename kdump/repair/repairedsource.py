@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kdump.log.opening import open_source
 from kdump.log.piecewise import PiecewiseSource
-from kdump.log.source import Source, open_source
+from kdump.log.source import Source
 from kdump.repair.pieces import LogPiece, RepairedLog
 
 

@@ -14,9 +14,10 @@ from kdump.codes import Codes, KdumpError
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.lock import DirectoryLock, LockState
 from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
+from kdump.log.opening import check_size, open_source
 from kdump.log.partition import segments_after, segments_around
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Resolved, Sibling, Stream, resolve
-from kdump.log.source import Source, check_size, open_source
+from kdump.log.source import Source
 from kdump.repair.account import account, json_account
 from kdump.repair.copies import CopyWriter
 from kdump.repair.folders import open_repair

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import KdumpError
+from kdump.log.opening import open_source
 from kdump.log.resync import CheckedChunk, ResyncWalk
-from kdump.log.source import open_source
-from kdump.verify.table import read_columns
+from kdump.verify.table import read_rows
 
 
 def valid_rows(paths: Iterable[str]) -> Iterator[NDArray[np.void]]:
@@ -27,5 +27,5 @@ def valid_rows_of(path: str) -> Iterator[NDArray[np.void]]:
     with open_source(path) as source:
         for item in ResyncWalk(source).items():
             if isinstance(item, CheckedChunk):
-                rows = read_columns(item, is_after_gap=False)
+                rows = read_rows(item, is_after_gap=False)
                 yield rows[rows["is_valid"]]

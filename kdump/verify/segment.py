@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kdump.codes import Finding
 from kdump.fast import policy
@@ -21,14 +24,11 @@ from kdump.verify.entries import Suspects
 from kdump.verify.gaps import NextSegment
 from kdump.verify.local import LocalChecks
 from kdump.verify.ordered import OrderedChecks
-from kdump.verify.table import BatchRow, read_columns, read_rows
+from kdump.verify.table import read_rows
 from kdump.wire.compression import DEFAULT_LIMIT
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-Rows: TypeAlias = "list[BatchRow] | NDArray[np.void]"
+Rows: TypeAlias = NDArray[np.void]
+"""Of the batch table: shape (rows,), of ``table.row_dtype``."""
 
 _ROWS_AT_A_TIME: Final = 4096
 """Rows of several chunks are looked at together: a step by columns costs the same for a few as for some thousands."""
@@ -107,17 +107,15 @@ class SegmentReading:
                 continue
             if is_columnar is None:
                 is_columnar = _pays(item, source.size, self._options.deep)
+            rows = read_rows(item, is_after_gap)
+            yield from local.check(item, rows, in_columns=is_columnar)
             if is_columnar:
-                columns = read_columns(item, is_after_gap)
-                yield from local.check_columns(item, columns)
-                held.append(columns)
-                held_count += columns.size
+                held.append(rows)
+                held_count += rows.size
                 if held_count >= _ROWS_AT_A_TIME:
                     yield from self._hand_over(held)
                     held, held_count = [], 0
             else:
-                rows = read_rows(item, is_after_gap)
-                yield from local.check_rows(item, rows)
                 yield rows
             is_after_gap = bool(item.damaged) and item.damaged[-1] == len(item.starts) - 1
         if held:
@@ -145,10 +143,8 @@ class SegmentReading:
 
     def _hand_over(self, parts: list[NDArray[np.void]]) -> Iterator[Finding | Rows]:
         """Rows of several chunks, and what is said of them without the bytes of their chunks."""
-        import numpy as np
-
         rows = np.concatenate(parts)
-        yield from self._local.check_header_columns(rows)
+        yield from self._local.check_headers(rows)
         yield rows
 
 

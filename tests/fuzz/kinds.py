@@ -18,7 +18,7 @@ import kdump
 from kdump import explain
 from kdump.cli import exit_status
 from kdump.dump.text.options import DECODER_CLASSES
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.payloads import decode
 from kdump.payloads.choice import DecoderChoice
 from tests.fuzz import commands

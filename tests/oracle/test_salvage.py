@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.repair.pieces import TxnPolicy
 from kdump.repair.repairedsource import RepairedSource
 from kdump.repair.salvage import SalvageOptions, salvage

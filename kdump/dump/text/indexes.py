@@ -23,7 +23,8 @@ from kdump.format.index import (
     parse_time_index,
     used_entries,
 )
-from kdump.log.source import Source, read_whole
+from kdump.log.opening import read_whole
+from kdump.log.source import Source
 
 _WARM_ENTRIES_BYTES = 8192
 _ENTRIES_AT_A_TIME = 2048

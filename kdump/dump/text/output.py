@@ -26,7 +26,8 @@ from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log import files
 from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, is_uri, sibling
-from kdump.log.source import Source, open_source, read_whole
+from kdump.log.opening import open_source, read_whole
+from kdump.log.source import Source
 from kdump.log.walk import Chunk
 from kdump.payloads.java import normalize_path, parse_int, parse_long
 from kdump.reading.printing import TextBytes

@@ -19,7 +19,8 @@ from kdump.kafka.failures import FailureKind
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import CutReason, Recovery, RecoveryOutcome, recover
 from kdump.kafka.segmentindexes import IndexBuilder
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.reading.view import DecodePath
 from tests.harness import batches
 from tests.harness.archives import case_files

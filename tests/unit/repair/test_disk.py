@@ -16,7 +16,8 @@ import pytest
 from kdump.codes import Codes, KdumpError
 from kdump.log import lock
 from kdump.log.lock import DirectoryLock, LockState, lock_state
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.repair import disk, preparation
 from kdump.repair import run as engine
 from kdump.repair.journal import HOME

@@ -13,7 +13,7 @@ import pytest
 from kdump.format import legacy
 from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.format.record import read_records
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.repair.repairedsource import RepairedSource
 from kdump.repair.salvage import SalvageOptions, salvage
 from kdump.repair.siblingcontext import sibling_context

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.log.extents import Extent
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.stats.figures import Damage, report
 from kdump.stats.fold import LogPart, StatsFold
 from kdump.stats.grouping import By

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.verify import settling
 from kdump.verify.judging import judge
 from kdump.verify.partition import PartitionCheck
