@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +23,7 @@ from kdump.verify.readings import Group, groups_of
 from kdump.verify.run import Verification
 from kdump.verify.segment import CheckOptions
 
+_LOG: Final = logging.getLogger("kdump")
 _ROWS_AT_A_TIME: Final = 4096
 
 
@@ -53,7 +54,7 @@ def read_findings(
         if isinstance(item, KdumpError):
             if fails_fast:
                 raise item
-            print(f"kdump: {item}", file=sys.stderr)
+            _LOG.warning("kdump: %s", item)
             finding = Finding(item.code, item.message, item.position or 0, path=item.path)
         elif isinstance(item, Finding):
             finding = item
