@@ -15,7 +15,8 @@ from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.paths import expanded
 from kdump.rows.arrow import row_batch
-from kdump.rows.tables import FINDING, Row
+from kdump.rows.filetables import FINDING
+from kdump.rows.schema import Row
 from kdump.tasks.splits import OPEN_COST, STRANGERS, Wanted
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Item, PartitionCheck, base_offset_of, end_offset_of

@@ -16,7 +16,8 @@ from kdump.reading.selection import Range, Selection
 from kdump.reading.transactions import TransactionReader
 from kdump.reading.view import DecodePath, LogView, ViewOptions
 from kdump.rows.arrow import ArrowPrinter, ArrowRows, in_order, row_batch
-from kdump.rows.tables import RECORD, Table
+from kdump.rows.schema import Table
+from kdump.rows.tables import RECORD
 from kdump.tasks.splits import Split, Wanted
 from kdump.wire.compression import DEFAULT_LIMIT
 

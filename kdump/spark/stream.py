@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from kdump.codes import Codes, KdumpError
 from kdump.reading.selection import Range
-from kdump.rows.tables import Table
+from kdump.rows.schema import Table
 from kdump.spark.byteranges import ByteRange, byte_ranges_between
 from kdump.spark.options import EARLIEST, LATEST, StreamOptions
 from kdump.spark.partitions import PartitionLog, list_partitions

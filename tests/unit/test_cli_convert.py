@@ -17,7 +17,7 @@ from cli_runs import CLEAN, DAMAGE, KDUMP, UNREADABLE, USAGE, kdump, on_a_termin
 from conversions import entries, records
 from fast_reference import Row
 
-from kdump.rows.tables import CONVERTED, FINDING, LOSS
+from kdump.rows.filetables import CONVERTED, FINDING, LOSS
 
 NAME = f"{0:020}.log"
 ROWS = [Row(0, 0, b"k", b"v", [(b"h", b"x")]), Row(1, 1, None, b"w")]

@@ -15,7 +15,7 @@ from batches import CONTROL, NOW, TRANSACTIONAL, message, plain_rows, v2_batch
 from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump, on_a_terminal, shell, write
 from fast_reference import Row
 
-from kdump.rows.tables import STATS
+from kdump.rows.filetables import STATS
 from tests.harness.captures import FIXTURES
 
 SEGMENTS = FIXTURES / "segments"

@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from row_runs import BOTH_PATHS, Row, batches, records, run_rows, stored
 
-from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA, Table
+from kdump.rows.schema import Table
+from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
 from tests.harness.captures import Captures, partition_names
 
 HEADER_SIZE = 61

@@ -10,7 +10,7 @@ from cli_runs import BATCH, DAMAGED_BATCH, NAME
 
 from kdump.codes import Codes, KdumpError
 from kdump.rows.arrow import arrow_schema
-from kdump.rows.tables import FINDING
+from kdump.rows.filetables import FINDING
 from kdump.spark.readfindings import plan_findings, read_findings
 from kdump.tasks.splits import Wanted
 from kdump.verify.segment import CheckOptions
