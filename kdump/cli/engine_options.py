@@ -5,7 +5,6 @@ Source: docs/contract.md#7-engines.
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -133,9 +132,17 @@ def session(
         note(f"engine: local ({reason}). {missing}")
         return None
     note(f"engine: spark, {where(master)} ({reason})")
-    # Else py4j logs the traceback of an interrupt on standard error.
-    logging.getLogger().addHandler(logging.NullHandler())
+    _show_log()
     return make_session(master, dict(given.conf))
+
+
+def _show_log() -> None:
+    """Show what kdump itself logs, and nothing of others: py4j logs the traceback of an interrupt."""
+    import logging
+
+    logging.getLogger().addHandler(logging.NullHandler())
+    if logging.lastResort is not None:
+        logging.getLogger("kdump").addHandler(logging.lastResort)
 
 
 def _many_segments(paths: Sequence[str]) -> str | None:

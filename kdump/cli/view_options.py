@@ -16,18 +16,9 @@ from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
 from kdump.codes import KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
-from kdump.rows.tables import (
-    BATCH,
-    CHECKPOINT,
-    EPOCH,
-    PROPERTY,
-    RECORD,
-    RECORD_DECODED,
-    RECORD_METADATA,
-    Column,
-    ColumnType,
-    Table,
-)
+from kdump.rows.filetables import CHECKPOINT, EPOCH, PROPERTY
+from kdump.rows.schema import Column, ColumnType, Table
+from kdump.rows.tables import BATCH, RECORD, RECORD_DECODED, RECORD_METADATA
 
 if TYPE_CHECKING:
     from kdump.log.context import FileContext

@@ -16,8 +16,10 @@ from kdump.log.context import FileContext
 from kdump.log.names import Kind
 from kdump.log.opening import read_whole
 from kdump.log.walk import Chunk
+from kdump.rows.filetables import INDEX, PRODUCER, TIME_INDEX, TXN_INDEX
 from kdump.rows.printers import Decoding, Lines, RowPrinter
-from kdump.rows.tables import BATCH, INDEX, PRODUCER, TIME_INDEX, TXN_INDEX, Row, Table
+from kdump.rows.schema import Row, Table
+from kdump.rows.tables import BATCH
 
 if TYPE_CHECKING:
     from kdump.reading.transactions import Transactions

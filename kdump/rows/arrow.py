@@ -44,7 +44,8 @@ from kdump.rows.columns import (
     undecoded_batches,
 )
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row
-from kdump.rows.tables import WRONG_CRC, Column, ColumnType, Meaning, Row, Table
+from kdump.rows.schema import Column, ColumnType, Meaning, Row, Table
+from kdump.rows.tables import WRONG_CRC
 from kdump.wire.utf8 import decode_utf8
 
 ArrowRows: TypeAlias = "pa.RecordBatch | list[Row]"

@@ -35,10 +35,11 @@ from kdump.rows.columns import (
     Same,
     Strings,
 )
+from kdump.rows.schema import Column as Declared
+from kdump.rows.schema import Table
 from kdump.rows.spelling import Output
 from kdump.rows.syntax import Syntax, syntax_of
-from kdump.rows.tables import BATCH, RECORD, Table
-from kdump.rows.tables import Column as Declared
+from kdump.rows.tables import BATCH, RECORD
 
 _BLOCK_ROWS: Final = 4096
 _BLOCK_BYTES: Final = 1 << 20

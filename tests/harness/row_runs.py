@@ -18,7 +18,8 @@ from kdump.reading.selection import RowBudget, Selection
 from kdump.reading.view import DecodePath, ViewOptions
 from kdump.rows.formatted import FormatLines
 from kdump.rows.printers import RowLines
-from kdump.rows.tables import BATCH, RECORD, Table
+from kdump.rows.schema import Table
+from kdump.rows.tables import BATCH, RECORD
 
 Row = dict[str, Any]
 
