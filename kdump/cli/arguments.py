@@ -102,6 +102,7 @@ class VerifyArguments(EngineArguments):
     rate: int | None
     max_decompressed_size: int
     color: str
+    jobs: int
     startup: bool
     is_clean: bool | None
     recovery_point: int | None

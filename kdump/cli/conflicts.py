@@ -191,7 +191,7 @@ VERIFY: Final = (
         needs=("--startup",),
     ),
     Conflict("--output junit", "--quick", "--strict", "--rate", "--max-decompressed-size", excludes=("--startup",)),
-    *_engine("--rate"),
+    *_engine("--rate", "--jobs"),
 )
 
 STATS: Final = (

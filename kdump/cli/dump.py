@@ -23,7 +23,7 @@ from kdump.dump.run import DumpRun
 from kdump.dump.targets import Target, target_by_java_name, target_of
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
-from kdump.log.files import strip_credentials, with_credentials
+from kdump.log.files import strip_credentials
 from kdump.log.names import is_uri
 from kdump.log.paths import OtherFile, PathDirectory, TextFile, is_text_file, resolve
 from kdump.log.source import open_source, reads_once
@@ -266,17 +266,17 @@ def _options(given: DumpArguments, output: OutputMaker, *, with_records: bool, m
 
 
 def _dump_on_spark(spark: Session, options: DumpOptions, given: DumpArguments, console: Console) -> DumpRun:
-    from kdump.dump.tasks import CollectedRun, plan_dump
-    from kdump.spark.dump import dumped
+    from kdump.dump.tasks import CollectedRun, dump_work, plan_dump
+    from kdump.spark.tasks import on_spark
 
     paths = given.paths
     run = DumpRun(options, console.out.write, console.reporter(verbose=given.verbose))
     collected = CollectedRun(run, console.out.write)
     targets = _targets(run, paths, all_files=False)
     tasks = plan_dump((target.path for target in targets), whole_partitions=options.read_committed)
-    stores = [with_credentials(strip_credentials(path)) for path in paths]
+    work = dump_work(list(map(strip_credentials, paths)), options, verbose=given.verbose)
     try:
-        for piece in dumped(spark, tasks, options, verbose=given.verbose, stores=stores):
+        for piece in on_spark(spark, tasks, work):
             collected.take(piece)
     except KdumpError as error:
         run.fail(error)

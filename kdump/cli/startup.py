@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kdump.cli import engine_options
 from kdump.cli.arguments import VerifyArguments
 from kdump.cli.console import Console
@@ -11,6 +13,8 @@ from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.repair.startreport import modes_text
 from kdump.system.blocks import escaped
+from kdump.tasks.splits import LEAST_FOR_POOL, find_logs
+from kdump.tasks.work import Runner, in_process
 from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck
 from kdump.verify.startreport import (
     has_topic_id,
@@ -22,7 +26,7 @@ from kdump.verify.startreport import (
     startup_text,
     stray_text,
 )
-from kdump.verify.startups import Item, KeepsChanging, Runner, StartOptions, in_process, is_partition, start_all
+from kdump.verify.startups import Item, KeepsChanging, StartOptions, is_partition, start_all
 
 
 def run_startup(given: VerifyArguments) -> int:
@@ -59,17 +63,19 @@ def run_startup(given: VerifyArguments) -> int:
 
 
 def _runner(given: VerifyArguments, console: Console) -> Runner:
-    """What does the work: this process, or Spark. Raises as ``engine_options.session``."""
-    paths = given.paths
+    """What does the work: this process, a pool, or Spark. Raises as ``engine_options.session``."""
+    paths, jobs = given.paths, given.jobs
     if given.engine == "auto" and not given.master and len(paths) == 1 and is_partition(paths[0]):
         # A partition is one task, however many segments it has.
         return in_process
-    spark = engine_options.session(given, paths, console.note)
+    spark = engine_options.session(given, paths, console.note, local_only=jobs > 1)
     if spark is None:
-        return in_process
-    from kdump.spark.startup import SparkRunner
+        if jobs == 1 or sum(log.size for log in find_logs(paths, lambda error: None)) < LEAST_FOR_POOL:
+            return in_process
+        return engine_options.pool(jobs, "kdump.verify.startups").run
+    from kdump.spark.tasks import on_spark
 
-    return SparkRunner(spark, paths).run
+    return partial(on_spark, spark)
 
 
 def _is_harmful(item: Item) -> bool:

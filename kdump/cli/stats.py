@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -155,8 +156,9 @@ def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console:
     spark = engine_options.session(given, paths, console.note, local_only=given.rate is not None)
     if spark is None:
         return run.judge()
-    from kdump.spark.stats import take_folds
+    from kdump.spark.tasks import on_spark
     from kdump.spark.verify import SparkJudge
+    from kdump.stats.tasks import take_folds
 
-    take_folds(spark, paths, options, run)
+    take_folds(paths, options, run, partial(on_spark, spark))
     return SparkJudge(spark, paths, options.checks, here=run.judge()).segments

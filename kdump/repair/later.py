@@ -48,10 +48,18 @@ class LaterIndex(NamedTuple):
     unproved: Sequence[int]
 
 
+class LaterEnd(NamedTuple):
+    """The marker that ends a transaction after the log, and the number of gaps between the log and the marker."""
+
+    transaction: TransactionRemains
+    marker: RemainingMarker
+    gaps_before: int
+
+
 class Followed(NamedTuple):
     """What comes after a log: the ends of its transactions, in their order, and what is lost and known there."""
 
-    ends: Sequence[tuple[TransactionRemains, RemainingMarker]]
+    ends: Sequence[LaterEnd]
     gaps: Sequence[LostOffsets]
     indexes: Sequence[LaterIndex]
 
@@ -129,7 +137,7 @@ class LaterTransactions:
         What cannot be read of a segment is lost.
 
         Args:
-            stretches: those that are open before, one of a producer; they get what comes after.
+            stretches: those that are open before, one of a producer; they get the batches that come after.
             count: of segments.
         """
         first = len(self._paths) - count
@@ -151,9 +159,12 @@ class LaterTransactions:
             place = self._place if end is None else end[0]
             if stretch.producer_id in self._producers:
                 self._producers[stretch.producer_id].show(stretch, start, gap, place)
-            stretch.gaps += self._gaps[begin : bisect_left(self._gap_places, place)]
         return Followed(
-            [(stretches[number], end[1]) for _, number in known if (end := ends[number][1]) is not None],
+            [
+                LaterEnd(stretches[number], end[1], bisect_left(self._gap_places, place) - begin)
+                for place, number in known
+                if (end := ends[number][1]) is not None
+            ],
             self._gaps[begin : bisect_left(self._gap_places, stop)],
             [index for index in self._indexes[first - self._first : behind] if index is not None],
         )
