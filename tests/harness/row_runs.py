@@ -54,13 +54,16 @@ def run_rows(
     skip: int = 0,
     path: DecodePath = DecodePath.AUTO,
     verbose: bool = False,
+    view: ViewOptions | None = None,
     **options: Any,
 ) -> RowRun:
     """Dump these files as rows, or by a format string; ``options`` are those of DumpOptions."""
     out: list[bytes] = []
     errors: list[str] = []
     notes: list[str] = []
-    view = ViewOptions(with_records=table.type == RECORD.type, selection=selection or Selection(), path=path)
+    view = replace(
+        view or ViewOptions(), with_records=table.type == RECORD.type, selection=selection or Selection(), path=path
+    )
     shown = RowOptions(lambda context: RowLines(syntax, fields, context), table, fields)
     if template is not None:
         shown = replace(shown, lines=lambda context: FormatLines(template, context))
