@@ -173,6 +173,7 @@ def test_a_stream(home: Path) -> None:
     assert "a stream has no name" in err
 
 
+@pytest.mark.slow
 def test_json_lines_through_a_pipe(home: Path) -> None:
     run = shell(f'$KDUMP convert --to jsonl {NAME} -o - | $KDUMP convert --from jsonl - -o "$PWD/again/"', home)
     assert run.returncode == CLEAN, run.stderr
@@ -545,6 +546,7 @@ def test_unwritable(home: Path) -> None:
     assert status == UNREADABLE
 
 
+@pytest.mark.slow
 def test_without_pyarrow(home: Path) -> None:
     (home / "pyarrow.py").write_text("raise ImportError")
     run = subprocess.run(
@@ -555,6 +557,7 @@ def test_without_pyarrow(home: Path) -> None:
     assert run.stderr == "kdump: --to parquet needs pyarrow: pip install 'kdump[parquet]'\n"
 
 
+@pytest.mark.slow
 def test_control_characters_do_not_reach_a_terminal(home: Path) -> None:
     (home / "\x1b[31m.log").write_bytes(DAMAGED)
     shown = on_a_terminal("convert", "\x1b[31m.log", "-o", "new/", "--to-magic", "1", "--skip-damaged", cwd=home)
@@ -568,6 +571,7 @@ def test_times(home: Path) -> None:
     assert [record.offset for record in records((home / "x.log").read_bytes())] == [1]
 
 
+@pytest.mark.slow
 def test_interrupted(home: Path) -> None:
     """Nothing is left of what was written."""
     code = (
@@ -607,6 +611,7 @@ def test_options_of_spark(home: Path) -> None:
     assert convert(home, NAME, "-o", "s3://bucket/x.log", "--to-magic", "1")[0] == USAGE
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early(home: Path) -> None:
     run = shell(f'$KDUMP convert {NAME} -o "$PWD/new/" --to-magic 1 --output jsonl | true', home)
     assert run.returncode == CLEAN

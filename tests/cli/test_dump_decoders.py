@@ -108,6 +108,7 @@ def test_a_format_string_shows_what_is_decoded(logs: Path) -> None:
     assert out == ["0001000167 5"]
 
 
+@pytest.mark.slow
 def test_a_table_shows_what_is_decoded(logs: Path) -> None:
     shown = on_a_terminal(
         "dump", "--decode", "auto", "--output", "table", "__consumer_offsets-1", cwd=logs, columns=160

@@ -14,6 +14,8 @@ import pytest
 from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, INTERRUPTED, UNREADABLE, USAGE, shell
 
+pytestmark = pytest.mark.slow
+
 
 def start(folder: Path, out: Path, *words: str) -> subprocess.Popen[bytes]:
     with out.open("wb") as stream:

@@ -132,6 +132,7 @@ def test_unreadable_partition_directory(
     assert printed.err == f"kdump: {tmp_path}/b-0: Permission denied\n"
 
 
+@pytest.mark.slow
 def test_names_with_odd_characters(tmp_path: Path) -> None:
     for name in ("été 1/0.log", "a,b/0.log", "new\nline/0.log"):
         make(tmp_path, name)
@@ -140,6 +141,7 @@ def test_names_with_odd_characters(tmp_path: Path) -> None:
         assert run.stdout.startswith(b"Dumping " + name.encode() + b"\n")
 
 
+@pytest.mark.slow
 def test_name_that_is_not_utf8(tmp_path: Path) -> None:
     folder = os.fsencode(tmp_path) + b"/\xff"
     os.mkdir(folder)

@@ -12,6 +12,8 @@ from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, dump, dumped, on_a_terminal, shell
 from tests.harness.fast_reference import Row
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -63,6 +63,7 @@ def test_nothing_drives_the_terminal(hostile: Path, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 80, 119, 200])
+@pytest.mark.slow
 def test_width(columns: int) -> None:
     words = ["--output", "table", "--records", "--fields", "offset,key,value,headers", str(SEGMENT)]
     shown = on_a_terminal("dump", *words, cwd=SEGMENT.parent, columns=columns).decode()
@@ -126,6 +127,7 @@ def test_many_rows_in_pages(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_pager_gets_what_a_terminal_would(tmp_path: Path) -> None:
     (tmp_path / "0.log").write_bytes(v2_batch([Row(0, 0, b"\x1b[2J", b"value")]))
     shown = on_a_terminal("dump", "--print-data-log", "--pager", "0.log", cwd=tmp_path, PAGER="sed s/^/paged:/")
@@ -139,6 +141,7 @@ def test_pager_gets_what_a_terminal_would(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("words", "status"), [((), CLEAN), (("-f",), INTERRUPTED)])
+@pytest.mark.slow
 def test_an_interrupt_leaves_the_pager_to_its_user(tmp_path: Path, words: tuple[str, ...], status: int) -> None:
     (tmp_path / "0.log").write_bytes(v2_batch(plain_rows(2)))
     pager = {"PAGER": "sh -c 'cat; while [ ! -e go ]; do sleep 0.05; done'"}

@@ -170,6 +170,7 @@ def test_what_is_named_may_be_a_link_or_a_pipe(home: Path, tmp_path: Path) -> No
     assert b"a link to " in run.stderr
 
 
+@pytest.mark.slow
 def test_named_pipe_is_read(tmp_path: Path) -> None:
     (tmp_path / "0.log").write_bytes(BATCH)
     for words in ("<(cat 0.log)", "- < 0.log", "/dev/stdin < <(cat 0.log)"):

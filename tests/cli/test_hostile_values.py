@@ -88,6 +88,7 @@ def test_numbers_in_options(home: Path, command: str, option: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["dump", "dump --output jsonl", "convert -o OUT", "convert -o - --to jsonl"])
+@pytest.mark.slow
 def test_numbers_in_ranges(home: Path, command: str) -> None:
     for value in NUMBERS:
         for text in (f"{value}:", f":{value}", f"{value}:{value}"):
@@ -135,6 +136,7 @@ STEMS = (
 
 
 @pytest.mark.parametrize("stem", STEMS, ids=ascii)
+@pytest.mark.slow
 def test_names_of_files(home: Path, stem: str) -> None:
     folder = home / "logs" / "t-0"
     folder.mkdir(parents=True)
@@ -148,6 +150,7 @@ def test_names_of_files(home: Path, stem: str) -> None:
 @pytest.mark.parametrize(
     "name", [f"t-{2**31}", f"t-{'9' * 200}", "t--1", "t-\u0663", "-0", "t-", "\udcff-0"], ids=ascii
 )
+@pytest.mark.slow
 def test_names_of_directories(home: Path, name: str) -> None:
     folder = home / "logs" / name
     folder.mkdir(parents=True)

@@ -526,6 +526,7 @@ def test_several_paths(torn: Path, tmp_path: Path) -> None:
     assert repair("-", cwd=tmp_path)[0] == UNREADABLE
 
 
+@pytest.mark.slow
 def test_on_a_terminal(torn: Path, tmp_path: Path) -> None:
     os.rename(torn.parent, tmp_path / "t\x1b[31m-0")
     shown = on_a_terminal("repair", "t\x1b[31m-0", cwd=tmp_path)

@@ -141,6 +141,7 @@ def test_usage(tmp_path: Path, words: list[str]) -> None:
     assert (run.returncode, run.stdout) == (USAGE, b"")
 
 
+@pytest.mark.slow
 def test_pipes(tmp_path: Path) -> None:
     status, (row,) = lines("-", cwd=tmp_path, stdin=BATCH * 2)
     assert (row["group"], row["records"], row["bytes"]) == ("-", 6, 2 * len(BATCH))
@@ -245,6 +246,7 @@ def test_the_page_fits_the_terminal(tmp_path: Path, columns: int, colour: bool) 
     assert any("damage" in line for line in shown)
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_lines_say(tmp_path: Path) -> None:
     rows = lines(str(SEGMENTS), cwd=tmp_path)[1]
     page = on_a_terminal("stats", str(SEGMENTS), cwd=tmp_path, columns=160, NO_COLOR="1").decode()
@@ -270,6 +272,7 @@ def test_control_characters_and_markup_of_keys_and_names(tmp_path: Path) -> None
         assert "a[red]-0" in text
 
 
+@pytest.mark.slow
 def test_damaged_batches_do_not_hide(tmp_path: Path) -> None:
     partition(tmp_path, "a-0", DAMAGED_BATCH)
     partition(tmp_path, "b-0", BATCH)
@@ -277,6 +280,7 @@ def test_damaged_batches_do_not_hide(tmp_path: Path) -> None:
     assert re.search(r"a-0 .* 1 error", text)
 
 
+@pytest.mark.slow
 def test_headers_alone_need_no_record_decoders(tmp_path: Path) -> None:
     """A short run is mostly imports: ``--quick`` costs little more than that of ``verify``."""
     (tmp_path / NAME).write_bytes(BATCH)

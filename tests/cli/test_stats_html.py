@@ -169,6 +169,7 @@ def test_of_nothing(folder: Path, log: bytes) -> None:
 
 
 @pytest.mark.parametrize("timestamp", [-1, 0, 2**62, 253_402_300_799_999, -(2**63)])
+@pytest.mark.slow
 def test_any_timestamp(folder: Path, timestamp: int) -> None:
     odd = v2_batch([Row(0, 0, b"k", b"v")], base_timestamp=timestamp, max_timestamp=timestamp)
     (folder / "orders-0" / NAME).write_bytes(odd + BATCH.replace(bytes(8), (1).to_bytes(8, "big"), 1))
@@ -193,6 +194,7 @@ def test_where_no_file_can_be(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["orders-0"]
 
 
+@pytest.mark.slow
 def test_nothing_but_a_report_is_written_over(folder: Path) -> None:
     (folder / "cleaner-offset-checkpoint").write_text("0\n0\n")
     (folder / "empty.index").touch()
@@ -211,6 +213,7 @@ def test_nothing_but_a_report_is_written_over(folder: Path) -> None:
         assert report("orders-0", cwd=folder).charts()
 
 
+@pytest.mark.slow
 def test_a_device_stays_one(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     run = shell("cat pipe > copy.html & $KDUMP stats --html pipe orders-0 > page.txt; wait", folder)
@@ -241,6 +244,7 @@ def test_a_link_stays_one(folder: Path) -> None:
         assert page.endswith("</html>\n")
 
 
+@pytest.mark.slow
 def test_without_plotly(folder: Path) -> None:
     (folder / "stubs").mkdir()
     (folder / "stubs" / "plotly.py").write_text("raise ImportError('no', name='plotly')")

@@ -75,6 +75,7 @@ def test_a_stream_has_no_segments(folder: Path, question: str) -> None:
     assert out.strip() == ""
 
 
+@pytest.mark.slow
 def test_answers_come_in_the_order_of_the_questions(folder: Path) -> None:
     questions = ["retention=1d", "magic", "compaction", "batch-size", "codec", "magic"]
     found = rows(*(word for each in questions for word in ("--what-if", each)), "t-0", cwd=folder)
@@ -212,6 +213,7 @@ def test_tables_fit_a_terminal(folder: Path) -> None:
         assert not long
 
 
+@pytest.mark.slow
 def test_keys_are_in_the_manual(folder: Path) -> None:
     manual = (ROOT / "man" / "kdump-stats.1").read_text()
     text = manual.partition('.SS "Answers and states"')[2].partition(".SH")[0]

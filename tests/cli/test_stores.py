@@ -135,6 +135,7 @@ def test_files_stay_local_and_nothing_behind_a_uri_is_followed(tmp_path: Path) -
     assert b"--follow takes a PATH of this machine" in run.stderr
 
 
+@pytest.mark.slow
 def test_without_pyarrow(tmp_path: Path) -> None:
     (tmp_path / "pyarrow.py").write_text("raise ImportError")
     for command in ("dump", "verify"):

@@ -153,6 +153,7 @@ def test_nothing_is_written(folder: Path) -> None:
     assert {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*")} == before
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves(folder: Path) -> None:
     shutil.copytree(SEGMENTS, folder / "copy")
     for command in ("$KDUMP verify copy | head -n 1", "$KDUMP verify --output junit copy | true"):
@@ -191,6 +192,7 @@ def test_junit(folder: Path) -> None:
     assert cases == [("bad-0", NAME, "failure"), ("good-0", NAME), ("paths", "gone", "error")]
 
 
+@pytest.mark.slow
 def test_terminal(folder: Path) -> None:
     shown = on_a_terminal("verify", "bad-0", "good-0", cwd=folder).decode()
     assert "\x1b[31merror\x1b[0m KD108" in shown

@@ -281,6 +281,7 @@ def test_paths(tmp_path: Path) -> None:
     assert line["segments"] == [[0, 0]]
 
 
+@pytest.mark.slow
 def test_control_characters_of_names(tmp_path: Path) -> None:
     directory = partition(tmp_path / "orders-0")
     (directory / "\x1b[31mx.log").write_bytes(b"")

@@ -91,6 +91,7 @@ def test_refused_call(call_directory: Path, call: str) -> None:
         ("cli", ["--files", "00000000000000000007.log,00000000000000000099.log,00000000000000000007.log"], 3),
     ],
 )
+@pytest.mark.slow
 def test_exit_status(captures: Captures, partition: str, arguments: list[str], status: int) -> None:
     """Of a process of its own."""
     done = subprocess.run([*KDUMP, "dump", *arguments], cwd=captures.root / partition, capture_output=True, check=False)

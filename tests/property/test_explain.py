@@ -106,6 +106,7 @@ def test_a_cut_batch(size: int) -> None:
 
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+@pytest.mark.slow
 def test_a_cut_compressed_batch(codec: int) -> None:
     batch = v2_batch(plain_rows(50), codec=codec)
     for size in range(HEADER_SIZE, len(batch)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -71,6 +72,7 @@ ROWS = st.lists(
 QUIET = examples(50)
 
 
+@cache
 def bombs() -> dict[str, tuple[int, bytes]]:
     """By name the codec and a payload of 64 MiB, or one that claims them."""
     sized = zstandard.ZstdCompressor().compress(ZEROS * 64)

@@ -343,6 +343,7 @@ def test_exports_of_streams_are_undecided(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [3, 20_000])
+@pytest.mark.slow
 def test_counts_by_rows_and_by_columns(tmp_path: Path, count: int) -> None:
     log = [data(2 * number, 7) + data(2 * number + 1, 8) for number in range(count)]
     source = partition(tmp_path / "t-0", [*log, marker(2 * count, 7, ABORT), marker(2 * count + 1, 8, COMMIT)])

@@ -74,6 +74,7 @@ def data(offset: int, producer_id: int) -> bytes:
     "without", [[], ["*.txnindex"], ["*.snapshot"], ["*.txnindex", "*.snapshot", "*index"]], ids=str
 )
 @pytest.mark.parametrize("folder", PARTITIONS, indirect=True)
+@pytest.mark.slow
 def test_outcomes_of_a_partition(folder: Path, without: list[str], path: DecodePath) -> None:
     for pattern in without:
         for sibling in folder.glob(pattern):

@@ -86,6 +86,7 @@ NAMES = ("../victim/file", "../../victim/file", "/victim", "..", ".", "", "a/b",
 @pytest.mark.parametrize(
     "place", ["file", "remove", "cut", "place", "source", "prepared", "saved", "bystander", "kept"]
 )
+@pytest.mark.slow
 def test_a_name_is_one_part_of_a_path(partition: Path, name: str, place: str) -> None:
     manifest = begin(partition)
     steps = {

@@ -165,6 +165,7 @@ def test_a_log_that_goes_after_the_plan(tmp_path: Path) -> None:
     assert caught.value.code is Codes.CHANGED_WHILE_READ
 
 
+@pytest.mark.slow
 def test_the_plan_shows_both_starts(root: Path, tmp_path: Path) -> None:
     case = next(case for case in cases(root) if case["id"] == "s0112")
     directory = tmp_path / "logs" / Path(case["dir"]).name

@@ -280,6 +280,7 @@ def test_readers_get_every_byte_back(batches: list[Batch]) -> None:
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.slow
 def test_many_blocks(output: Output) -> None:
     """More rows than are assembled at a time, with their real size: small batches, then one with most of the rows."""
     batches = [batch(plain_rows(count, 5), base_offset=7 * count) for count in (1, 80, 0, 10_000, 1, 1)]

@@ -484,6 +484,7 @@ def test_which_partitions_are_listed(tmp_path: Path) -> None:
             listed(tmp_path / wrong)
 
 
+@pytest.mark.slow
 def test_captures_that_grow_give_the_rows_of_a_batch_read(captures: Captures, tmp_path: Path) -> None:
     """Damage included: in torn writes, taken with and without limits, then rolled."""
     schema = pa.schema([arrow_schema(RECORD).field(name) for name in ("position", "offset", "isValid", "value")])

@@ -347,6 +347,7 @@ class TestSwapped:
         assert b"KD417" not in kdump("verify", partition.name, cwd=partition.parent).stdout
 
 
+@pytest.mark.slow
 def test_open_transactions_say_whose_they_are_and_when_they_began(tmp_path: Path) -> None:
     unpack_archive(ROOT / "fixtures" / "captures" / "4.3.1.tar.zst", tmp_path)
     directory = tmp_path / "4.3.1"

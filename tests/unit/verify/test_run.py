@@ -161,6 +161,7 @@ def test_clean_bases(tmp_path: Path) -> None:
         assert [summary.recovery for summary in summaries] == [None]
 
 
+@pytest.mark.slow
 def test_what_kafka_rejects_is_an_error_and_recovery_is_as_in_kafka(tmp_path: Path) -> None:
     wrong = []
     for case in case_results():

@@ -149,6 +149,7 @@ def test_codecs_of_markers_only(tmp_path: Path) -> None:
     assert answer.words == ["There is no record to compress."]
 
 
+@pytest.mark.slow
 def test_legacy_messages_are_batched_before(tmp_path: Path) -> None:
     log = b"".join(message(1, number, None, b"value%d" % number) for number in range(10))
     answer = asked(CodecQuestion(), tmp_path, log)
