@@ -5,13 +5,13 @@ Source: docs/spec/recovery.md (LogSegment.recover).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from kdump.kafka.recover import Recovery, SegmentRecovery
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE, IndexBuilder
 from kdump.log.names import Kind
 from kdump.log.source import Source
-from kdump.repair.disk import NewDiskFile
 from kdump.repair.hashandrecover import HashAndRecover, read_through
 from kdump.repair.producersat import ProducersAt, WatchedProducers
 
@@ -57,7 +57,7 @@ def recover_log(
     producers: ProducersAt,
     *,
     index_interval: int,
-    copy: NewDiskFile | None = None,
+    copy: Callable[[memoryview], None] | None = None,
     digests: bool = True,
 ) -> Recovered:
     """Take a log the way a broker's recovery goes.

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.kafka.recover import Recovery, SegmentRecovery
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE, Walk
-from kdump.repair.disk import NewDiskFile
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -53,7 +52,11 @@ class HashAndRecover:
 
 
 def read_through(
-    source: Source, recovery: SegmentRecovery, copy: NewDiskFile | None = None, *, digests: bool = True
+    source: Source,
+    recovery: SegmentRecovery,
+    copy: Callable[[memoryview], None] | None = None,
+    *,
+    digests: bool = True,
 ) -> HashAndRecover:
     """Feed a log to ``recovery`` and digest it; every byte is read once.
 
@@ -103,7 +106,7 @@ def start_sha256(source: Source, size: int) -> str:
 class _Consumer:
     """Digests and copies a chunk; ``alongside`` in a thread each: both let other threads run meanwhile."""
 
-    def __init__(self, copy: NewDiskFile | None, *, alongside: bool) -> None:
+    def __init__(self, copy: Callable[[memoryview], None] | None, *, alongside: bool) -> None:
         self._copy = copy
         self._executor = ThreadPoolExecutor(1 if copy is None else 2, "digest") if alongside else None
         self._started: list[Future[None]] = []
@@ -113,7 +116,7 @@ class _Consumer:
         if digest is not None:
             self._run(digest.update, entries)
         if self._copy is not None:
-            self._run(self._copy.write, entries)
+            self._run(self._copy, entries)
 
     def wait(self) -> None:
         """Raises what went wrong."""

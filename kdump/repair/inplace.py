@@ -1,54 +1,54 @@
-"""The steps of a repair in place, in an order in which every state is one that a broker starts on.
+"""The steps of a repair in place: how a directory becomes the repaired one, and a broker can start at every step.
 
-Source: docs/spec/startup.md. A segment without an .index is recovered as soon as a broker starts, also after a clean
-shutdown (docs/spec/startup.md#rule-8-the-checks-of-a-segment), so the index of the last segment goes before its log
-changes and comes back afterwards. The marker of a clean shutdown stays where it can: it stands for all partitions of
+Source: docs/spec/startup.md. A broker recovers a segment without an .index as soon as it starts, also after a clean
+shutdown (docs/spec/startup.md#rule-8-the-checks-of-a-segment). So the index of the last segment goes before its log
+changes, and comes back afterwards. The marker of a clean shutdown stays where it can: it stands for all partitions of
 the log directory.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
 
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.log.names import INDEX_KINDS, Kind, sibling
 from kdump.log.partition import segments_after
-from kdump.log.source import open_source, read_whole
-from kdump.repair.brokerrecovery import recover_log
-from kdump.repair.indexes import has_txn_index
+from kdump.log.source import open_source
+from kdump.repair.afterwards import LogFate, RepairedDirectory, RepairedSegment
 from kdump.repair.journal import pieces_of
 from kdump.repair.manifest import MARKER, SWAP
-from kdump.repair.others import changed_in_place
 from kdump.repair.partitionfiles import PartitionFiles
-from kdump.repair.plan import Completion, PartitionPlan, RepairMode, RepairSettings, SegmentPlan
+from kdump.repair.plan import Completion, PartitionPlan
 from kdump.repair.preparation import Preparation
-from kdump.repair.repairedsource import RepairedSource
 
 
-def prepare(plan: PartitionPlan, preparation: Preparation, settings: RepairSettings, completion: Completion) -> None:
-    """Make what is needed and note the steps; the first are those that change no log.
+def prepare(directory: RepairedDirectory, preparation: Preparation, completion: Completion) -> None:
+    """Make what is needed and note the steps. The first steps change no log.
 
-    ``completion``: what is done beside the logs.
+    Args:
+        directory: what is to come of it.
+        preparation: takes the new files and the steps.
+        completion: what is done beside the logs.
     """
-    for segment in plan.segments:
-        if segment.rebuilt and not plan.changes_log(segment):
-            _rebuild(segment, preparation, settings)
+    plan = directory.plan
+    for segment in directory.segments:
+        if segment.fate is LogFate.STAYS:
+            _rebuild(segment, preparation)
     if not plan.changes_any_other:
         return
     _complete(plan, preparation, completion)
-    if plan.changes_any_log and plan.way is RepairMode.LIKE_BROKER:
-        _prepare_like_broker(plan, preparation, is_clean=plan.place.was_stopped_cleanly and completion.keeps_marker)
-    elif plan.changes_any_log:
-        _prepare_salvage(plan, preparation, settings, completion)
-    _change_others(plan, preparation, completion)
+    if any(segment.fate is LogFate.REPLACED for segment in directory.segments):
+        _swap(directory, preparation, keeps_marker=completion.keeps_marker)
+    elif directory.changed:
+        _cut_off(directory, preparation, is_clean=plan.place.was_stopped_cleanly and completion.keeps_marker)
+    _change_others(directory, preparation, completion)
 
 
 def _complete(plan: PartitionPlan, preparation: Preparation, completion: Completion) -> None:
     """What has to be there before a log changes.
 
-    A log that ends before its log start offset loses everything at a start, and one without a producer snapshot at or
-    before its end is not read for producers when the start is clean. Both fit the log before, too.
+    A start empties a log that ends before its log start offset. A clean start reads no producers from a log without a
+    producer snapshot at or before its end. What is made here fits the log before the repair, too.
     """
     for line in completion.lines:
         if line.name == LOG_START_CHECKPOINT:
@@ -60,82 +60,54 @@ def _complete(plan: PartitionPlan, preparation: Preparation, completion: Complet
         preparation.sync()
 
 
-def _prepare_like_broker(plan: PartitionPlan, preparation: Preparation, *, is_clean: bool) -> None:
-    """The first log that recovery cuts ends there, the segments after it go.
+def _cut_off(directory: RepairedDirectory, preparation: Preparation, *, is_clean: bool) -> None:
+    """One log ends earlier, the segments after it go.
 
     Until the log is cut, a start that recovers comes to the same cut, and removes the segments that are left. A clean
-    start recovers nothing: it looks at the last segment only, and takes the producers from the snapshot at its end. So
+    start recovers nothing: it checks the last segment only, and takes the producers from the snapshot at its end. So
     there the log is cut first, and the last segment goes last.
     """
-    cut = next(segment for segment in plan.segments if segment.is_cut)
-    removed = [segment for segment in plan.segments if segment.is_after_cut]
+    cut = next(segment for segment in directory.changed if segment.fate is LogFate.CUT)
+    removed = [segment for segment in directory.changed if segment.fate is LogFate.GOES]
     if not is_clean:
-        _take_marker(plan, preparation)
+        _take_marker(directory.plan, preparation)
         removed.reverse()
-    if is_clean and segments_after(cut.path):
+    is_first = is_clean and bool(segments_after(cut.plan.path))
+    if is_first:
         _cut(cut, preparation, is_last=False)
     for segment in removed:
         _remove_segment(segment, preparation)
-    if not (is_clean and segments_after(cut.path)):
-        _cut(cut, preparation)
+    if not is_first:
+        _cut(cut, preparation, is_last=True)
 
 
-def _prepare_salvage(
-    plan: PartitionPlan, preparation: Preparation, settings: RepairSettings, completion: Completion
-) -> None:
-    """Logs with holes are written anew.
+def _swap(directory: RepairedDirectory, preparation: Preparation, *, keeps_marker: bool) -> None:
+    """New logs take the place of old ones, those between them stay.
 
-    They come in the way in which a broker replaces segments itself: complete with their index files under names that
-    end in .swap, from where a start finishes what was begun (docs/spec/startup.md#2-before-the-segments rules 5 and 6).
-    As that removes whatever else lies between the first and the last of them, the segments there get a second name of
-    this kind, too.
+    They come as when a broker replaces segments itself: complete with their index files under names that end in .swap.
+    A start finishes from there what was begun (docs/spec/startup.md#2-before-the-segments rules 5 and 6). It then
+    removes whatever else lies between the first and the last of them. So the segments there, and the snapshots that
+    stay, get a second name of this kind, too.
     """
-    changed = [number for number, segment in enumerate(plan.segments) if segment.is_salvaged]
-    if not is_plain_cut(plan):
-        segments = plan.segments[changed[0] : changed[-1] + 1]
-        _swap(segments, plan, preparation, settings, keeps_marker=completion.keeps_marker)
-        return
-    if not completion.keeps_marker:
-        _take_marker(plan, preparation)
-    _cut(plan.segments[-1], preparation)
-
-
-def is_plain_cut(plan: PartitionPlan) -> bool:
-    """Salvage changes only the last segment, and all that happens to it is what a broker's recovery does too."""
-    *others, last = plan.segments
-    if any(segment.is_salvaged for segment in others) or not last.is_cut or segments_after(last.path):
-        return False
-    log = last.salvaged
-    return log is not None and log.is_copy_of(last.path, last.recovered.recovery.end, last.base_offset)
-
-
-def _swap(
-    segments: Sequence[SegmentPlan],
-    plan: PartitionPlan,
-    preparation: Preparation,
-    settings: RepairSettings,
-    *,
-    keeps_marker: bool,
-) -> None:
-    """Let new logs take the place of old ones, those between them stay."""
-    _, valid_up_to = plan.ends()
-    files = [_swapped_in(segment, preparation, settings) for segment in segments]
-    snapshots = _kept_snapshots(plan, segments, preparation, valid_up_to)
+    numbers = [number for number, segment in enumerate(directory.segments) if segment.fate is LogFate.REPLACED]
+    segments = directory.segments[numbers[0] : numbers[-1] + 1]
+    files = [_swapped_in(segment, preparation) for segment in segments]
+    snapshots = _kept_snapshots(directory.plan, segments[0].plan.base_offset, preparation)
     for names in (snapshots, *files):
         for name in names:
             preparation.swap_in(name)
         preparation.sync()
     if not keeps_marker:
-        _take_marker(plan, preparation)
+        _take_marker(directory.plan, preparation)
     for segment, names in zip(segments, files, strict=True):
         log = next(name for name in names if name.endswith(Kind.LOG.value))
-        # The log first: of what is left without it a broker takes each for itself, and all of it fits.
+        # The log first: without it, a broker takes each of the other files for itself, and all of them fit.
         names.remove(log)
-        if not segment.is_salvaged:
+        if segment.fate is not LogFate.REPLACED:
             for name in (log, *names):
                 preparation.remove(name + SWAP)
         else:
-            for old in (*_existing(segment.path), os.path.basename(segment.path)):
+            for old in (*_existing_indexes(segment.plan.path), os.path.basename(segment.plan.path)):
                 if old != log:
                     preparation.remove(old, log + SWAP)
             preparation.sync()
@@ -147,73 +119,57 @@ def _swap(
         preparation.sync()
 
 
-def _swapped_in(segment: SegmentPlan, preparation: Preparation, settings: RepairSettings) -> list[str]:
-    """Make the files of a segment that wait under .swap names, in the order in which they come there.
+def _swapped_in(segment: RepairedSegment, preparation: Preparation) -> list[str]:
+    """Make the files of a segment that wait under .swap names; gives their names in the order in which they come.
 
-    An index of a log must not come without it; the other two name offsets, and fit the old log as well.
+    The .index of a log must not come without it. The other two index files name offsets, and fit the old log as well.
     """
-    name = os.path.basename(segment.path)
     kinds = (Kind.TXN_INDEX, Kind.TIME_INDEX, Kind.LOG, Kind.INDEX)
-    if not segment.is_salvaged:
-        names = [sibling(name, kind) for kind in kinds]
+    names = [sibling(segment.name, kind) for kind in kinds]
+    if segment.fate is not LogFate.REPLACED:
         names = [name for name in names if preparation.will_have(name)]
         for existing in names:
             preparation.link(existing)
         return names
-    log = segment.salvaged
-    assert log is not None
-    status = os.stat(segment.like)
-    if not segment.is_missing:
-        preparation.save(name, segment.recovered.read.sha256)
-    new_name = segment.repaired_name
-    producers, interval = segment.producers.copy(), settings.index_interval
-    with preparation.new_file(new_name, status) as copy, RepairedSource(segment.path, log) as source:
-        recovered = recover_log(source, log.base_offset, producers, index_interval=interval, copy=copy)
-        copy.finish(modified=segment.modified)
-    preparation.made(new_name, recovered.read.sha256)
-    contents = recovered.index_files(has_txn_index=has_txn_index(segment.path))
-    for index in _existing(segment.path):
+    plan = segment.plan
+    status = os.stat(plan.like)
+    if not plan.is_missing:
+        preparation.save(os.path.basename(plan.path), plan.recovered.read.sha256)
+    with preparation.new_file(segment.name, status) as copy:
+        recovered = segment.recover(copy.write)
+        copy.finish(modified=plan.modified)
+    preparation.made(segment.name, recovered.read.sha256)
+    for index in _existing_indexes(plan.path):
         preparation.save(index)
-    for kind, data in contents.items():
-        preparation.write(sibling(new_name, kind), data, status)
-    if Kind.TXN_INDEX not in contents and has_txn_index(segment.path):
-        preparation.write(sibling(new_name, Kind.TXN_INDEX), read_whole(sibling(segment.path, Kind.TXN_INDEX)), status)
-    return [sibling(new_name, kind) for kind in kinds if preparation.has_new(sibling(new_name, kind))]
+    for name, content in segment.indexes.items():
+        preparation.write(name, content.read(), status)
+    return [name for name in names if preparation.has_new(name)]
 
 
-def _kept_snapshots(
-    plan: PartitionPlan, segments: Sequence[SegmentPlan], preparation: Preparation, valid_up_to: int
-) -> list[str]:
-    """Snapshots that would go with what lies between the swapped segments, and are to stay."""
+def _kept_snapshots(plan: PartitionPlan, first: int, preparation: Preparation) -> list[str]:
+    """Snapshots from offset ``first`` on that stay."""
+    _, valid_up_to = plan.ends()
     names = []
     for offset, path in PartitionFiles.of(plan.place.directory).snapshots:
-        if segments[0].base_offset <= offset <= valid_up_to:
+        if first <= offset <= valid_up_to:
             preparation.link(os.path.basename(path))
             names.append(os.path.basename(path))
     return names
 
 
-def _rebuild(segment: SegmentPlan, preparation: Preparation, settings: RepairSettings) -> None:
+def _rebuild(segment: RepairedSegment, preparation: Preparation) -> None:
     """Each new index takes the place of the old one at once: the log is the same for both."""
-    status = os.stat(segment.path)
-    for kind, data in rebuilt_indexes(segment, settings).items():
-        name = _name(segment, kind)
-        preparation.write(name, data, status)
+    if not segment.indexes:
+        return
+    status = os.stat(segment.plan.path)
+    for name, content in segment.indexes.items():
+        preparation.write(name, content.read(), status)
         preparation.place(name)
     preparation.sync()
 
 
-def rebuilt_indexes(segment: SegmentPlan, settings: RepairSettings) -> dict[Kind, bytes]:
-    """The contents of the index files that are written anew beside a log that stays. Raises KdumpError."""
-    producers, interval = segment.producers.copy(), settings.index_interval
-    with open_source(segment.path) as source:
-        recovered = recover_log(source, segment.base_offset, producers, index_interval=interval)
-    contents = recovered.index_files(has_txn_index=has_txn_index(segment.path))
-    return {kind: contents[kind] for kind in INDEX_KINDS if kind in segment.rebuilt}
-
-
 def _take_marker(plan: PartitionPlan, preparation: Preparation) -> None:
-    """The next start must look at what is there: a clean shutdown says that it need not."""
+    """The next start must check what is there: a clean shutdown says that it need not."""
     marker = plan.place.clean_shutdown
     if marker is not None and os.path.lexists(marker):
         preparation.save(MARKER)
@@ -221,36 +177,33 @@ def _take_marker(plan: PartitionPlan, preparation: Preparation) -> None:
         preparation.sync("..")
 
 
-def _remove_segment(segment: SegmentPlan, preparation: Preparation) -> None:
-    name = os.path.basename(segment.path)
-    preparation.save(name, segment.recovered.read.sha256)
-    preparation.remove(name)
-    for index in _existing(segment.path):
+def _remove_segment(segment: RepairedSegment, preparation: Preparation) -> None:
+    preparation.save(segment.name, segment.plan.recovered.read.sha256)
+    preparation.remove(segment.name)
+    for index in _existing_indexes(segment.plan.path):
         preparation.save(index)
         preparation.remove(index)
     preparation.sync()
 
 
-def _cut(segment: SegmentPlan, preparation: Preparation, *, is_last: bool = True) -> None:
-    """Let a log end where its good part does.
+def _cut(segment: RepairedSegment, preparation: Preparation, *, is_last: bool) -> None:
+    """A log ends where its good part does.
 
     Without its .index the last segment is recovered by any start, to the same end. Any other one is cut after its new
     index files are there: they fit the longer log, too, and a clean start does not recover it.
     """
-    name = os.path.basename(segment.path)
-    status = os.stat(segment.path)
-    # Another name for the same file, a copy made of links, must not lose its end.
+    name, read = segment.name, segment.plan.recovered.read
+    status = os.stat(segment.plan.path)
+    # Another name for the same file, in a copy made of links, must not lose its end.
     is_shared = status.st_nlink > 1
     if is_shared:
         _copy_start(segment, preparation)
     else:
-        preparation.save_tail(name, segment.recovered.read)
-    contents = segment.recovered.index_files(has_txn_index=has_txn_index(segment.path))
-    # The .index at last: with it a broker takes the other two for whole.
-    indexes = [kind for kind in reversed(INDEX_KINDS) if kind in contents]
-    for kind in indexes:
-        index = _name(segment, kind)
-        preparation.write(index, contents[kind], status)
+        preparation.save_tail(name, read)
+    # The .index comes last: with it a broker takes the other two for complete.
+    indexes = dict(reversed(list(segment.indexes.items())))
+    for index, content in indexes.items():
+        preparation.write(index, content.read(), status)
         if is_last:
             preparation.remove_old(index)
         else:
@@ -260,30 +213,30 @@ def _cut(segment: SegmentPlan, preparation: Preparation, *, is_last: bool = True
         preparation.place(name)
     else:
         preparation.cut(name)
-    for kind in indexes if is_last else ():
-        preparation.place(_name(segment, kind))
+    for index in indexes if is_last else ():
+        preparation.place(index)
     preparation.sync()
 
 
-def _copy_start(segment: SegmentPlan, preparation: Preparation) -> None:
-    name, read = os.path.basename(segment.path), segment.recovered.read
-    preparation.save(name, read.sha256)
-    with preparation.new_file(name, os.stat(segment.path)) as copy, open_source(segment.path) as source:
+def _copy_start(segment: RepairedSegment, preparation: Preparation) -> None:
+    plan, read = segment.plan, segment.plan.recovered.read
+    preparation.save(segment.name, read.sha256)
+    with preparation.new_file(segment.name, os.stat(plan.path)) as copy, open_source(plan.path) as source:
         for piece in pieces_of(source, 0, read.recovery.end):
             copy.write(piece)
-        copy.finish(modified=segment.stamp.modified)
-    preparation.made(name, read.kept_sha256)
+        copy.finish(modified=plan.stamp.modified)
+    preparation.made(segment.name, read.kept_sha256)
 
 
-def _change_others(plan: PartitionPlan, preparation: Preparation, completion: Completion) -> None:
+def _change_others(directory: RepairedDirectory, preparation: Preparation, completion: Completion) -> None:
     """Snapshots, leader epochs and lines of checkpoints that do not fit the new logs go, or are written anew."""
-    others = changed_in_place(plan)
+    plan = directory.plan
     made = completion.snapshot[0] if completion.snapshot is not None else None
-    for name in others.dropped:
+    for name in directory.others.dropped:
         if name != made:
             preparation.save(name)
             preparation.remove(name)
-    for name, data in others.written.items():
+    for name, data in directory.others.written.items():
         if name != made:
             path = os.path.join(plan.place.directory, name)
             preparation.write(name, data, os.stat(path if os.path.lexists(path) else plan.segments[0].like))
@@ -294,13 +247,7 @@ def _change_others(plan: PartitionPlan, preparation: Preparation, completion: Co
             preparation.set_line(line)
 
 
-def _existing(path: str) -> Iterable[str]:
+def _existing_indexes(path: str) -> list[str]:
     """Names of the index files that are beside a log."""
-    for kind in INDEX_KINDS:
-        index = sibling(path, kind)
-        if os.path.lexists(index):
-            yield os.path.basename(index)
-
-
-def _name(segment: SegmentPlan, kind: Kind) -> str:
-    return os.path.basename(sibling(segment.path, kind))
+    indexes = (sibling(path, kind) for kind in INDEX_KINDS)
+    return [os.path.basename(index) for index in indexes if os.path.lexists(index)]

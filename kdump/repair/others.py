@@ -41,22 +41,13 @@ def changed_others(plan: PartitionPlan) -> ChangedOthers:
     end_offset, valid_up_to = _ends(plan)
     files = PartitionFiles.of(plan.place.directory)
     dropped = files.dropped_snapshots(end_offset=end_offset, valid_up_to=valid_up_to)
-    unfit = _changed_snapshots(plan)
+    unfit = unfit_others(plan)
     written = unfit.written | _new_snapshots(plan, files)
     data = epochs_for(None if files.epochs is None else read_whole(files.epochs), end_offset, plan.epochs_found)
     if data is not None:
         written[LEADER_EPOCH_CHECKPOINT] = data
     names = dict.fromkeys((*map(os.path.basename, dropped), *unfit.dropped))
     return ChangedOthers(tuple(name for name in names if name not in written), written)
-
-
-def changed_in_place(plan: PartitionPlan) -> ChangedOthers:
-    """The same for a repair in place: where no log changes, only unfit snapshots are touched.
-
-    Raises:
-        KdumpError: a file cannot be read.
-    """
-    return changed_others(plan) if plan.changes_any_log else _changed_snapshots(plan)
 
 
 def unfit_snapshots(plan: PartitionPlan) -> tuple[UnfitSnapshot, ...]:
@@ -105,8 +96,8 @@ def _known_producers(plan: PartitionPlan, end_offset: int | None) -> dict[int, P
     return known
 
 
-def _changed_snapshots(plan: PartitionPlan) -> ChangedOthers:
-    """What is done about the unfit ones."""
+def unfit_others(plan: PartitionPlan) -> ChangedOthers:
+    """What is done about the unfit snapshots alone."""
     unfit = plan.unfit_snapshots
     written = {snapshot.name: snapshot.data for snapshot in unfit if snapshot.data is not None}
     return ChangedOthers(tuple(snapshot.name for snapshot in unfit if snapshot.name not in written), written)

@@ -45,6 +45,11 @@ class PartitionFiles:
         epochs = os.path.join(directory, LEADER_EPOCH_CHECKPOINT) if LEADER_EPOCH_CHECKPOINT in names else None
         return cls(tuple(snapshots), epochs, tuple(others))
 
+    @property
+    def paths(self) -> list[str]:
+        """Of all of them."""
+        return [*(path for _, path in self.snapshots), *self.others, *([] if self.epochs is None else [self.epochs])]
+
     def dropped_snapshots(self, *, end_offset: int, valid_up_to: int) -> list[str]:
         """Those that lie above the end of the log, or were made with batches that it does not have."""
         return [path for offset, path in self.snapshots if offset > min(end_offset, valid_up_to)]

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import pairwise
+from itertools import groupby, pairwise
+
+from kdump.kafka.startup.content import Content, ContentPiece
 
 
 class PieceOrigin(Enum):
@@ -94,6 +96,23 @@ class LogPiece:
     last_offset: int
     batches: int
     records: int
+
+    def contents(self) -> Iterator[ContentPiece]:
+        """Its bytes: parts of the file, and between them the patches. Of patches of one byte the last one counts."""
+        if self.path is None:
+            yield ContentPiece(None, 0, self.length, self.data)
+            return
+        whole = ContentPiece(self.path, self.position, self.length)
+        patched = {start + number: byte for start, data in self.patches for number, byte in enumerate(data)}
+        end = 0
+        for _, run in groupby(enumerate(sorted(patched)), lambda place: place[1] - place[0]):
+            places = [place for _, place in run]
+            if places[0] > end:
+                yield whole.part(end, places[0])
+            yield ContentPiece(None, 0, len(places), bytes(patched[place] for place in places))
+            end = places[-1] + 1
+        if end < self.length:
+            yield whole.part(end, self.length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +229,13 @@ class RepairedLog:
             yield replace(self, pieces=part.pieces, lost=part.lost, rolls=()) if is_first else part
 
     @property
+    def content(self) -> Content:
+        """Its bytes."""
+        return Content(tuple(part for piece in self.pieces for part in piece.contents()), self.size)
+
+    @property
     def size(self) -> int:
-        """Bytes of the mended log."""
+        """Bytes of the repaired log."""
         return sum(piece.length for piece in self.pieces)
 
     @property

@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.kafka.recover import RecoveryOutcome
+from kdump.kafka.startup.content import Content, ContentSource
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import Kind
 from kdump.log.partition import segments_after
 from kdump.log.source import Source, open_source
 from kdump.repair.brokerrecovery import Recovered, recover_log
-from kdump.repair.copies import CopyWriter
-from kdump.repair.disk import NewDiskFile
 from kdump.repair.indexes import differing, has_indexes, has_txn_index
 from kdump.repair.location import PartitionLocation, is_metadata
 from kdump.repair.missing import log_path, missing_segments
@@ -30,7 +29,6 @@ from kdump.repair.producersat import (
     producers_at,
     producers_in_snapshot,
 )
-from kdump.repair.repairedsource import RepairedSource
 from kdump.repair.salvageoptions import SalvageOptions
 from kdump.verify.siblings import refused_text_files
 from kdump.verify.validdata import ValidData, torn_end, valid_data
@@ -80,6 +78,13 @@ class ProducerHistory:
             self._next = ProducersAt(states, is_known and outcome is RecoveryOutcome.UNCHANGED)
 
 
+class LogCopies(Protocol):
+    """Takes a copy of each log while it is read."""
+
+    def write_log(self, path: str, recover: Callable[[Callable[[memoryview], None]], Recovered]) -> Recovered:
+        """Write what recovery keeps of the log ``path``; ``recover`` runs it and gives the bytes to its argument."""
+
+
 class Planner:
     """Reads segments and says what a repair would do.
 
@@ -98,7 +103,7 @@ class Planner:
         opened: Callable[[str], Source] = open_source,
         *,
         salvaging: SalvageOptions | None = None,
-        copies: CopyWriter | None = None,
+        copies: LogCopies | None = None,
     ) -> None:
         self._way = way
         self._settings = settings
@@ -237,7 +242,7 @@ class Planner:
 
     def _opened(self, path: str, stamp: FileFingerprint) -> Source:
         """A log; without a byte where it is missing."""
-        return self._open(path) if stamp.is_there else RepairedSource(path, RepairedLog(0, ()))
+        return self._open(path) if stamp.is_there else ContentSource(path, Content.of_bytes(b""))
 
     @staticmethod
     def _like(path: str, stamp: FileFingerprint, salvaged: RepairedLog | None) -> tuple[str, int]:
@@ -288,20 +293,20 @@ class Planner:
         """What recovery makes of a log that salvage changed."""
         if salvaged is None or salvaged.is_copy_of(path, stamp.size, base_offset):
             return None
-        with RepairedSource(path, salvaged, self._open) as source:
+        with ContentSource(path, salvaged.content, opened=self._open) as source:
             return self._recover_log(source, salvaged.base_offset, producers.copy())
 
     def _recover(self, source: Source, base_offset: int, producers: ProducersAt, *, is_wanted: bool) -> Recovered:
         if self._copies is None or not is_wanted:
             return self._recover_log(source, base_offset, producers)
-        with self._copies.open(os.path.basename(source.path), source.path) as copy:
-            recovered = self._recover_log(source, base_offset, producers, copy)
-            status = os.stat(source.path)
-            self._copies.finish(source.path, copy, recovered, status, status.st_mtime_ns)
-        return recovered
+        return self._copies.write_log(source.path, lambda copy: self._recover_log(source, base_offset, producers, copy))
 
     def _recover_log(
-        self, source: Source, base_offset: int, producers: ProducersAt, copy: NewDiskFile | None = None
+        self,
+        source: Source,
+        base_offset: int,
+        producers: ProducersAt,
+        copy: Callable[[memoryview], None] | None = None,
     ) -> Recovered:
         interval, digests = self._settings.index_interval, self._settings.digests
         return recover_log(source, base_offset, producers, index_interval=interval, copy=copy, digests=digests)

@@ -18,7 +18,8 @@ from kdump.log.partition import segments_after, segments_around
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Resolved, Sibling, Stream, resolve
 from kdump.log.source import Source, check_size, open_source
 from kdump.repair.account import account, json_account
-from kdump.repair.copies import CopyWriter
+from kdump.repair.afterwards import RepairedDirectory
+from kdump.repair.copies import CopyWriter, Staging
 from kdump.repair.folders import open_repair
 from kdump.repair.inplace import prepare
 from kdump.repair.journal import Unfinished, clear_unprepared, finish, unfinished
@@ -27,12 +28,10 @@ from kdump.repair.manifest import MANIFEST_NAME, Manifest
 from kdump.repair.pieces import TxnPolicy
 from kdump.repair.plan import Completion, PartitionPlan, RepairMode, RepairSettings
 from kdump.repair.planner import Planner
-from kdump.repair.predicted import cut_lines
 from kdump.repair.preparation import Preparation, check_room
 from kdump.repair.salvageoptions import SalvageOptions
-from kdump.repair.staging import Staging
-from kdump.repair.startmodes import StartMode, Starts, WorseStart, is_worse, start_after
 from kdump.repair.startreport import worse_start
+from kdump.repair.starts import StartMode, Starts, WorseStart, cut_lines, is_worse, start_after
 from kdump.repair.undo import Undone, resume, undo
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, Task, task_of, tasks_below
@@ -193,22 +192,22 @@ class Repair:
         if self._options.in_place:
             return self._in_place(target, segments, place, is_whole=is_whole)
         plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
-        return Repaired(plan, starts=self._starts(plan))
+        return Repaired(plan, starts=self._starts(RepairedDirectory(plan, self._options.settings)))
 
-    def _starts(self, plan: PartitionPlan) -> Starts | None:
-        """What a broker would make of the log directory as it is, and as the plan leaves it."""
+    def _starts(self, directory: RepairedDirectory) -> Starts | None:
+        """What a broker would make of the log directory as it is, and as the repair leaves it."""
+        plan = directory.plan
         is_in_partition = plan.is_whole or plan.place.log_directory is not None
         if not is_in_partition or not plan.has_changes or plan.is_refused or plan.is_metadata:
             return None
-        directory = plan.place.directory
-        before = _started(task_of(plan.target if plan.is_whole else directory, StartOptions()))
-        repaired = start_after(plan, self._options.settings, before)
+        before = _started(task_of(plan.target if plan.is_whole else plan.place.directory, StartOptions()))
+        repaired = start_after(directory, before)
         worse = []
         if is_worse(repaired.way.check, before):
             worse.append(WorseStart(before, repaired.way.check))
         starts = Starts(StartMode(None, before), repaired, plan.place.clean_shutdown, ())
         if starts.removes_marker:
-            worse += _worse_beside(directory)
+            worse += _worse_beside(plan.place.directory)
         return replace(starts, worse=tuple(worse))
 
     def _leave_metadata(
@@ -251,16 +250,16 @@ class Repair:
                 plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
                 self._refuse(plan)
                 check_room(output, sum(segment.salvaged.size for segment in plan.segments if segment.salvaged))
-                for segment in plan.segments:
-                    copies.write_salvaged(segment, self._options.settings)
-                    segment.stamp.check(segment.path)
+                repaired = RepairedDirectory(plan, self._options.settings)
+                copies.write_salvaged(repaired)
             else:
                 plan = self._planner(target, copies).partition(target, segments, place, is_whole=is_whole)
                 self._refuse(plan)
+                repaired = RepairedDirectory(plan, self._options.settings)
             if plan.is_refused:
                 return Repaired(plan)
             if is_whole:
-                copies.write_others(plan)
+                copies.write_others(repaired)
                 staging.commit_directory(name, account_name, json_account(plan))
             else:
                 staging.commit_files(account_name, json_account(plan))
@@ -290,8 +289,9 @@ class Repair:
         self._refuse(plan)
         if not plan.has_changes or plan.is_refused:
             return Repaired(plan)
-        # Nothing to compare, at the price of two more passes over the log.
-        starts = None if _is_what_a_start_does(plan) else self._starts(plan)
+        directory = RepairedDirectory(plan, self._options.settings)
+        # The comparison costs two more passes over the log.
+        starts = None if _is_what_a_start_does(plan) else self._starts(directory)
         if starts is not None and starts.worse and not self._options.allow_worse_start:
             named = "; ".join(map(worse_start, starts.worse))
             raise _refused(
@@ -301,7 +301,7 @@ class Repair:
             )
         completion = Completion(lines=cut_lines(plan)) if starts is None else starts.repaired.completion
         _refuse_special([os.path.join(os.path.dirname(place.directory), line.name) for line in completion.lines])
-        return Repaired(plan, manifest=self._repair(plan, completion), starts=starts)
+        return Repaired(plan, manifest=self._repair(directory, completion), starts=starts)
 
     def _refuse(self, plan: PartitionPlan) -> None:
         """Raises KdumpError REPAIR_REFUSED for what nobody has decided."""
@@ -330,11 +330,12 @@ class Repair:
             damaged = next(segment for segment in plan.segments if segment.is_cut or segment.fails)
             raise _refused("the log is damaged; --indexes rebuilds those of good logs only", damaged.path)
 
-    def _repair(self, plan: PartitionPlan, completion: Completion) -> str:
+    def _repair(self, directory: RepairedDirectory, completion: Completion) -> str:
+        plan = directory.plan
         _check_room_in_place(plan, self._options.backup)
         with Preparation(plan.place.directory, self._options.backup) as preparation:
             try:
-                prepare(plan, preparation, self._options.settings, completion)
+                prepare(directory, preparation, completion)
                 for segment in plan.segments:
                     segment.stamp.check(segment.path)
                 digests = {os.path.basename(segment.path): segment.recovered.read.sha256 for segment in plan.segments}

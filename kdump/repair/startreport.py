@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.repair.report import aligned
-from kdump.repair.startmodes import StartMode, Starts, WorseStart
+from kdump.repair.starts import StartMode, Starts, WorseStart
 from kdump.system.blocks import escaped
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startreport import lost_members

@@ -10,10 +10,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from kdump.repair.staging import Staging
 
 from kdump.repair import undo
 from kdump.repair.preparation import Preparation
-from kdump.repair.staging import Staging
 from kdump.system import files
 from tests.fuzz.case import Fault
 from tests.fuzz.faults import CASES, Case, Checker, Job, Way, all_jobs, load, nodes_of, run_jobs

@@ -10,9 +10,9 @@ from checked import MemorySource, check
 from kdump.codes import Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome, recover
+from kdump.kafka.startup.content import ContentSource
 from kdump.log.walk import Walk
 from kdump.repair.pieces import PieceOrigin, RepairedLog
-from kdump.repair.repairedsource import RepairedSource
 from kdump.repair.salvage import SalvageOptions, salvage
 from kdump.repair.siblingcontext import SiblingContext
 
@@ -56,7 +56,7 @@ def mend(
     around = around or SiblingContext(base_offset=0)
     options = replace(options or SalvageOptions(), **settings)  # type: ignore[arg-type]
     log = salvage(MemorySource(data), around, options)
-    mended = RepairedSource(PATH, log, lambda path: _opened(path, data))
+    mended = ContentSource(PATH, log.content, opened=lambda path: _opened(path, data))
     result = Mended(log, mended.read(0, log.size))
     check_result(data, result, around.producers)
     return result

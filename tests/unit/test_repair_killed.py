@@ -11,7 +11,7 @@ import pytest
 
 from kdump.repair.plan import RepairMode
 from kdump.repair.run import undo_repair
-from kdump.repair.startmodes import is_worse
+from kdump.repair.starts import is_worse
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, task_of
 from tests.harness.killedrepairs import (

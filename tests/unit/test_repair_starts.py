@@ -19,16 +19,16 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup.content import sha256
 from kdump.kafka.startup.names import CLEANED, LOG, SWAP
 from kdump.log.partition import segment_files
-from kdump.repair import predicted
+from kdump.repair import starts
+from kdump.repair.afterwards import RepairedDirectory
 from kdump.repair.location import place_of
 from kdump.repair.pieces import TxnPolicy
 from kdump.repair.plan import PartitionPlan, RepairLoss, RepairMode, RepairSettings
 from kdump.repair.planner import Planner
-from kdump.repair.predicted import predicted_contents, predicted_start
 from kdump.repair.run import Repair, Repaired, RepairOptions, undo_repair
 from kdump.repair.salvageoptions import SalvageOptions
-from kdump.repair.startmodes import is_worse
 from kdump.repair.startreport import starts_text
+from kdump.repair.starts import is_worse, predicted_start
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, task_of
 from tests.harness.archives import cases, unpack_cases
@@ -134,10 +134,10 @@ def test_the_planned_directory_is_the_repaired_one(root: Path, tmp_path: Path, w
             continue
         before = task_of(str(directory), StartOptions()).run()
         assert isinstance(before, StartCheck)
-        contents = predicted_contents(plan, RepairSettings())
+        directory_after = RepairedDirectory(plan, RepairSettings())
         expected = {}
         for keeps in (False, True):
-            files = predicted_start(plan, contents, before.settings, keeps_marker=keeps).directory
+            files = predicted_start(directory_after, before.settings, keeps_marker=keeps).directory
             expected[keeps] = {name: (files[name].size, sha256(files[name])) for name in files.names()}
         options = RepairOptions(way, in_place=True, salvaging=salvaging, decides_transactions=True)
         errors: list[Exception] = []
@@ -157,10 +157,10 @@ def test_a_log_that_goes_after_the_plan(tmp_path: Path) -> None:
     directory = partition_of(tmp_path / "t-0", o0=batches_of(0, 10)[:-1])
     plan = plan_of(directory, RepairMode.LIKE_BROKER, SalvageOptions())
     settings = RepairSettings()
-    assert predicted_contents(plan, settings)
+    assert RepairedDirectory(plan, settings).files
     (directory / f"{0:020}.log").unlink()
     with pytest.raises(KdumpError) as caught:
-        predicted_contents(plan, settings)
+        _ = RepairedDirectory(plan, settings).files
     assert caught.value.code is Codes.CHANGED_WHILE_READ
 
 
@@ -329,7 +329,7 @@ def test_where_the_marker_has_to_go_the_others_are_named(tmp_path: Path, monkeyp
     (orders / f"{5:020}.log").write_bytes(batches_of(5))
     before = state(orders)
     # As if no snapshot could be made.
-    monkeypatch.setattr(predicted, "_snapshot_at_end", lambda *words: None)
+    monkeypatch.setattr(starts, "_snapshot_at_end", lambda *words: None)
 
     def repaired(**options: bool) -> tuple[list[Repaired], list[KdumpError]]:
         errors: list[KdumpError] = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kdump.log.piecewise import PiecewiseSource
-from kdump.log.source import Source, open_source
+from kdump.log.source import Source, check_size, open_source
 
 _BLOCK: Final = 1 << 20
 _ZEROS: Final = bytes(_BLOCK)
@@ -51,6 +51,16 @@ class Content:
     def zeros(cls, size: int) -> Content:
         """Nothing but zeros."""
         return cls((ContentPiece(None, 0, size),), size)
+
+    def read(self) -> bytes:
+        """All bytes of a small file.
+
+        Raises:
+            KdumpError: FILE_SIZE where it is too large for one, or a file cannot be read.
+        """
+        check_size(self.pieces[0].path or "" if self.pieces else "", self.size)
+        with ContentSource("", self) as source:
+            return source.read(0, self.size)
 
     def part(self, start: int, end: int) -> Content:
         """Its bytes from ``start`` to ``end`` (exclusive, at most the size)."""
