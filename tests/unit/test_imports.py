@@ -92,7 +92,6 @@ def test_the_rule_refuses() -> None:
 
 
 OPEN_CIRCLES = {
-    ("kdump.kafka.recover", "kdump.kafka.recovercolumns"),
     ("kdump.log.files", "kdump.log.objects", "kdump.log.source", "kdump.log.stores"),
     ("kdump.reading.columnar", "kdump.reading.view"),
     ("kdump.verify.columns", "kdump.verify.contents", "kdump.verify.slices"),
