@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from kdump.repair.entry import Entry
 from kdump.repair.inventory import Inventory
 from kdump.repair.pieces import Dropped, LogPiece, Lost, PieceOrigin
-from kdump.repair.table import BatchArrays, Column, has_cleaned
+from kdump.repair.table import BatchArrays, Column
+from kdump.verify.missing import MANY_GAPS
 from kdump.verify.table import row_dtype
 
 _WRONG_CRC: Final = "the CRC is wrong"
-_MANY_GAPS: Final = 3
-"""As verify judges it: so many between batches that lie side by side are what the log cleaner leaves."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ class Draft:
         is_missing = expected[:-1] < table.first
         for first, last in self._explained:
             is_missing &= (expected[:-1] < first) | (table.first > last + 1)
-        if with_gaps and np.count_nonzero(is_missing & is_whole) < _MANY_GAPS and not has_cleaned(table):
+        if with_gaps and np.count_nonzero(is_missing & is_whole) < MANY_GAPS and not table.was_cleaned:
             is_whole[:] = False
         is_lost = is_missing & ~is_whole
         found = [

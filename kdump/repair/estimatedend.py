@@ -16,10 +16,10 @@ from kdump.log.source import Source, open_source
 from kdump.repair.draft import DraftTable
 from kdump.repair.inventory import Inventory, examine
 from kdump.repair.siblingcontext import SiblingContext
-from kdump.repair.table import BatchArrays, Column, has_cleaned
+from kdump.repair.table import BatchArrays, Column
 from kdump.repair.validrows import valid_rows
 from kdump.verify.indexes import IndexedLog, offset_index_end, time_index_end
-from kdump.verify.table import BatchRow, first_offset
+from kdump.verify.table import BatchRow, cleaned, first_offset
 
 _LONGEST_BATCH = 1 << 20
 """Offsets: what the header of a damaged batch may claim at most."""
@@ -71,7 +71,7 @@ def _was_compacted(good: BatchArrays, base_offset: int, around: SiblingContext) 
         return around.was_cleaned or _is_next_compacted(around.following)
     if _has_gaps(good, base_offset):
         return True
-    return any(has_cleaned(BatchArrays(rows)) for rows in valid_rows((*around.before[-1:], *around.following[:1])))
+    return any(cleaned(rows).any() for rows in valid_rows((*around.before[-1:], *around.following[:1])))
 
 
 def _is_next_compacted(following: Sequence[str]) -> bool:

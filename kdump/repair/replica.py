@@ -30,8 +30,8 @@ from kdump.repair.entry import Entry
 from kdump.repair.inventory import survey
 from kdump.repair.pieces import NotTaken, PieceOrigin
 from kdump.repair.siblingcontext import SiblingContext
-from kdump.repair.table import BatchArrays, Column, is_thinned
-from kdump.verify.table import row_at, row_dtype
+from kdump.repair.table import BatchArrays, Column
+from kdump.verify.table import cleaned, row_at, row_dtype
 from kdump.wire.compression import DEFAULT_LIMIT
 
 _LAST: Final = 2**63 - 1
@@ -285,7 +285,7 @@ class _Common(NamedTuple):
         their_rows, our_rows = theirs.rows[their], ours.rows[our]
         is_same = (their_rows["crc"] == our_rows["crc"]) & (their_rows["size"] == our_rows["size"])
         has_epoch = their_rows["leader_epoch"] == our_rows["leader_epoch"]
-        is_cleaned = (is_thinned(theirs)[their] | is_thinned(ours)[our]) & has_epoch
+        is_cleaned = (cleaned(their_rows) | cleaned(our_rows)) & has_epoch
         known = np.flatnonzero(is_same | ~is_cleaned)
         before = int(np.searchsorted(last[known], wanted.first)) - 1
         behind = int(np.searchsorted(last[known], wanted.last, side="right"))

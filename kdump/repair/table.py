@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.format.batch import DELETE_HORIZON
-from kdump.verify.table import UNKNOWN_OFFSET
+from kdump.verify.table import UNKNOWN_OFFSET, cleaned
 
 Column = NDArray[np.int64]
 
@@ -82,7 +81,12 @@ class BatchArrays:
         """
         is_side_by_side = self.position[1:] == self.end[:-1]
         goes_on = (self.first[1:] == self.last[:-1] + 1)[is_side_by_side]
-        return goes_on.size >= least and bool(goes_on.all()) and not has_cleaned(self)
+        return goes_on.size >= least and bool(goes_on.all()) and not self.was_cleaned
+
+    @cached_property
+    def was_cleaned(self) -> bool:
+        """The log cleaner has been at one of them."""
+        return bool(cleaned(self.rows).any())
 
     @cached_property
     def _by_first(self) -> Column:
@@ -114,16 +118,3 @@ class BatchArrays:
             if is_all:
                 return self
         return BatchArrays(self.rows[numbers])
-
-
-def has_cleaned(table: BatchArrays) -> bool:
-    """The log cleaner has been at one of the batches: it holds fewer records than offsets, or a delete horizon."""
-    return bool(is_thinned(table).any())
-
-
-def is_thinned(table: BatchArrays) -> NDArray[np.bool_]:
-    """Which batches show that the log cleaner has been at them, shape (batches,)."""
-    rows = table.rows
-    has_horizon = (rows["attributes"] & DELETE_HORIZON != 0) & (rows["magic"] >= 2)
-    has_fewer = (rows["record_count"] <= table.last - table.first) & (rows["base_offset"] != UNKNOWN_OFFSET)
-    return np.asarray(has_horizon | has_fewer)

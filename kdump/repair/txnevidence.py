@@ -16,7 +16,7 @@ from kdump.kafka.producers import ProducerState
 from kdump.reading.lostmarkers import LostOffsets, SegmentIndex, TransactionEvidence, are_sound
 from kdump.repair.later import ENDLESS, LaterTransactions, abort_markers
 from kdump.repair.siblingcontext import SiblingContext
-from kdump.repair.table import BatchArrays, has_cleaned
+from kdump.repair.table import BatchArrays
 from kdump.repair.transactions import TouchedTransactions
 
 OffsetGap = tuple[int, int]
@@ -49,7 +49,7 @@ def with_room(
 
 
 def _is_compacted(table: BatchArrays, around: SiblingContext) -> bool:
-    return around.was_cleaned or has_cleaned(table)
+    return around.was_cleaned or table.was_cleaned
 
 
 def _missing_records(gap_first: NDArray[np.int64], rows: NDArray[np.void], around: SiblingContext) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kdump.codes import Codes, Finding
-from kdump.format.batch import DELETE_HORIZON, MAX_INT32
+from kdump.format.batch import MAX_INT32
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.verify.history import History
@@ -132,7 +132,7 @@ class OrderedChecks:
         return finding if self._path is None or finding.path is not None else replace(finding, path=self._path)
 
     def _see_rows(self, rows: list[BatchRow]) -> Iterator[Finding]:
-        self._missing.note_rows(len(rows), are_cleaned=any(map(_is_cleaned, rows)))
+        self._missing.note_rows(len(rows), are_cleaned=any(row.was_cleaned for row in rows))
         for row in rows:
             if not row.is_valid:
                 self._producers.see_hole()
@@ -224,10 +224,3 @@ class OrderedChecks:
 
 def _span(row: BatchRow) -> str:
     return f"{first_offset(row)}..{row.last_offset}"
-
-
-def _is_cleaned(row: BatchRow) -> bool:
-    """The log cleaner has been at a batch: it holds fewer records than offsets, or a delete horizon."""
-    if row.magic < 2 or row.record_count < 0 or not row.is_valid:
-        return False
-    return bool(row.attributes & DELETE_HORIZON) or row.record_count <= row.last_offset - row.base_offset

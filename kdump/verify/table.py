@@ -14,6 +14,7 @@ from kdump.codes import DamageError
 from kdump.format.batch import (
     CODEC_MASK,
     CONTROL,
+    DELETE_HORIZON,
     MAGIC_OFFSET,
     TRANSACTIONAL,
     increment_sequence,
@@ -99,6 +100,14 @@ class BatchRow(NamedTuple):
     def is_transactional(self) -> bool:
         """Written inside a transaction (markers too)."""
         return self.magic >= 2 and bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def was_cleaned(self) -> bool:
+        """See ``cleaned``."""
+        if not self.is_valid or self.record_count < 0 or self.base_offset == UNKNOWN_OFFSET:
+            return False
+        has_horizon = self.magic >= 2 and bool(self.attributes & DELETE_HORIZON)
+        return has_horizon or self.record_count <= self.last_offset - self.base_offset
 
     @property
     def last_sequence(self) -> int:
@@ -220,6 +229,18 @@ def control_batches(rows: NDArray[np.void]) -> list[int]:
         candidates = candidates[rows["is_valid"][candidates] & (rows["magic"][candidates] >= 2)]
     numbers: list[int] = candidates.tolist()
     return numbers
+
+
+def cleaned(rows: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Which entries the log cleaner has been at, shape (rows,): they have fewer records than offsets, or a horizon.
+
+    Of a legacy wrapper that was not looked into nobody knows.
+    """
+    is_known = rows["is_valid"] & (rows["record_count"] >= 0) & (rows["base_offset"] != UNKNOWN_OFFSET)
+    has_horizon = (rows["attributes"] & DELETE_HORIZON != 0) & (rows["magic"] >= 2)
+    has_fewer = rows["record_count"] <= rows["last_offset"] - rows["base_offset"]
+    found: NDArray[np.bool_] = is_known & (has_horizon | has_fewer)
+    return found
 
 
 @cache
