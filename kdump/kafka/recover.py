@@ -12,15 +12,7 @@ from enum import Enum
 from typing import Final
 
 from kdump.format import legacy
-from kdump.format.batch import (
-    CRC_START,
-    HEADER_SIZE,
-    MAGIC_OFFSET,
-    MAX_INT32,
-    BatchHeader,
-    parse_header,
-    wrap_int64,
-)
+from kdump.format.batch import CRC_START, HEADER_SIZE, MAGIC_OFFSET, MAX_INT32, BatchHeader, parse_header, wrap_int64
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.markers import InvalidRecordError
 from kdump.kafka.producers import ProducerStates
@@ -31,9 +23,9 @@ from kdump.reading.view import DecodePath
 from kdump.wire.checksum import crc32c
 
 COLUMNAR_BATCHES: Final = 60_000
-"""Batches after which columns are faster, the import of numpy included."""
+"""From so many batches on columns are faster, the import of numpy included."""
 COLUMNAR_CHUNK: Final = 64
-"""Batches of a chunk from which on its numpy calls cost less than Python a batch."""
+"""From so many batches of a chunk on, its numpy calls cost less than Python for each batch."""
 
 
 class RecoveryOutcome(Enum):
@@ -79,7 +71,7 @@ class RecoveryFailure:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The result of one recovery. After a failure ``producers`` mean nothing; the rest is as far as it came."""
+    """The result of one recovery. After a failure ``producers`` mean nothing, the rest is what was read until then."""
 
     outcome: RecoveryOutcome
     size: int
@@ -87,7 +79,7 @@ class Recovery:
     end: int
     """Bytes up to which batches are good: the size of the log afterwards, unless recovery fails."""
     next_offset: int
-    """Behind the last good batch; the base offset without one."""
+    """The offset after the last good batch; the base offset without one."""
     max_timestamp: int
     """The largest of the good batches (ms), -1 without one."""
     leader_epochs: list[tuple[int, int]]
@@ -106,7 +98,7 @@ class Recovery:
 
 
 class _InvalidBatchError(Exception):
-    """The walk ends in front of this batch."""
+    """Recovery ends before this batch."""
 
     def __init__(self, reason: CutReason, message: str) -> None:
         super().__init__(message)
@@ -160,7 +152,7 @@ def recover(
 
 
 class SegmentRecovery:
-    """One recovery, fed with the chunks of a walk: ``open``, then ``take`` each chunk until it says no, ``finish``.
+    """One recovery. Call ``open``, then ``take`` with each chunk of a walk until it says no, then ``finish``.
 
     ``producers`` are changed; ``indexes`` collect the entries.
     """
@@ -285,7 +277,7 @@ class SegmentRecovery:
             except (InvalidRecordError, KafkaFailureError) as error:
                 ended = error
                 count = row + 1
-                # Rows that stood for others may lie after the end: what now is the last one stands for them.
+                # A last batch after the end does not count: the last one before the end takes its place.
                 for late in sorted({*entries.producer_rows(row)} - {*rows}):
                     self._add_row_to_producer(chunk, late)
                 plan = entries.plan_indexes(self.indexes, chunk, count)

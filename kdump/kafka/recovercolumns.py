@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 
 from kdump.fast.headers import native_column, read_headers
 from kdump.fast.ragged import windows
-from kdump.format.batch import (
-    CONTROL,
-    CRC_START,
-    HEADER_SIZE,
-    MAGIC_OFFSET,
-    MAX_INT32,
-    TRANSACTIONAL,
-)
+from kdump.format.batch import CONTROL, CRC_START, HEADER_SIZE, MAGIC_OFFSET, MAX_INT32, TRANSACTIONAL
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.kafka.segmentindexes import BatchesPlan, IndexBuilder
 from kdump.log.walk import Chunk
@@ -31,7 +24,7 @@ from kdump.wire.checksum import crc32, crc32c
 _LEGACY_HEAD: Final = np.dtype(
     [("offset", ">i8"), ("length", ">i4"), ("crc", ">u4"), ("magic", "i1"), ("attributes", "u1"), ("timestamp", ">i8")]
 )
-"""The smallest entry; in magic 0 the timestamp's place holds other fields."""
+"""The smallest entry; in magic 0 other fields are at the place of the timestamp."""
 
 _NO_PRODUCER: Final = -1
 _NO_EPOCH: Final = -1
@@ -153,7 +146,7 @@ def _v2_columns(headers: NDArray[np.void]) -> GoodEntries:
 
 
 def producer_entries(chunk: Chunk) -> list[int] | None:
-    """Numbers of the entries of a chunk that must be applied one by one, CRCs unseen, see ``_producer_rows``.
+    """Numbers of the entries of a chunk that must be applied one by one (``_producer_rows``). CRCs are not checked.
 
     None where one is shorter than a header.
     """
@@ -170,8 +163,8 @@ def producer_entries(chunk: Chunk) -> list[int] | None:
 def _producer_rows(producer_id: NDArray[np.int64], attributes: NDArray[np.int64]) -> NDArray[np.intp]:
     """Which entries must be applied one by one, in order, to give each producer's state.
 
-    Between two markers, of batches of one producer with the same transactional bit the first may open a transaction
-    or break one; each one after it only replaces what is known of the last batch.
+    Take the batches of one producer between two markers that have the same transactional bit. The first may open a
+    transaction, or break one. Each one after it only replaces what is known of the last batch.
     """
     rows = np.flatnonzero(producer_id >= 0)
     if not rows.size:

@@ -11,9 +11,9 @@ import pytest
 
 from kdump.kafka.startup.content import ContentSource
 from kdump.log.source import open_source
-from kdump.repair.pieces import TxnPolicy
-from kdump.repair.salvage import SalvageOptions, salvage
-from kdump.repair.siblingcontext import sibling_context
+from kdump.repair.salvage.pieces import TxnPolicy
+from kdump.repair.salvage.salvage import SalvageOptions, salvage
+from kdump.repair.salvage.siblingcontext import sibling_context
 from tests.harness.captures import FIXTURES, Captures
 from tests.oracle.mutations import LOG_MUTATIONS, mutate
 from tests.oracle.producerlogs import producer_log

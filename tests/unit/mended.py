@@ -12,9 +12,9 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome, recover
 from kdump.kafka.startup.content import ContentSource
 from kdump.log.walk import Walk
-from kdump.repair.pieces import PieceOrigin, RepairedLog
-from kdump.repair.salvage import SalvageOptions, salvage
-from kdump.repair.siblingcontext import SiblingContext
+from kdump.repair.salvage.pieces import PieceOrigin, RepairedLog
+from kdump.repair.salvage.salvage import SalvageOptions, salvage
+from kdump.repair.salvage.siblingcontext import SiblingContext
 
 PATH = "memory"
 

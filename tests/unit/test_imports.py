@@ -131,6 +131,18 @@ def test_circles_are_found() -> None:
     assert circles({"a": {"a"}}) == {("a",)}
 
 
+REPAIR_PARTS = ("salvage", "plan", "apply")
+"""The packages in ``repair``, each imports only those before it; the modules beside them import all."""
+
+
+def test_parts_of_repair() -> None:
+    for number, part in enumerate(REPAIR_PARTS):
+        known = tuple(f"kdump.repair.{one}" for one in REPAIR_PARTS[: number + 1])
+        for path in (ROOT / "repair" / part).glob("*.py"):
+            for imported in imports(path):
+                assert not imported.startswith("kdump.repair") or imported.startswith(known), f"{path.name}: {imported}"
+
+
 CHANGES_FILES = {
     "chmod", "chown", "fchmod", "fchown", "ftruncate", "link", "makedirs", "mkdir", "pwrite", "remove", "rename",
     "replace", "rmdir", "symlink", "truncate", "unlink", "utime", "write",
@@ -139,7 +151,7 @@ CHANGES_FILES = {
 
 
 def test_one_module_of_repair_writes() -> None:
-    for path in (ROOT / "repair").glob("*.py"):
+    for path in (ROOT / "repair").rglob("*.py"):
         calls = {
             node.attr
             for node in ast.walk(ast.parse(path.read_text()))

@@ -17,8 +17,8 @@ from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.format.record import read_records
 from kdump.kafka.startup.content import ContentSource
 from kdump.log.source import open_source
-from kdump.repair.salvage import SalvageOptions, salvage
-from kdump.repair.siblingcontext import sibling_context
+from kdump.repair.salvage.salvage import SalvageOptions, salvage
+from kdump.repair.salvage.siblingcontext import sibling_context
 from tests.harness.archives import case_files
 
 UNDAMAGED_LOST = ("rightcrc_lastOffsetDelta_+1",)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdump.repair.chain import heaviest_chain
+from kdump.repair.salvage.choice import heaviest_chain
 
 
 def chain(batches: list[tuple[int, int, int]]) -> list[int]:

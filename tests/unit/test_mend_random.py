@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mended import entries, mend
 from test_checks_random import partition
 
-from kdump.repair.pieces import TxnPolicy
-from kdump.repair.salvage import SalvageOptions
-from kdump.repair.siblingcontext import SiblingContext
+from kdump.repair.salvage.pieces import TxnPolicy
+from kdump.repair.salvage.salvage import SalvageOptions
+from kdump.repair.salvage.siblingcontext import SiblingContext
 
 Damage = Callable[[bytes, random.Random], bytes]
 

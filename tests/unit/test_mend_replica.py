@@ -11,8 +11,8 @@ from mended import Mended, mend
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import EpochEntry
-from kdump.repair.pieces import PieceOrigin
-from kdump.repair.siblingcontext import SiblingContext
+from kdump.repair.salvage.pieces import PieceOrigin
+from kdump.repair.salvage.siblingcontext import SiblingContext
 
 BASE = SiblingContext(base_offset=0)
 

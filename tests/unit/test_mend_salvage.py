@@ -12,10 +12,9 @@ from mended import PATH, Mended, base_offset, entries, mend, put
 
 from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import OffsetEntry, TimeEntry
-from kdump.repair.pieces import Lost, PieceOrigin
-from kdump.repair.salvage import salvage
-from kdump.repair.salvageoptions import SalvageOptions
-from kdump.repair.siblingcontext import SiblingContext
+from kdump.repair.salvage.pieces import Lost, PieceOrigin, SalvageOptions
+from kdump.repair.salvage.salvage import salvage
+from kdump.repair.salvage.siblingcontext import SiblingContext
 from kdump.verify.reach import KnownOffsets, PartitionEvidence
 
 SPAN = 5

@@ -15,8 +15,8 @@ from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.producers import ProducerStates
-from kdump.repair.pieces import PieceOrigin, TxnOutcome, TxnPolicy
-from kdump.repair.siblingcontext import SiblingContext
+from kdump.repair.salvage.pieces import PieceOrigin, TxnOutcome, TxnPolicy
+from kdump.repair.salvage.siblingcontext import SiblingContext
 
 HOLE = b"\x55" * 150
 COORDINATOR = 9

@@ -9,7 +9,7 @@ import pytest
 from cli_runs import CLEAN, kdump
 
 from kdump.format.snapshot import parse_snapshot
-from kdump.repair.producersat import producers_at
+from kdump.repair.plan.producersat import producers_at
 from tests.harness.captures import FIXTURES
 
 SOURCE = FIXTURES / "segments" / "v2-txn-0"

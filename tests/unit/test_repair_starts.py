@@ -19,16 +19,16 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup.content import sha256
 from kdump.kafka.startup.names import CLEANED, LOG, SWAP
 from kdump.log.partition import segment_files
-from kdump.repair import starts
-from kdump.repair.afterwards import RepairedDirectory
-from kdump.repair.location import place_of
-from kdump.repair.pieces import TxnPolicy
-from kdump.repair.plan import PartitionPlan, RepairLoss, RepairMode, RepairSettings
-from kdump.repair.planner import Planner
-from kdump.repair.run import Repair, Repaired, RepairOptions, undo_repair
-from kdump.repair.salvageoptions import SalvageOptions
+from kdump.repair.begun import undo_repair
+from kdump.repair.plan import starts
+from kdump.repair.plan.afterwards import RepairedDirectory
+from kdump.repair.plan.location import place_of
+from kdump.repair.plan.plan import PartitionPlan, RepairLoss, RepairMode, RepairSettings
+from kdump.repair.plan.planner import Planner
+from kdump.repair.plan.starts import is_worse, predicted_start
+from kdump.repair.run import Repair, Repaired, RepairOptions
+from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_text
-from kdump.repair.starts import is_worse, predicted_start
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, task_of
 from tests.harness.archives import cases, unpack_cases
@@ -110,7 +110,7 @@ def test_both_ways_count_the_offsets_that_other_files_tell_of(tmp_path: Path) ->
     assert [loss and loss.offsets for loss in losses] == [((5, 29),), ((5, 19), (20, 29))]
     run = kdump("repair", str(directory), cwd=tmp_path)
     assert run.returncode == DAMAGE
-    assert "would remove the segment, which lies behind the cut: 0 good records, no offsets\n" in run.stdout.decode()
+    assert "would remove the segment, which lies after the cut: 0 good records, no offsets\n" in run.stdout.decode()
 
 
 @pytest.mark.parametrize("is_clean", [False, True])

@@ -10,9 +10,10 @@ import pytest
 from batches import plain_rows, v2_batch
 from cli_runs import CLEAN, DAMAGE, USAGE, kdump
 
-from kdump.repair import starts
-from kdump.repair.plan import RepairMode
-from kdump.repair.run import Repair, RepairOptions, undo_repair
+from kdump.repair.begun import undo_repair
+from kdump.repair.plan import starts
+from kdump.repair.plan.plan import RepairMode
+from kdump.repair.run import Repair, RepairOptions
 from tests.harness.killedrepairs import MARKER, build, contents, manifests, repair, tree
 from tests.harness.killing import killed_at
 

@@ -12,9 +12,9 @@ from transaction_logs import ABORT, COMMIT, Partition, Producer, View, random_pa
 
 from kdump.codes import KdumpError
 from kdump.reading.transactions import TransactionReader
-from kdump.repair.pieces import TouchedTransaction, TxnOutcome
-from kdump.repair.plan import RepairMode
+from kdump.repair.plan.plan import RepairMode
 from kdump.repair.run import Repair, Repaired, RepairOptions
+from kdump.repair.salvage.pieces import TouchedTransaction, TxnOutcome
 
 
 def salvaged(directory: Path, output: Path) -> Repaired:

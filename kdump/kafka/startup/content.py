@@ -1,4 +1,4 @@
-"""What a file holds, without holding it: bytes of files on disk, a few bytes that were made, and zeros behind them."""
+"""What a file holds, without holding it: bytes of files on disk, a few bytes that were made, and zeros after them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ZEROS: Final = bytes(_BLOCK)
 
 @dataclass(frozen=True, slots=True)
 class ContentPiece:
-    """``length`` bytes of the file ``path`` from ``position`` on; without a path of ``data``, and zeros behind them."""
+    """``length`` bytes of the file ``path`` from ``position`` on; without a path of ``data``, and zeros after them."""
 
     path: str | None
     position: int
@@ -80,7 +80,7 @@ class Content:
         return self + Content.zeros(size - self.size)
 
     def overwritten(self, data: bytes) -> Content:
-        """``data`` in place of its first bytes; what lies behind stays."""
+        """``data`` in place of its first bytes; what lies after stays."""
         return Content.of_bytes(data) + self.part(len(data), self.size)
 
     def starts_as(self, other: Content) -> bool:
