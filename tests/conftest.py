@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.harness import s3server
 from tests.harness.captures import Captures, unpack
+
+_COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
+"""A loaded machine is no failure. Fixtures give folders that each example leaves as the next one needs them."""
+
+settings.register_profile("usual", derandomize=True, **_COMMON)
+settings.register_profile("quick", derandomize=True, max_examples=10, **_COMMON)
+settings.register_profile("random", **_COMMON)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The same examples each time, so that a run says what a change did: a tenth of them where slow tests are left out.
+
+    ``--hypothesis-profile=random`` makes new ones.
+    """
+    if not config.getoption("hypothesis_profile"):
+        settings.load_profile("quick" if "not slow" in config.option.markexpr else "usual")
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +42,48 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3server.S3S
             yield server
     except s3server.ServerMissingError as missing:
         pytest.skip(str(missing))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--cpu-durations N``: on a shared machine ``--durations`` says how busy the others are."""
+    parser.addoption("--cpu-durations", type=int, metavar="N", help="show the N tests that take the most CPU time")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_CPU_BEFORE] = _cpu_seconds()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    if call.when == "teardown":
+        report.user_properties.append(("cpu", _cpu_seconds() - item.stash[_CPU_BEFORE]))
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    count = config.getoption("cpu_durations")
+    if count is None:
+        return
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    seconds = sorted(
+        (
+            (value, report.nodeid)
+            for report in reports
+            for name, value in getattr(report, "user_properties", ())
+            if name == "cpu" and report.when == "teardown"
+        ),
+        reverse=True,
+    )
+    terminalreporter.section(f"{sum(value for value, _ in seconds):.0f} s of CPU time in {len(seconds)} tests")
+    for value, name in seconds[:count]:
+        terminalreporter.write_line(f"{value:8.2f} s  {name}")
+
+
+def _cpu_seconds() -> float:
+    """Of this process, and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+_CPU_BEFORE = pytest.StashKey[float]()

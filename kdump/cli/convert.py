@@ -22,7 +22,7 @@ from kdump.convert.report import converted_lines, converted_row, loss_lines, los
 from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_job
 from kdump.convert.segment import SegmentResult
 from kdump.format.batch import CODEC_NAMES, MAGIC
-from kdump.log.files import strip_credentials, with_credentials
+from kdump.log.files import strip_credentials
 from kdump.log.names import MAX_OFFSET, is_uri
 from kdump.log.source import reads_once
 from kdump.reading.reporter import Reporter
@@ -175,9 +175,10 @@ def _results(
     """Of all jobs, in their order; here as they come, from Spark when all have come."""
     if spark is None:
         return (outputs.add(run_job(job, partial(reporter.progress, job.source))) for job in jobs)
-    from kdump.spark.convert import converted
+    from kdump.convert.tasks import run_jobs
+    from kdump.spark.tasks import on_spark
 
-    return list(map(outputs.add, converted(spark, jobs, stores=[with_credentials(source)])))
+    return list(map(outputs.add, run_jobs(jobs, partial(on_spark, spark), source)))
 
 
 def _say_done(result: SegmentResult, console: Console, *, is_text: bool) -> None:

@@ -20,7 +20,7 @@ from kdump.dump.run import FileRun, Target, target_of
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, DumpOptions
 from kdump.dump.text.targets import target_by_java_name
 from kdump.dump.text.tool import DumpTool
-from kdump.log.files import strip_credentials, with_credentials
+from kdump.log.files import strip_credentials
 from kdump.log.paths import OtherFile, PathDirectory, TextFile, is_text_file, resolve
 from kdump.log.source import open_source, reads_once
 from kdump.payloads.java import split_commas
@@ -291,17 +291,17 @@ def _local_only(given: Mapping[str, Any], paths: Sequence[str], files: str | Non
 
 def _dump_on_spark(spark: Session, paths: Sequence[str], given: Mapping[str, Any], console: Console) -> int:
     from kdump.dump.rowdump import RowDump
-    from kdump.dump.tasks import CollectedRun, plan_dump
-    from kdump.spark.dump import dumped
+    from kdump.dump.tasks import CollectedRun, dump_work, plan_dump
+    from kdump.spark.tasks import on_spark
 
     options = _row_options(given, paths, console)
     run = RowDump(options, console.out.write, console.reporter(verbose=given["verbose"]))
     collected = CollectedRun(run, console.out.write)
     targets = _targets(run, paths, all_files=False)
     tasks = plan_dump((target.path for target in targets), whole_partitions=options.read_committed)
-    stores = [with_credentials(strip_credentials(path)) for path in paths]
+    work = dump_work(list(map(strip_credentials, paths)), options, verbose=given["verbose"])
     try:
-        for piece in dumped(spark, tasks, options, verbose=given["verbose"], stores=stores):
+        for piece in on_spark(spark, tasks, work):
             collected.take(piece)
     except KdumpError as error:
         run.fail(error)

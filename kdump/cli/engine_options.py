@@ -21,6 +21,7 @@ from kdump.log.paths import PathDirectory, resolve
 
 if TYPE_CHECKING:
     from kdump.spark.sessions import Session
+    from kdump.tasks.pool import ProcessPool
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -76,6 +77,26 @@ def engine_options(function: _Function) -> _Function:
     ):
         function = option(function)
     return function
+
+
+def jobs_option(function: _Function) -> _Function:
+    """``--jobs``, as ``jobs``."""
+    option = click.option(
+        "-j",
+        "--jobs",
+        type=click.IntRange(1),
+        default=1,
+        metavar="N",
+        help="Work in N processes, if there are 64 MiB of logs or more.  [default: 1]",
+    )
+    return option(function)
+
+
+def pool(jobs: int, module: str) -> ProcessPool:
+    """The processes of ``--jobs``, until the command ends; ``module``: of the functions that they run."""
+    from kdump.tasks.pool import ProcessPool
+
+    return click.get_current_context().with_resource(ProcessPool(jobs, module))
 
 
 def session(

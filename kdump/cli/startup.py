@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -14,6 +15,8 @@ from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.repair.startreport import modes_text
 from kdump.system.blocks import escaped
+from kdump.tasks.splits import LEAST_FOR_POOL, find_logs
+from kdump.tasks.work import Runner, in_process
 from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck
 from kdump.verify.startreport import (
     has_topic_id,
@@ -25,7 +28,7 @@ from kdump.verify.startreport import (
     startup_text,
     stray_text,
 )
-from kdump.verify.startups import Item, KeepsChanging, Runner, StartOptions, in_process, is_partition, start_all
+from kdump.verify.startups import Item, KeepsChanging, StartOptions, is_partition, start_all
 from kdump.wire.compression import DEFAULT_LIMIT
 
 
@@ -77,16 +80,19 @@ def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> 
 
 
 def _runner(paths: Sequence[str], given: Mapping[str, Any], console: Console) -> Runner:
-    """What does the work: this process, or Spark. Raises as ``engine_options.session``."""
+    """What does the work: this process, a pool, or Spark. Raises as ``engine_options.session``."""
     if given["engine"] == "auto" and not given["master"] and len(paths) == 1 and is_partition(paths[0]):
         # A partition is one task, however many segments it has.
         return in_process
-    spark = engine_options.session(given, paths, console.note, cannot={})
+    jobs = given["jobs"]
+    spark = engine_options.session(given, paths, console.note, cannot={"--jobs": jobs > 1})
     if spark is None:
-        return in_process
-    from kdump.spark.startup import SparkRunner
+        if jobs == 1 or sum(log.size for log in find_logs(paths, lambda error: None)) < LEAST_FOR_POOL:
+            return in_process
+        return engine_options.pool(jobs, "kdump.verify.startups").run
+    from kdump.spark.tasks import on_spark
 
-    return SparkRunner(spark, paths).run
+    return partial(on_spark, spark)
 
 
 def _is_harmful(item: Item) -> bool:

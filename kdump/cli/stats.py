@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -153,8 +154,9 @@ def _judge(
     spark = engine_options.session(given, paths, console.note, cannot={"--rate": given["rate"]})
     if spark is None:
         return run.judge()
-    from kdump.spark.stats import take_folds
+    from kdump.spark.tasks import on_spark
     from kdump.spark.verify import SparkJudge
+    from kdump.stats.tasks import take_folds
 
-    take_folds(spark, paths, options, run)
+    take_folds(paths, options, run, partial(on_spark, spark))
     return SparkJudge(spark, paths, options.checks, here=run.judge()).segments

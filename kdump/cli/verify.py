@@ -14,7 +14,7 @@ from kdump.cli.startup_options import refuse_without_startup, startup_options
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.log.files import strip_credentials
 from kdump.log.metered import MeteredSource
-from kdump.log.source import open_source
+from kdump.log.source import Source, open_source
 from kdump.reading.reporter import Reporter
 from kdump.verify.partition import Item, PartitionCheck
 from kdump.verify.report import JUnitReport, finding_json, finding_line, summary_line
@@ -48,6 +48,7 @@ Examples:
 @color_option("the text")
 @startup_options
 @engine_options.engine_options
+@engine_options.jobs_option
 @common_options
 def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int:
     """Check segments, partition directories, whole log directories, URIs of them and pipes, past every damaged place.
@@ -115,16 +116,23 @@ def _verify(paths: Sequence[str], depth: str, output: str, given: Mapping[str, A
 def _judge(
     paths: Sequence[str], options: CheckOptions, given: Mapping[str, Any], console: Console, reporter: Reporter
 ) -> Judge:
-    """What checks the partitions: this process, or Spark. Raises as ``engine_options.session``."""
-    spark = engine_options.session(given, paths, console.note, cannot={"--rate": given["rate"]})
+    """What checks the partitions: this process, a pool, or Spark. Raises as ``engine_options.session``."""
+    jobs = given["jobs"]
+    spark = engine_options.session(given, paths, console.note, cannot={"--rate": given["rate"], "--jobs": jobs > 1})
     if spark is not None:
         from kdump.spark.verify import SparkJudge
 
         return SparkJudge(spark, paths, options).segments
-    check = PartitionCheck(
-        options, opened=lambda path: MeteredSource(open_source(path), given["rate"], reporter.progress)
-    )
-    return check.segments
+
+    def opened(path: str) -> Source:
+        return MeteredSource(open_source(path), given["rate"], reporter.progress)
+
+    if jobs == 1:
+        return PartitionCheck(options, opened=opened).segments
+    from kdump.verify.judging import pooled_judge
+
+    run = engine_options.pool(jobs, "kdump.verify.readings").run
+    return pooled_judge(paths, options, run, jobs, rate=given["rate"], opened=opened, progress=reporter.progress)
 
 
 def _line(item: Item, output: str, *, color: bool) -> str:

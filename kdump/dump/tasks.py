@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from functools import partial
 from typing import Final, NamedTuple
 
 from kdump.codes import KdumpError
@@ -20,6 +21,7 @@ from kdump.reading.printing import Emit
 from kdump.reading.reporter import Reporter
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import OPEN_COST, SPLIT_BYTES
+from kdump.tasks.work import Work, Workplace
 
 _PIECE_BYTES: Final = 1 << 20
 _ERROR: Final = PlainData(())
@@ -76,6 +78,22 @@ def plan_dump(paths: Iterable[str], *, task_bytes: int = SPLIT_BYTES, whole_part
         room -= size
         last = max(last, lasts.get(os.path.dirname(path), 0))
     return [DumpTask(tuple(task), not number) for number, task in enumerate(tasks)]
+
+
+def dump_work(paths: Iterable[str], options: RowOptions, *, verbose: bool) -> Work[DumpTask, DumpPiece]:
+    """The dump of tasks that were planned for ``paths``."""
+    function = partial(dump_task, options=options, verbose=verbose)
+    # Rows show relative paths as they were given.
+    return Work(function, _packed, _unpacked, Workplace.of(paths), is_large=True)
+
+
+def _packed(piece: DumpPiece) -> bytes:
+    """Output is most of the result, and stays as it is: one byte is put before it."""
+    return b"%c%b" % (piece.kind, piece.data)
+
+
+def _unpacked(data: bytes) -> DumpPiece:
+    return DumpPiece(PieceKind(data[0]), data[1:])
 
 
 def dump_task(task: DumpTask, options: RowOptions, *, verbose: bool = False) -> Iterator[DumpPiece]:

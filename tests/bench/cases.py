@@ -9,9 +9,10 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from tests.harness import ROOT
 from tests.oracle.toolchain import WRITER_RELEASE, java_command
 
-CACHE = Path(__file__).parents[2] / "build" / "bench"
+CACHE = ROOT / "build" / "bench"
 """Segments and outputs; the segments are made once."""
 
 SHALLOW: tuple[str, ...] = ()

@@ -14,9 +14,9 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.harness import ROOT
 from tests.oracle.toolchain import DUMP_RELEASE, java_command
 
-ROOT = Path(__file__).parents[2]
 COMPILED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
     "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "bench" / "pycache")
 }

@@ -20,6 +20,8 @@ from tests.fuzz.faults import CASES, Case, Checker, Job, Way, all_jobs, load, no
 from tests.fuzz.running import allow_timers, run_command
 from tests.harness.killing import Point, Trouble, in_child
 
+pytestmark = pytest.mark.slow
+
 _SAMPLE = 50
 _NAMED = {case.name: case for case in CASES}
 

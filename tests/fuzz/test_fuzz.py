@@ -15,6 +15,8 @@ from tests.fuzz.driver import Found, faults_of, fuzz, shrunk
 from tests.fuzz.kinds import KINDS
 from tests.harness.captures import Captures
 
+pytestmark = pytest.mark.slow
+
 FOUND = sorted((Path(__file__).parent / "found").glob("*.json"))
 
 

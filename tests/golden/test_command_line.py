@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import ROOT
 from tests.harness.captures import CLI, Captures, read_outcome
 from tests.harness.flags import DEFAULT
 from tests.harness.outcome import Outcome, differences
@@ -34,7 +35,7 @@ REFUSED = (
 def run(arguments: list[str], directory: Path) -> Outcome:
     """``kdump dump`` in ``directory``."""
     command = [sys.executable, "-m", "kdump", "dump", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, check=False)
     return Outcome(done.stdout, done.stderr, done.returncode)
 
@@ -117,7 +118,7 @@ def test_missing_file_does_not_stop_the_others(captures: Captures) -> None:
 def test_closed_pipe_ends_quietly(captures: Captures) -> None:
     command = f"{sys.executable} -m kdump dump --print-data-log 3.9.1/v2-big-0 2>err | head -1 >out"
     command += "; echo ${PIPESTATUS[0]}"
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(["bash", "-c", command], cwd=captures.root, env=environment, capture_output=True, check=True)
     assert (captures.root / "out").read_text().startswith("Dumping ")
     assert ((captures.root / "err").read_text(), done.stdout) == ("", b"0\n")

@@ -12,7 +12,9 @@ from typing import Any
 
 import zstandard
 
-CASES = Path(__file__).parents[2] / "fixtures" / "cases"
+from tests.harness import ROOT
+
+CASES = ROOT / "fixtures" / "cases"
 
 
 def unpack_archive(archive: Path, target: Path) -> None:
@@ -38,6 +40,14 @@ def cases(root: Path) -> Iterator[dict[str, Any]]:
     """The lines of ``results.jsonl``."""
     for line in (root / "results.jsonl").read_text().splitlines():
         yield json.loads(line)
+
+
+def repair_logs(folder: str) -> Iterator[tuple[str, str, bytes]]:
+    """The logs of the repair cases: (id, file name without suffix, log) of ``base`` or ``mutants``."""
+    for path, data in case_files("repair").items():
+        if path.startswith(f"repair/{folder}/") and path.endswith(".log"):
+            _, _, name, file = path.split("/")
+            yield name, file.removesuffix(".log"), data
 
 
 @contextmanager

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.harness import ROOT
 from tests.harness.archives import unpack_archive
 from tests.harness.flags import FlagSet, flags_of_golden
 from tests.harness.outcome import Outcome
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = ROOT / "fixtures"
 CAPTURES = FIXTURES / "captures"
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint")
 CLI = "cli"

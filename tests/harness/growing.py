@@ -7,7 +7,7 @@ import random
 import time
 from pathlib import Path
 
-from batches import plain_rows, v2_batch
+from tests.harness.batches import plain_rows, v2_batch
 
 
 def batch(first: int, count: int = 2, epoch: int = 0, size: int = 10) -> bytes:

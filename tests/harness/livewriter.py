@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kdump.wire.checksum import crc32c
-from tests.unit.batches import plain_rows, v2_batch
+from tests.harness.batches import plain_rows, v2_batch
 
 BATCHES_A_SEGMENT = 40
 KEPT_SEGMENTS = 8

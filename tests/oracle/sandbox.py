@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.harness import ROOT
 from tests.harness.flags import DEFAULT, SANITY, VERIFY, FlagSet, max_message_size
 from tests.harness.inprocess import BOTH_PATHS, run_in_process
 from tests.harness.outcome import differences
@@ -16,7 +17,7 @@ Run = tuple[Sequence[str], FlagSet]
 """File names and flags of one call."""
 
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
-KEPT = Path(__file__).parents[2] / "build" / "oracle" / "differences"
+KEPT = ROOT / "build" / "oracle" / "differences"
 """Where inputs on which the tools differ are kept: one directory a case."""
 
 

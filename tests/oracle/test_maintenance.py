@@ -11,14 +11,14 @@ from random import Random
 from typing import Any
 
 import pytest
-from batches import CONTROL, GZIP, LOG_APPEND_TIME, NONE, TRANSACTIONAL, message, v2_batch
-from fast_reference import Row
 
 from kdump.kafka.retention import Retention
 from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.run import WhatIfRun
 from kdump.verify.partitionentries import PartitionEntries
+from tests.harness.batches import CONTROL, GZIP, LOG_APPEND_TIME, NONE, TRANSACTIONAL, message, v2_batch
 from tests.harness.captures import Captures
+from tests.harness.fast_reference import Row
 from tests.oracle.maintenance import Left, Maintainer
 from tests.oracle.toolchain import DUMP_RELEASE, ToolchainMissingError, java_command
 

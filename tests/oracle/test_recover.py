@@ -16,6 +16,7 @@ from kdump.kafka.recover import Recovery, RecoveryOutcome, recover
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.log.source import open_source
 from kdump.reading.view import DecodePath
+from tests.harness import ROOT
 from tests.harness.captures import Captures
 from tests.oracle.crafted import crafted_segments
 from tests.oracle.mutations import LOG_MUTATIONS, mutate
@@ -29,7 +30,7 @@ BASE_SIZE_LIMIT = 200_000
 _PAYLOAD_ERRORS = ("org.xerial.snappy.SnappyError", "java.nio.BufferUnderflowException")
 """What a broken snappy or lz4 container of a compressed marker throws in places; the model has one answer for all."""
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
-KEPT = Path(__file__).parents[2] / "build" / "oracle" / "recoveries"
+KEPT = ROOT / "build" / "oracle" / "recoveries"
 """Where the cases on which model and broker differ are kept."""
 
 

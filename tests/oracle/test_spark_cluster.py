@@ -22,6 +22,7 @@ from kdump.log.context import FileContext
 from kdump.rows.tables import FINDING
 from kdump.spark.sessions import why_not
 from kdump.verify.run import Verification
+from tests.harness import ROOT
 from tests.harness.arrowrows import dumped, mapped
 from tests.harness.captures import Captures
 from tests.oracle import sparkcluster
@@ -29,7 +30,6 @@ from tests.oracle.sparkjob import COMMANDS, FORMATS
 
 pytestmark = pytest.mark.oracle
 
-ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "oracle"
 OLDEST = "4.1.0"
 PARTITIONS = ("4.3.1", "2.8.2", "0.8.2.2", "damaged")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.harness import ROOT
 from tests.harness.archives import cases, unpack_cases
 from tests.harness.startcases import NOW, differences, started
 from tests.oracle.mutations import mutate, mutations_for
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.oracle
 
 FIXED_SEED = 4711
 DIRECTORIES = 400
-KEPT = Path(__file__).parents[2] / "build" / "oracle" / "startup"
+KEPT = ROOT / "build" / "oracle" / "startup"
 """Where the directories on which model and broker differ are kept."""
 SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 _PAYLOAD_ERRORS = ("org.xerial.snappy.SnappyError", "java.nio.BufferUnderflowException", "java.lang.OutOfMemoryError")

@@ -20,6 +20,8 @@ from tests.harness.captures import FIXTURES, Captures
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
+
 SEGMENTS = str(FIXTURES / "segments")
 ENGINE = b"kdump: engine: spark, local[*] (--engine spark)\n"
 

@@ -6,20 +6,22 @@ import runpy
 import sys
 from collections import Counter, defaultdict
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import kdump
 from kdump.codes import Finding
+from tests.harness import ROOT
 from tests.harness.arrowrows import Row, dumped, mapped
 from tests.harness.captures import FIXTURES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "questions.py"
+pytestmark = pytest.mark.spark
+
+EXAMPLE = ROOT / "examples" / "questions.py"
 SEGMENTS = FIXTURES / "segments"
 FIRST, LAST = 20, 140
 

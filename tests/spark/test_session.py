@@ -12,6 +12,8 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
+
 _LISTENS = "0A"
 """The state of a listening socket in /proc/net/tcp (Linux, include/net/tcp_states.h)."""
 

@@ -16,6 +16,8 @@ from tests.harness.captures import FIXTURES, Captures
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
+
 SEGMENTS = FIXTURES / "segments"
 KAFKA_SCHEMA = (
     "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,timestampType:int,"
@@ -24,7 +26,7 @@ KAFKA_SCHEMA = (
 
 
 def logs(captures: Captures) -> list[Path]:
-    """Small ones: a task for each kilobyte is some work for Spark. tests/unit/test_engine_splits.py reads them all."""
+    """Small ones: a task for each kilobyte is some work for Spark. tests/unit/tasks/test_splits.py reads them all."""
     return [path for path in captures.files(".log", 12_000) if path.stat().st_size]
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from kdump.spark.limitedstream import LimitedStreamReader
 
+pytestmark = pytest.mark.spark
+
 SEGMENTS = FIXTURES / "segments"
 SCHEMA = StructType().add("topic", StringType()).add("offset", LongType()).add("partition", IntegerType())
 

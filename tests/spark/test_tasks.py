@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+pytestmark = pytest.mark.spark
+
 _TOLD = pa.schema([("name", pa.string()), ("number", pa.int64()), ("place", pa.int64())])
 _TASKS = [(f"task {number}", number) for number in range(40)]
 

@@ -23,6 +23,8 @@ from tests.harness.captures import Captures
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
+
 Said = tuple[Counter[str], list[str]]
 SIZES = (1 << 14, 128 << 20)
 

@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from batches import v2_batch
-from fast_reference import Row as Record
+import pytest
 
 from kdump.spark.tasks import collected, tasks_of
 from kdump.spark.worker import begin_task
+from tests.harness.batches import v2_batch
+from tests.harness.fast_reference import Row as Record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
 
 _FROZEN = pa.schema([("frozen", pa.int64())])
 _TAKE = """

@@ -183,7 +183,7 @@ class Planner:
     ) -> Iterator[SegmentPlan]:
         """The plan for a log, and for those that are missing after it (``RepairedLog.rolls``).
 
-        ``missing``: known paths of logs that are not there; ``path`` may be one of them. ``in_doubt``: see
+        ``missing``: known paths of logs that are not there; ``path`` may be one of them. ``suspects``: see
         SiblingContext.
         """
         base_offset = base_offset_of(path)

@@ -49,10 +49,18 @@ class LaterIndex(NamedTuple):
     unproved: Sequence[int]
 
 
+class LaterEnd(NamedTuple):
+    """The marker that ends a transaction after the log, and the number of gaps between the log and the marker."""
+
+    transaction: TransactionRemains
+    marker: RemainingMarker
+    gaps_before: int
+
+
 class Followed(NamedTuple):
     """What comes after a log: the ends of its transactions in their order, the lost offsets, and the valid indexes."""
 
-    ends: Sequence[tuple[TransactionRemains, RemainingMarker]]
+    ends: Sequence[LaterEnd]
     gaps: Sequence[LostOffsets]
     indexes: Sequence[LaterIndex]
 
@@ -130,7 +138,7 @@ class LaterTransactions:
         Bytes of a segment that cannot be read count as lost.
 
         Args:
-            transactions: those that are open before, at most one for each producer. They are changed.
+            transactions: those that are open before, at most one for each producer. They get the batches after it.
             count: of segments.
         """
         first = len(self._paths) - count
@@ -152,9 +160,12 @@ class LaterTransactions:
             place = self._place if end is None else end[0]
             if remains.producer_id in self._producers:
                 self._producers[remains.producer_id].show(remains, start, gap, place)
-            remains.gaps += self._gaps[begin : bisect_left(self._gap_places, place)]
         return Followed(
-            [(transactions[number], end[1]) for _, number in known if (end := ends[number][1]) is not None],
+            [
+                LaterEnd(transactions[number], end[1], bisect_left(self._gap_places, place) - begin)
+                for place, number in known
+                if (end := ends[number][1]) is not None
+            ],
             self._gaps[begin : bisect_left(self._gap_places, stop)],
             [index for index in self._indexes[first - self._first : after] if index is not None],
         )

@@ -69,7 +69,7 @@ def decide(
     judged = list(followed.judged(gather(followed, table, around)))
     free = _FreeOffsets(gaps)
     # Markers whose offsets are known come first, so that no other one takes these. Then those that must come earliest.
-    judged.sort(key=lambda one: (not one.is_exact, one.lost_marker is None, one.offsets[-1]))
+    judged.sort(key=lambda one: (not one.is_exact, one.lost_marker is None, one.gaps[-1].first))
     for touched in judged:
         is_abort, transaction = touched.lost_marker, touched.transaction
         if transaction.outcome.is_undecided:
@@ -78,7 +78,7 @@ def decide(
             # No marker is made where the next one does what the policy asks for.
             is_abort = None if transaction.outcome is _SAME.get(policy) else _MARKERS.get(policy)
             transaction = replace(transaction, done=policy)
-        offset = None if is_abort is None else free.take(touched.offsets)
+        offset = None if is_abort is None else free.take(gap.first for gap in touched.gaps)
         if is_abort is not None and offset is not None:
             endings.markers.append(marker(touched, offset, table, around, is_abort=is_abort))
         elif is_abort is not None:

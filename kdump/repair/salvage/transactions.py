@@ -7,9 +7,11 @@ Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 7 to 9); KIP-98
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby, takewhile
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from kdump.kafka.producers import ProducerStates
 from kdump.reading.lostmarkers import (
     Ending,
     Follower,
+    GapRange,
     LostOffsets,
     RemainingMarker,
     SegmentIndex,
@@ -28,7 +31,7 @@ from kdump.reading.lostmarkers import (
     endings,
 )
 from kdump.reading.outcomes import ABORTED
-from kdump.repair.salvage.later import END_TXN, LaterTransactions, transactional
+from kdump.repair.salvage.later import END_TXN, ENDLESS, LaterTransactions, transactional
 from kdump.repair.salvage.pieces import TouchedTransaction, TxnOutcome
 from kdump.verify.table import BatchRow, row_at
 
@@ -87,15 +90,15 @@ def _contradicting(rows: NDArray[np.void], numbers: list[int], *, is_open: bool)
 class Touched:
     """A transaction that was open where a gap begins, and what a new marker for it is made of.
 
-    ``offsets``: where a new marker may be; each stands for all after it in its gap. ``lost_marker``: whether the marker
-    that a gap held was an ABORT one; None: none is known to be lost. ``is_exact``: it was at just this offset.
+    ``gaps``: where a new marker may be. ``lost_marker``: whether the marker that a gap held was an ABORT one; None:
+    none is known to be lost. ``is_exact``: it was at just this offset.
     """
 
     transaction: TouchedTransaction
     marker_epoch: int
     coordinator_epoch: int
     timestamp: int
-    offsets: Sequence[int]
+    gaps: GapRange
     lost_marker: bool | None
     is_exact: bool
 
@@ -125,20 +128,24 @@ class TouchedTransactions(Follower):
         super().__init__()
         self._written: dict[tuple[int, int], _Written] = {}
         self._coordinator_epochs: dict[int, int] = {}
-        self._own_gaps: Set[LostOffsets] = frozenset()
+        for first in sorted(first for _, first in suspects)[:1]:
+            self.gap(LostOffsets(first, base_offset - 1, base_offset - first))
+        self._before = len(self.gaps), len(self.with_room)
+        self._own_gaps = self._own_with_room = range(0)
         for producer_id, state in producers.by_id.items():
             self._coordinator_epochs[producer_id] = max(0, state.coordinator_epoch)
-            first = state.txn_first_offset
-            if first is not None:
-                self.begin_before(producer_id, state.epoch, first)
+            first_offset = state.txn_first_offset
+            if first_offset is not None:
+                self.begin_before(producer_id, state.epoch, first_offset)
+                if (producer_id, first_offset) in suspects:
+                    self.open[producer_id].gaps = GapRange(self.gaps)
+                    self.open[producer_id].with_room = GapRange(self.with_room)
                 self._note(producer_id, -1, state.timestamp)
-                if (producer_id, first) in suspects:
-                    self.open[producer_id].gaps.append(LostOffsets(first, base_offset - 1, base_offset - first))
 
     @property
     def has_touched(self) -> bool:
         """A transaction touches a gap of the log."""
-        return bool(self.gaps) and (bool(self.touched) or self.is_waiting)
+        return len(self.gaps) > self._before[0] and (bool(self.touched) or self.is_waiting)
 
     @property
     def is_waiting(self) -> bool:
@@ -160,24 +167,32 @@ class TouchedTransactions(Follower):
 
         Gives the .txnindex files of these segments that agree with them.
         """
-        self._own_gaps = frozenset(self.gaps)
+        self._own_gaps = range(self._before[0], len(self.gaps))
+        self._own_with_room = range(self._before[1], len(self.with_room))
         self.open = {producer_id: remains for producer_id, remains in self.open.items() if remains.gaps}
         ends, gaps, indexes = later.follow(list(self.open.values()), count)
-        self.gaps += gaps
-        for remains, marker in ends:
+        seen = 0
+        for remains, marker, gaps_before in ends:
+            self._see_gaps(gaps[seen:gaps_before])
+            seen = gaps_before
             self.marker(remains.producer_id, marker)
+        self._see_gaps(gaps[seen:])
         return [one.known for one in indexes if all(map(self.is_lost, one.unproved))]
 
     def judged(self, evidence: TransactionEvidence) -> Iterator[Touched]:
         """All that touched a gap of the log, and did not end in a gap elsewhere; those that are open come last."""
-        own_end = max((gap.last for gap in self._own_gaps), default=-1)
+        own_end = self.gaps[self._own_gaps[-1]].last if self._own_gaps else -1
         for remains in (*self.touched, *(remains for remains in self.open.values() if remains.gaps)):
             for ending in takewhile(lambda one: one.first_offset < own_end, endings(remains, evidence)):
-                touched = [gap for gap in remains.gaps if gap.last > ending.first_offset and gap in self._own_gaps]
-                gaps = [gap for gap in ending.gaps if gap in self._own_gaps]
+                touched = remains.gaps.within(self._own_gaps).between(ending.first_offset, ENDLESS)
+                gaps = ending.gaps.within(self._own_with_room)
                 if touched and (gaps or not ending.gaps):
                     written = self._written[remains.producer_id, remains.first_offset]
                     yield _touched(remains, written, ending, gaps or touched)
+
+    def _see_gaps(self, gaps: Sequence[LostOffsets]) -> None:
+        for gap in gaps:
+            self.gap(gap)
 
     def _see_row(self, row: BatchRow) -> None:
         if not row.is_control:
@@ -200,7 +215,7 @@ class TouchedTransactions(Follower):
         timestamps.append((offset, timestamp))
 
 
-def _touched(remains: TransactionRemains, written: _Written, ending: Ending, gaps: Sequence[LostOffsets]) -> Touched:
+def _touched(remains: TransactionRemains, written: _Written, ending: Ending, gaps: GapRange) -> Touched:
     """``gaps``: those of the log that may hold the marker; where none does, those that the transaction touches."""
     end = remains.end
     is_decided = ending.outcome is not None
@@ -213,13 +228,13 @@ def _touched(remains: TransactionRemains, written: _Written, ending: Ending, gap
         _outcome(ending, remains),
         ends_at=None if end is None or (is_decided and not is_lost) else end.offset,
     )
-    before = [timestamp for offset, timestamp in written.timestamps if offset < gaps[0].first]
+    following = bisect_left(written.timestamps, gaps[0].first, key=itemgetter(0))
     return Touched(
         transaction,
         ending.epoch + remains.raises_epochs,
         written.coordinator_epoch,
-        before[-1],
-        [gap.first for gap in gaps] if ending.marker is None else [ending.marker],
+        written.timestamps[following - 1][1],
+        gaps if ending.marker is None else GapRange([LostOffsets(ending.marker, ending.marker, 1)]),
         (ending.outcome == ABORTED) if is_lost else None,
         ending.marker is not None,
     )

@@ -1,0 +1,292 @@
+"""Pipes, devices, links and giants in place of the files that kdump looks for by itself: no hang, no guess."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kdump.cli.main import cli
+from kdump.codes import HOSTILE_CODES, Codes, KdumpError
+from kdump.log import files
+from kdump.log.lock import DirectoryLock, is_held
+from kdump.log.source import is_stream, open_source, read_whole
+from kdump.verify.run import findings as verify
+from tests.harness import ROOT
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, kdump, shell
+
+SEGMENTS = ROOT / "fixtures" / "segments" / "v2-txn-0"
+SIBLINGS = (
+    f"{0:020}.index",
+    f"{0:020}.timeindex",
+    f"{0:020}.txnindex",
+    f"{105:020}.snapshot",
+    "leader-epoch-checkpoint",
+    "partition.metadata",
+    "quorum-state",
+    f"{999:020}.log",
+)
+OF_LOG_DIRECTORY = (
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "replication-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+    "meta.properties",
+    ".kafka_cleanshutdown",
+    ".lock",
+)
+PLACES = (*(f"orders-0/{name}" for name in SIBLINGS), *OF_LOG_DIRECTORY)
+LARGEST = 20 << 30
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def foreign_link(path: Path) -> None:
+    secret = Path(*path.parts[: path.parts.index("logs")]) / "secret"
+    secret.write_bytes(b"somebody else's")
+    path.symlink_to(secret)
+
+
+def giant(path: Path) -> None:
+    path.write_bytes(b"")
+    os.truncate(path, LARGEST)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A log directory; a test that hangs ends."""
+    shutil.copytree(SEGMENTS, tmp_path / "a" / "logs" / "orders-0")
+
+    def hang(*_: object) -> None:
+        raise AssertionError("kdump hangs")
+
+    signal.signal(signal.SIGALRM, hang)
+    signal.alarm(60)
+    yield tmp_path / "a" / "logs"
+    signal.alarm(0)
+
+
+def replaced(home: Path, place: str, make: Callable[[Path], None]) -> Path:
+    path = home / place
+    path.unlink(missing_ok=True)
+    make(path)
+    return path
+
+
+def status_of(*words: str) -> int:
+    """In this process; an exception is none that a command may raise."""
+    result = CliRunner().invoke(cli, list(words), standalone_mode=False)
+    assert result.exception is None, result.exception
+    return result.return_value or CLEAN
+
+
+@pytest.mark.parametrize("make", [fifo, device, foreign_link, giant], ids=lambda make: str(make.__name__))
+@pytest.mark.parametrize("place", PLACES)
+def test_verify_has_a_finding_and_goes_on(home: Path, place: str, make: Callable[[Path], None]) -> None:
+    if place.endswith((".log", ".lock")) and make is giant:
+        pytest.skip("never read whole")
+    path = replaced(home, place, make)
+    findings = list(verify(str(home)))
+    [found] = [finding for finding in findings if finding.code in HOSTILE_CODES]
+    assert found.path == str(path)
+    assert (
+        found.code
+        is {
+            fifo: Codes.SPECIAL_FILE,
+            device: Codes.LINK_OUTSIDE,
+            foreign_link: Codes.LINK_OUTSIDE,
+            giant: Codes.FILE_SIZE,
+        }[make]
+    )
+    # The open transaction at the end of the last segment.
+    assert any(finding.code is Codes.TRANSACTION_OPEN for finding in findings)
+
+
+COMMANDS = (
+    "verify",
+    "verify --quick",
+    "verify --startup",
+    "stats",
+    "repair",
+    "repair --salvage -o OUT",
+    "repair --in-place --indexes",
+    "dump --all-files",
+    "dump --output jsonl --records --isolation read_committed --offset 5:10",
+    "convert -o OUT --codec none",
+    "convert -o OUT --to jsonl",
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_waits_at_a_pipe(home: Path, command: str, tmp_path: Path) -> None:
+    words = command.replace("OUT", str(tmp_path / "out")).split()
+    for place in PLACES:
+        path = replaced(home, place, fifo)
+        assert status_of(*words, str(home)) in (CLEAN, DAMAGE, UNREADABLE), place
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        if path.is_fifo():
+            path.unlink()
+        kept = SEGMENTS / path.name
+        if kept.exists():
+            shutil.copy(kept, path)
+
+
+@pytest.mark.parametrize("place", [f"orders-0/{0:020}.index", "orders-0/leader-epoch-checkpoint", "meta.properties"])
+@pytest.mark.parametrize("make", [fifo, device], ids=["fifo", "device"])
+def test_no_start_is_foretold_where_a_broker_would_wait(home: Path, place: str, make: Callable[[Path], None]) -> None:
+    replaced(home, place, make)
+    run = kdump("verify", "--startup", ".", cwd=home)
+    assert run.returncode == UNREADABLE
+    assert run.stderr.startswith(b"kdump: ")
+    assert b"starts after" not in run.stdout
+
+
+# --- What a user names ---
+
+
+def test_what_is_named_may_be_a_link_or_a_pipe(home: Path, tmp_path: Path) -> None:
+    link = tmp_path / "b" / NAME
+    link.parent.mkdir()
+    link.symlink_to(home / "orders-0" / NAME)
+    for words in (["dump", str(link)], ["dump", "--files", str(link)], ["verify", str(link)], ["stats", str(link)]):
+        assert status_of(*words) in (CLEAN, DAMAGE)
+    # The same link as a member of a directory is one that kdump found. A process remembers what was named: a new one.
+    run = shell(f"$KDUMP dump {link.parent}", tmp_path)
+    assert run.returncode == UNREADABLE
+    assert b"a link to " in run.stderr
+
+
+def test_named_pipe_is_read(tmp_path: Path) -> None:
+    (tmp_path / "0.log").write_bytes(BATCH)
+    for words in ("<(cat 0.log)", "- < 0.log", "/dev/stdin < <(cat 0.log)"):
+        run = shell(f"$KDUMP dump {words}", tmp_path)
+        assert (run.returncode, b"baseOffset: 0 lastOffset: 2" in run.stdout) == (CLEAN, True)
+
+
+def test_named_paths_are_known_relative_and_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo(tmp_path / "x.log")
+    assert not is_stream("x.log")
+    assert files.strip_credentials("x.log") == "x.log"
+    assert is_stream("x.log")
+    assert is_stream(str(tmp_path / "x.log"))
+
+
+# --- Links ---
+
+
+def code_of(path: Path) -> Codes | None:
+    try:
+        open_source(str(path)).close()
+    except KdumpError as error:
+        return error.code
+    return None
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "code"),
+    [
+        ("logs/orders-0/a.index", "b.index", None),
+        ("logs/orders-0/a.index", "../orders-1/b.index", None),
+        ("logs/orders-0/a.index", "../../other/b.index", Codes.LINK_OUTSIDE),
+        ("logs/orders-0/a.index", "../../logs-2/b.index", Codes.LINK_OUTSIDE),
+        # A directory that is no partition's stands for itself.
+        ("logs/a.index", "orders-1/b.index", None),
+        ("logs/a.index", "../other/b.index", Codes.LINK_OUTSIDE),
+        # Also one that is called as a partition, for what lies in log directories only.
+        ("logs-2/meta.properties", "../other/b.index", Codes.LINK_OUTSIDE),
+        ("logs-2/.lock", "../other/b.index", Codes.LINK_OUTSIDE),
+        ("logs-2/orders-0/a.index", "../b.index", None),
+        ("logs/orders-0/a.index", "nowhere", Codes.MISSING),
+        ("logs/orders-0/a.index", "a.index", Codes.UNREADABLE),
+    ],
+)
+def test_links_stay_inside_the_log_directory(tmp_path: Path, link: str, target: str, code: Codes | None) -> None:
+    for place in ("logs/orders-0", "logs/orders-1", "other", "logs-2", "logs-2/orders-0"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "b.index").write_bytes(b"")
+    (tmp_path / link).symlink_to(target)
+    assert code_of(tmp_path / link) is code
+    # The whole log directory may be reached through a link.
+    (tmp_path / "deployed").symlink_to(tmp_path / link.split("/", maxsplit=1)[0])
+    assert code_of(tmp_path / "deployed" / link.split("/", 1)[1]) is code
+
+
+def test_link_to_a_partition_elsewhere_is_not_entered(home: Path, tmp_path: Path) -> None:
+    shutil.copytree(SEGMENTS, tmp_path / "elsewhere" / "orders-1")
+    (home / "orders-1").symlink_to(tmp_path / "elsewhere" / "orders-1")
+    (home / "orders-2").symlink_to("orders-0")
+    findings = [finding for finding in verify(str(home)) if finding.code in HOSTILE_CODES]
+    assert [(finding.code, finding.path) for finding in findings] == [(Codes.LINK_OUTSIDE, str(home / "orders-1"))]
+    run = kdump("dump", ".", cwd=home)
+    assert run.returncode == UNREADABLE
+    assert b"./orders-1: a link to " in run.stderr
+    assert b"orders-1/" not in run.stdout
+    assert b"orders-2/" in run.stdout
+    # Named, it is what the user means.
+    assert status_of("dump", str(home / "orders-1")) == CLEAN
+
+
+# --- Sizes, sockets, locks ---
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("leader-epoch-checkpoint", 16 << 20), ("meta.properties", 16 << 20), ("0.index", 128 << 20)]
+)
+def test_sizes_of_what_is_read_whole(tmp_path: Path, name: str, most: int) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"x")
+    assert read_whole(str(path)) == b"x"
+    if most < 64 << 20:
+        os.truncate(path, most)
+        assert len(read_whole(str(path))) == most
+    os.truncate(path, most + 1)
+    with pytest.raises(KdumpError) as caught:
+        read_whole(str(path))
+    assert caught.value.code is Codes.FILE_SIZE
+
+
+def test_endless_stream_in_place_of_a_text_file() -> None:
+    with pytest.raises(KdumpError) as caught:
+        read_whole(files.strip_credentials("/dev/zero"))
+    assert caught.value.code is Codes.FILE_SIZE
+
+
+def test_socket(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "0.index"))
+        assert code_of(tmp_path / "0.index") is Codes.SPECIAL_FILE
+
+
+@pytest.mark.parametrize("make", [fifo, device], ids=["fifo", "device"])
+def test_lock_that_is_no_file(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / ".lock")
+    assert not is_held(str(tmp_path))
+    with pytest.raises(KdumpError) as caught:
+        DirectoryLock(str(tmp_path))
+    assert caught.value.code is Codes.UNWRITABLE
+
+
+@pytest.mark.parametrize("place", [f"orders-0/{0:020}.index", "orders-0/leader-epoch-checkpoint"])
+def test_giant_is_not_kept_in_a_backup(home: Path, place: str) -> None:
+    path = replaced(home, place, giant)
+    assert status_of("repair", "--in-place", "--indexes", str(home)) == UNREADABLE
+    assert path.stat().st_size == LARGEST
+
+
+def test_nothing_is_written_in_place_of_a_pipe(home: Path) -> None:
+    path = replaced(home, f"orders-0/{0:020}.index", fifo)
+    assert status_of("repair", "--in-place", "--indexes", str(home)) == DAMAGE
+    assert path.is_fifo()

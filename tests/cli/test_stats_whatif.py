@@ -1,0 +1,226 @@
+"""``kdump stats --what-if`` and ``--at`` as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness import ROOT
+from tests.harness.batches import NOW, v2_batch
+from tests.harness.cli_runs import (
+    BATCH,
+    CLEAN,
+    DAMAGE,
+    DAMAGED_BATCH,
+    NAME,
+    UNREADABLE,
+    USAGE,
+    kdump,
+    on_a_terminal,
+)
+from tests.harness.decoder_logs import commit, transaction, write_log
+from tests.harness.fast_reference import Row
+
+CONTINUES = v2_batch([Row(0, 0, b"k", b"v")], base_offset=3)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """``t-0``: two segments; ``bad-0``: damage between two batches; ``__consumer_offsets-4``: a commit."""
+    for name, data in {"t-0": BATCH, "bad-0": BATCH + DAMAGED_BATCH + CONTINUES}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / NAME).write_bytes(data)
+    (tmp_path / "t-0" / f"{3:020}.log").write_bytes(CONTINUES)
+    write_log(tmp_path, "__consumer_offsets-4", [commit("\x1b[31mgroup", offset=7), commit("other", "u", 2, offset=8)])
+    return tmp_path
+
+
+def stats(*words: str, cwd: Path, stdin: bytes = b"") -> tuple[int, str, str]:
+    """Exit status, stdout, stderr."""
+    run = kdump("stats", *words, cwd=cwd, stdin=stdin)
+    return run.returncode, run.stdout.decode(), run.stderr.decode()
+
+
+def rows(*words: str, cwd: Path, stdin: bytes = b"") -> list[dict[str, Any]]:
+    status, out, errors = stats(*words, "--output", "jsonl", cwd=cwd, stdin=stdin)
+    assert (status, errors) == (CLEAN, "")
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_magic(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(v2_batch([Row(0, n, None, b"value%d" % n) for n in range(10)]))
+    lines = stats("--what-if", "magic", "--output", "jsonl", NAME, cwd=tmp_path)[1].splitlines()
+    assert [line[: line.index(',"records"')] for line in lines] == [
+        '{"type":"whatIf","question":"magic","magic":0,"bytes":320',
+        '{"type":"whatIf","question":"magic","magic":1,"bytes":400',
+        '{"type":"whatIf","question":"magic","magic":2,"bytes":191',
+    ]
+
+
+def test_a_stream(folder: Path) -> None:
+    found = rows("--what-if", "magic", "-", cwd=folder, stdin=BATCH)
+    assert [row["bytesNow"] for row in found] == [len(BATCH)] * 3
+
+
+@pytest.mark.parametrize("question", ["compaction", "retention=1d"])
+def test_a_stream_has_no_segments(folder: Path, question: str) -> None:
+    status, out, errors = stats("--what-if", question, "-", cwd=folder, stdin=BATCH)
+    assert status == UNREADABLE
+    assert "stream" in errors
+    assert out.strip() == ""
+
+
+def test_answers_come_in_the_order_of_the_questions(folder: Path) -> None:
+    questions = ["retention=1d", "magic", "compaction", "batch-size", "codec", "magic"]
+    found = rows(*(word for each in questions for word in ("--what-if", each)), "t-0", cwd=folder)
+    assert list(dict.fromkeys(row["question"] for row in found)) == [
+        "retention",
+        "magic",
+        "compaction",
+        "batch-size",
+        "codec",
+    ]
+    assert all(list(row)[:2] == ["type", "question"] for row in found)
+
+
+def test_retention_by_time_and_size(folder: Path) -> None:
+    def gone(question: str, *words: str) -> list[Any]:
+        return [row["reason"] for row in rows("--what-if", question, *words, "t-0", cwd=folder)]
+
+    at = ("--at", str(NOW + 86_400_003))
+    assert gone("retention=1d", *at) == ["retention.ms", "retention.ms"]
+    assert gone("retention=25h", *at) == [None, None]
+    assert gone(f"retention={len(CONTINUES)}B", *at) == ["retention.bytes", None]
+    assert gone("retention=1TiB,86400000ms", *at) == ["retention.ms", "retention.ms"]
+    assert gone("retention=1d") == ["retention.ms", "retention.ms"], "without --at it is now"
+
+
+def test_retention_goes_by_the_time_index(folder: Path) -> None:
+    index = folder / "t-0" / NAME
+    index.with_suffix(".timeindex").write_bytes((NOW + 10**9).to_bytes(8, "big") + bytes(4))
+    first, _ = rows("--what-if", "retention=1d", "--at", str(NOW + 10**9), "t-0", cwd=folder)
+    assert (first["largestTimestamp"], first["goes"]) == (NOW + 10**9, False)
+
+
+def test_retention_names_the_directory(folder: Path) -> None:
+    for cwd, path, name in ((folder, "t-0", "t-0"), (folder / "t-0", NAME, ".")):
+        status, out, _ = stats("--what-if", "retention=1000d", "--at", str(NOW), path, cwd=cwd)
+        assert status == CLEAN
+        assert out.startswith(f"{name}: 0 of ")
+
+
+def test_compaction_of_partitions(folder: Path) -> None:
+    found = rows("--what-if", "compaction", "t-0", "__consumer_offsets-4", cwd=folder)
+    assert [(row["topic"], row["partition"], row["cleanedSegments"], row["segments"]) for row in found] == [
+        ("t", 0, 1, 2),
+        ("__consumer_offsets", 4, 1, 1),
+    ]
+
+
+def test_damage_is_left_out_and_told(folder: Path) -> None:
+    for question in ("magic", "compaction"):
+        status, out, errors = stats("--what-if", question, "--output", "jsonl", "bad-0", cwd=folder)
+        assert status == DAMAGE
+        assert errors.count("the CRC is wrong") == 1, "once, however often the log is read"
+        row = json.loads(out.splitlines()[-1])
+        assert row["bytesNow"] == len(BATCH + CONTINUES)
+
+
+def test_missing_paths_do_not_stop_the_others(folder: Path) -> None:
+    status, out, errors = stats("--what-if", "magic", "--output", "jsonl", "nowhere", "t-0", cwd=folder)
+    assert (status, len(out.splitlines())) == (UNREADABLE, 3)
+    assert errors == "kdump: nowhere: no such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--what-if", "size"],
+        ["--what-if", "magic=2"],
+        ["--what-if", "retention"],
+        ["--what-if", "retention=5"],
+        ["--what-if", "retention=5d,6h"],
+        ["--what-if", "retention=x"],
+        ["--what-if", "magic", "--quick"],
+        ["--what-if", "magic", "--html", "x.html"],
+        ["--what-if", "magic", "--by", "topic"],
+        ["--what-if", "magic", "--engine", "spark"],
+        ["--at", "yesterday"],
+        ["--at", ""],
+    ],
+)
+def test_usage(folder: Path, words: list[str]) -> None:
+    status, out, errors = stats(*words, "t-0", cwd=folder)
+    assert (status, out) == (USAGE, "")
+    assert "Error: " in errors
+    assert not (folder / "x.html").exists()
+
+
+def test_committed_offsets(folder: Path) -> None:
+    found = rows("--at", "2100-01-01", "__consumer_offsets-4", cwd=folder)
+    assert [(row["type"], row["group"], row["topic"], row["partition"], row["offset"]) for row in found] == [
+        ("committedOffset", "\x1b[31mgroup", "t", 0, 7),
+        ("committedOffset", "other", "u", 2, 8),
+    ]
+    assert list(found[0]) == [
+        "type",
+        "group",
+        "topic",
+        "partition",
+        "offset",
+        "leaderEpoch",
+        "metadata",
+        "commitTimestamp",
+        "expireTimestamp",
+        "recordOffset",
+        "timestamp",
+    ]
+
+
+def test_before_the_first_commit(folder: Path) -> None:
+    status, out, errors = stats("--at", str(NOW - 1), "--output", "jsonl", "__consumer_offsets-4", cwd=folder)
+    assert (status, out) == (CLEAN, "")
+    assert "2 later records were passed over" in errors
+
+
+def test_no_coordinator_among_the_paths(folder: Path) -> None:
+    status, out, errors = stats("--at", "2100-01-01", "t-0", cwd=folder)
+    assert (status, out) == (UNREADABLE, "")
+    assert "__consumer_offsets" in errors
+
+
+def test_names_cannot_drive_a_terminal(folder: Path) -> None:
+    shown = on_a_terminal("stats", "--at", "2100-01-01", "__consumer_offsets-4", cwd=folder, columns=120)
+    assert b"\\x1b[31mgroup" in shown
+    os.rename(folder / "t-0", folder / "t\x1b[5m-0")
+    shown = on_a_terminal("stats", "--what-if", "compaction", "t\x1b[5m-0", cwd=folder, NO_COLOR="1")
+    assert b"\x1b[5m" not in shown
+
+
+def test_tables_fit_a_terminal(folder: Path) -> None:
+    for question in ("codec", "magic", "batch-size", "compaction", "retention=1d"):
+        shown = on_a_terminal("stats", "--what-if", question, "t-0", cwd=folder, columns=60, NO_COLOR="1").decode()
+        # Only a word that has no place to be broken may be longer.
+        long = [line for line in shown.splitlines() if len(line) > 60 and not re.search(r"\S{50}", line)]
+        assert not long
+
+
+def test_keys_are_in_the_manual(folder: Path) -> None:
+    manual = (ROOT / "man" / "kdump-stats.1").read_text()
+    text = manual.partition('.SS "Answers and states"')[2].partition(".SH")[0]
+    documented = set(re.findall(r"\w+", text))
+    write_log(folder, "__transaction_state-1", [transaction("t")])
+    questions = [
+        word for each in ("codec", "magic", "batch-size", "compaction", "retention=1d") for word in ("--what-if", each)
+    ]
+    found = rows(*questions, "t-0", cwd=folder)
+    found += rows("--at", "2100-01-01", "__consumer_offsets-4", "__transaction_state-1", cwd=folder)
+    assert {str(row["type"]) for row in found} == {"whatIf", "committedOffset", "transactionalId"}
+    for row in found:
+        assert row.keys() <= documented
+        assert row["type"] in documented

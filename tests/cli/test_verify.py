@@ -1,0 +1,244 @@
+"""``kdump verify`` as a process, and ``kdump.findings`` as a library."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import struct
+import time
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+import kdump as library
+from kdump.kafka.producers import ProducerStates
+from tests.harness.batches import CONTROL, GZIP, NOW, TRANSACTIONAL, plain_rows, v2_batch
+from tests.harness.captures import FIXTURES
+from tests.harness.cli_runs import (
+    BATCH,
+    CLEAN,
+    DAMAGE,
+    DAMAGED_BATCH,
+    NAME,
+    UNREADABLE,
+    USAGE,
+    kdump,
+    on_a_terminal,
+    shell,
+)
+from tests.harness.fast_reference import Row
+
+SEGMENTS = FIXTURES / "segments"
+UNDECODABLE = v2_batch(body=b"rubbish", record_count=1, attributes=GZIP)
+CONTINUES = v2_batch(plain_rows(3), base_offset=3)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """``good-0``, ``bad-0`` (a wrong CRC), ``odd-0`` (no index: a warning)."""
+    for name, data in {"good-0": BATCH, "bad-0": DAMAGED_BATCH + CONTINUES, "odd-0": BATCH}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / NAME).write_bytes(data)
+    for name in ("good-0", "bad-0"):
+        for suffix in (".index", ".timeindex"):
+            (tmp_path / name / NAME).with_suffix(suffix).write_bytes(b"")
+    return tmp_path
+
+
+def verify(*words: str, cwd: Path, stdin: bytes = b"") -> tuple[int, list[str], list[str]]:
+    """Exit status, lines of stdout, lines of stderr."""
+    run = kdump("verify", *words, cwd=cwd, stdin=stdin)
+    return run.returncode, run.stdout.decode().splitlines(), run.stderr.decode().splitlines()
+
+
+def codes(lines: list[str]) -> list[str]:
+    return [match[1] for line in lines if (match := re.search(r": (?:error|warning|info) (KD\d{3}) ", line))]
+
+
+# --- Exit status, depth ---
+
+
+def test_clean(folder: Path) -> None:
+    status, out, errors = verify("good-0", cwd=folder)
+    assert (status, errors) == (CLEAN, [])
+    assert out == [f"good-0/{NAME}: 1 batches, {len(BATCH)} bytes, offsets 0..2: clean"]
+
+
+def test_damage(folder: Path) -> None:
+    status, out, errors = verify("bad-0", cwd=folder)
+    assert (status, errors) == (DAMAGE, [])
+    finding, summary = out
+    assert finding.startswith(f"bad-0/{NAME}: error KD108 batch-crc at 0 ({len(DAMAGED_BATCH)} bytes): ")
+    assert finding.endswith("; offsets 0..2 lost (at most); continues at offset 3")
+    size = len(DAMAGED_BATCH + CONTINUES)
+    cut = f"{size} bytes are cut, the log ends at 0 before offset 0"
+    assert summary == f"bad-0/{NAME}: 2 batches, {size} bytes, offsets 0..5: 1 error; if recovered: {cut}"
+
+
+def test_strict(folder: Path) -> None:
+    status, out, _ = verify("odd-0", cwd=folder)
+    assert (status, codes(out)) == (CLEAN, ["KD306", "KD306"])
+    assert verify("--strict", "odd-0", cwd=folder) == (DAMAGE, out, [])
+    assert verify("--strict", "good-0", cwd=folder)[0] == CLEAN
+
+
+def test_depth(folder: Path) -> None:
+    (folder / "good-0" / NAME).write_bytes(UNDECODABLE)
+    assert verify("--quick", "good-0", cwd=folder)[0] == CLEAN
+    status, out, _ = verify("--deep", "good-0", cwd=folder)
+    assert (status, codes(out)) == (DAMAGE, ["KD202"])
+    assert verify("good-0", cwd=folder)[:2] == (status, out)
+
+
+def test_limit(folder: Path) -> None:
+    (folder / "good-0" / NAME).write_bytes(v2_batch(plain_rows(3, 1000), codec=GZIP))
+    assert verify("good-0", cwd=folder)[0] == CLEAN
+    status, out, _ = verify("--max-decompressed-size", "2000", "good-0", cwd=folder)
+    assert (status, codes(out)) == (DAMAGE, ["KD203"])
+
+
+@pytest.mark.parametrize("words", [[], ["--rate", "0", "x"], ["--output", "csv", "x"], ["--deep=1", "x"], ["--fix"]])
+def test_usage(folder: Path, words: list[str]) -> None:
+    status, out, errors = verify(*words, cwd=folder)
+    assert (status, out) == (USAGE, [])
+    assert errors
+
+
+# --- PATHs ---
+
+
+def test_several_paths_and_a_missing_one(folder: Path) -> None:
+    status, out, errors = verify("odd-0", "gone", "empty.txt", "bad-0", cwd=folder)
+    assert status == UNREADABLE
+    assert codes(out) == ["KD306", "KD306", "KD108"]
+    assert errors == ["kdump: gone: no such file or directory", "kdump: empty.txt: no such file or directory"]
+
+
+def test_log_directory(folder: Path) -> None:
+    status, out, _ = verify(".", cwd=folder)
+    assert status == DAMAGE
+    summaries = [line for line in out if " batches, " in line]
+    assert [line.partition(":")[0] for line in summaries] == [
+        f"./{name}/{NAME}" for name in ("bad-0", "good-0", "odd-0")
+    ]
+
+
+def test_pipe(folder: Path) -> None:
+    status, out, errors = verify("-", cwd=folder, stdin=BATCH + CONTINUES)
+    assert (status, out, errors) == (CLEAN, ["-: 2 batches, offsets 0..5: clean"], [])
+    status, out, errors = verify("-", cwd=folder, stdin=BATCH + CONTINUES[:-1])
+    assert (status, codes(out), errors) == (DAMAGE, ["KD105"], [])
+    assert verify("-", cwd=folder)[0] == CLEAN
+
+
+def test_empty_file(folder: Path) -> None:
+    (folder / "good-0" / NAME).write_bytes(b"")
+    assert verify("good-0", cwd=folder) == (CLEAN, [f"good-0/{NAME}: 0 batches, 0 bytes: clean"], [])
+
+
+def test_names_are_escaped(folder: Path) -> None:
+    name = os.fsdecode(b"\x1b[2J\xff-0")
+    (folder / "good-0").rename(folder / name)
+    run = kdump("verify", name, cwd=folder)
+    assert run.stdout.startswith(b"\\x1b[2J\\xff-0/")
+
+
+def test_nothing_is_written(folder: Path) -> None:
+    shutil.copytree(SEGMENTS, folder / "copy")
+    before = {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*")}
+    verify("copy", "bad-0", "odd-0", cwd=folder)
+    assert {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*")} == before
+
+
+def test_a_reader_that_leaves(folder: Path) -> None:
+    shutil.copytree(SEGMENTS, folder / "copy")
+    for command in ("$KDUMP verify copy | head -n 1", "$KDUMP verify --output junit copy | true"):
+        run = shell(f"{command}; exit ${{PIPESTATUS[0]}}", folder)
+        assert (run.returncode in (CLEAN, DAMAGE), run.stderr) == (True, b"")
+
+
+def test_rate(folder: Path) -> None:
+    data = b"".join(v2_batch(plain_rows(3, 20_000), base_offset=number * 3) for number in range(10))
+    (folder / "odd-0" / NAME).write_bytes(data)
+
+    began = time.monotonic()
+    assert verify("--rate", str(len(data)), "odd-0", cwd=folder)[0] == CLEAN
+    assert time.monotonic() - began >= 0.9
+
+
+# --- Outputs ---
+
+
+def test_jsonl(folder: Path) -> None:
+    status, out, _ = verify("--output", "jsonl", "bad-0", "good-0", "odd-0", cwd=folder)
+    rows = list(map(json.loads, out))
+    assert status == DAMAGE
+    assert [(row["type"], row["code"], row["severity"]) for row in rows] == [
+        ("finding", "KD108", "error"), ("finding", "KD306", "warning"), ("finding", "KD306", "warning"),
+    ]  # fmt: skip
+    assert {row["topic"]: row["partition"] for row in rows} == {"bad": 0, "odd": 0}
+    assert (rows[0]["firstOffset"], rows[0]["lastOffset"], rows[0]["continueAt"]) == (0, 2, 3)
+
+
+def test_junit(folder: Path) -> None:
+    status, out, errors = verify("--output", "junit", "bad-0", "gone", "good-0", cwd=folder)
+    assert (status, errors) == (UNREADABLE, ["kdump: gone: no such file or directory"])
+    root = Xml.fromstring("\n".join(out))
+    cases = [(*case.attrib.values(), *(child.tag for child in case)) for case in root.iter("testcase")]
+    assert cases == [("bad-0", NAME, "failure"), ("good-0", NAME), ("paths", "gone", "error")]
+
+
+def test_terminal(folder: Path) -> None:
+    shown = on_a_terminal("verify", "bad-0", "good-0", cwd=folder).decode()
+    assert "\x1b[31merror\x1b[0m KD108" in shown
+    assert "if recovered" in shown
+    assert f"kdump dump --explain 0 bad-0/{NAME}" in shown
+    plain = on_a_terminal("verify", "--color", "never", "bad-0", "good-0", cwd=folder).decode()
+    assert "\x1b" not in plain
+    assert "error KD108" in plain
+
+
+# --- As a library ---
+
+
+def test_library(folder: Path) -> None:
+    findings = list(library.findings(str(folder / "bad-0")))
+    assert all(isinstance(finding, library.Finding) for finding in findings)
+    assert [(one.code.value.code, one.severity.value, one.continue_at) for one in findings] == [("KD108", "error", 3)]
+    assert list(library.findings(str(folder / "good-0"))) == []
+
+
+def test_library_raises_its_own_errors(folder: Path) -> None:
+    with pytest.raises(library.KdumpError) as caught:
+        list(library.findings(str(folder / "gone")))
+    assert str(caught.value) == f"{folder / 'gone'}: no such file or directory"
+
+
+# --- What lies before, or where no batch is ---
+
+
+def test_a_log_that_lost_its_start_to_retention(tmp_path: Path) -> None:
+    """The .txnindex knows where a transaction began that the first segment only ends; no snapshot is there."""
+    marker = Row(0, 0, struct.pack(">hh", 0, 0), struct.pack(">hi", 0, 0))
+    log = v2_batch([marker], base_offset=60, attributes=CONTROL | TRANSACTIONAL, producer_id=1, producer_epoch=0)
+    name = f"{60:020}"
+    (tmp_path / "t-0").mkdir()
+    for suffix, data in ((".log", log), (".index", b""), (".timeindex", struct.pack(">qi", NOW, 0))):
+        (tmp_path / "t-0" / f"{name}{suffix}").write_bytes(data)
+    for last, status in ((60, CLEAN), (59, DAMAGE)):
+        (tmp_path / "t-0" / f"{name}.txnindex").write_bytes(struct.pack(">hqqqq", 0, 1, 41, last, last + 1))
+        assert verify("--strict", "t-0", cwd=tmp_path)[0] == status
+
+
+def test_an_empty_last_segment_reaches_up_to_its_name(folder: Path) -> None:
+    """What the cleaner took in front of it is not missing: the broker rolled there."""
+    snapshot = ProducerStates(9).snapshot()
+    (folder / "good-0" / f"{9:020}.snapshot").write_bytes(snapshot)
+    (folder / "good-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    assert codes(verify("good-0", cwd=folder)[1]) == ["KD416", "KD322"]
+    for suffix in (".log", ".index", ".timeindex"):
+        (folder / "good-0" / f"{9:020}{suffix}").write_bytes(b"")
+    assert not {"KD322", "KD416"} & set(codes(verify("good-0", cwd=folder)[1]))

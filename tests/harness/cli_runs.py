@@ -1,0 +1,103 @@
+"""Runs of the command line, in this process or in one of their own, and the files they are given."""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kdump.cli.main import _run as run_command_line
+from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.streams import caught
+
+KDUMP = [sys.executable, "-m", "kdump"]
+CLEAN, DAMAGE, USAGE, UNREADABLE, INTERRUPTED = 0, 1, 2, 3, 130
+
+NAME = f"{0:020}.log"
+BATCH = v2_batch(plain_rows(3))
+DAMAGED_BATCH = v2_batch(plain_rows(3), crc=1)
+
+
+def kdump(*words: str, cwd: Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """``kdump WORDS``, in this process: what it prints, and its exit status.
+
+    What a process is (signals, pipes, the environment, the first import) needs one: ``shell``, or ``KDUMP`` itself.
+    """
+    before = sys.argv, Path.cwd()
+    with caught(stdin) as streams:
+        sys.argv = ["kdump", *words]
+        os.chdir(cwd)
+        try:
+            status = run_command_line()
+        finally:
+            sys.argv = before[0]
+            os.chdir(before[1])
+            # A command ends with its process, which closes what it leaves open.
+            gc.collect(1)
+    return subprocess.CompletedProcess(words, status, streams.out, streams.errors)
+
+
+def dump(*words: str, cwd: Path, stdin: bytes = b"") -> tuple[int, list[str], list[str]]:
+    """Exit status, lines of stdout, lines of stderr of ``kdump dump``."""
+    run = kdump("dump", *words, cwd=cwd, stdin=stdin)
+    return run.returncode, run.stdout.decode().splitlines(), run.stderr.decode().splitlines()
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    """Run by bash; ``$KDUMP`` is the command line's start."""
+    environment = {**os.environ, "KDUMP": " ".join(KDUMP)}
+    return subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, timeout=60, check=False
+    )
+
+
+def on_a_terminal(*words: str, cwd: Path, columns: int = 80, **environment: str) -> bytes:
+    """What a terminal of this width gets from ``kdump``, with the terminal's line ends."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    settings = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
+    with subprocess.Popen(
+        [*KDUMP, *words], cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, env=settings | environment
+    ) as process:
+        os.close(theirs)
+        parts = []
+        try:
+            while part := os.read(ours, 1 << 16):
+                parts.append(part)
+        except OSError:
+            # How Linux says that the other end is closed.
+            pass
+        process.wait(60)
+    os.close(ours)
+    return b"".join(parts)
+
+
+def dumped(lines: list[str]) -> list[str]:
+    """The files that were dumped, in order."""
+    return [line.removeprefix("Dumping ") for line in lines if line.startswith("Dumping ")]
+
+
+def write(directory: Path, **files: bytes) -> None:
+    """Files by the part of their name in front of ``.log``."""
+    for stem, data in files.items():
+        (directory / f"{stem.lstrip('_')}.log").write_bytes(data)
+
+
+@contextmanager
+def locked(lock: Path) -> Iterator[None]:
+    """Another process holds the lock of a log directory, as a running broker does."""
+    hold = "lock = open(sys.argv[1], 'r+b'); fcntl.lockf(lock, fcntl.LOCK_EX); print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", f"import fcntl, sys; {hold}", str(lock)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as broker:
+        assert broker.stdout is not None
+        broker.stdout.readline()
+        yield
+        broker.communicate()

@@ -1,0 +1,359 @@
+"""Batches that become much: what is claimed is not allocated, and slices give what decoding at once gives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import lz4.frame
+import numpy as np
+import pytest
+import snappy
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdump.codes import Codes, DamageError
+from kdump.dump.text.lines import legacy_record_line, record_line
+from kdump.dump.text.options import DumpOptions
+from kdump.fast import records as fast_records
+from kdump.fast.legacymessages import read_messages
+from kdump.fast.records import decode_records, decode_slices
+from kdump.format.batch import parse_header
+from kdump.format.legacy import LegacyRecord, parse_message
+from kdump.format.legacy import read_records as read_legacy
+from kdump.format.record import ManyHeaders, in_pieces, most_headers, read_records
+from kdump.log.context import FileContext
+from kdump.reading.printing import LongRow, TextRow
+from kdump.rows import longrows
+from kdump.rows.formatted import FormatLines
+from kdump.rows.printers import RowLines
+from kdump.rows.scalar import RecordRows
+from kdump.rows.tables import RECORD
+from kdump.wire import utf8
+from kdump.wire.compression import decompress
+from kdump.wire.utf8 import decode_utf8, is_utf8, pieces
+from tests.bench import hostile
+from tests.harness.batches import (
+    GZIP,
+    LZ4,
+    NOW,
+    SNAPPY,
+    XERIAL_HEADER,
+    ZSTD,
+    compress,
+    message,
+    v2_batch,
+    wrapper,
+    xerial_blocks,
+)
+from tests.harness.examples import examples
+from tests.harness.fast_reference import Row, encode
+
+MIB = 1 << 20
+ZEROS = bytes(MIB)
+ANY_BYTES = st.binary(max_size=60) | st.text(max_size=30).map(str.encode)
+HEADERS = st.lists(st.tuples(ANY_BYTES, st.none() | ANY_BYTES), max_size=6)
+ROWS = st.lists(
+    st.builds(
+        Row,
+        offset_delta=st.integers(0, 9),
+        timestamp_delta=st.integers(0, 9),
+        key=st.none() | ANY_BYTES,
+        value=st.none() | ANY_BYTES,
+        headers=HEADERS.map(tuple),
+    ),
+    min_size=1,
+    max_size=12,
+)
+QUIET = examples(50)
+
+
+def bombs() -> dict[str, tuple[int, bytes]]:
+    """By name the codec and a payload of 64 MiB, or one that claims them."""
+    sized = zstandard.ZstdCompressor().compress(ZEROS * 64)
+    one = compress(ZSTD, ZEROS)
+    skippable = b"\x50\x2a\x4d\x18" + (4).to_bytes(4, "little") + b"skip"
+    block = snappy.compress(ZEROS * 64)
+    sized_lz4 = lz4.frame.compress(ZEROS * 64, block_linked=False, store_size=True)
+    return {
+        "zstd that declares its size": (ZSTD, sized),
+        "zstd without a size": (ZSTD, compress(ZSTD, ZEROS * 64)),
+        "zstd frames": (ZSTD, one * 64),
+        "zstd frames and skippable ones": (ZSTD, (skippable + one) * 64),
+        "a small zstd frame before a large one": (ZSTD, one + sized),
+        "gzip": (GZIP, compress(GZIP, ZEROS * 64)),
+        "gzip members": (GZIP, compress(GZIP, ZEROS) * 64),
+        "a raw snappy block": (SNAPPY, block),
+        "a snappy block that only claims": (SNAPPY, block[:100]),
+        "xerial snappy": (SNAPPY, XERIAL_HEADER + xerial_blocks(ZEROS * 64, MIB)),
+        "xerial snappy with a claim": (SNAPPY, XERIAL_HEADER + (100).to_bytes(4, "big") + block[:100]),
+        "lz4": (LZ4, compress(LZ4, ZEROS * 64)),
+        "lz4 that declares its size": (LZ4, sized_lz4),
+    }
+
+
+REFUSE = """
+import resource, sys
+from kdump.codes import DamageError
+from kdump.wire.compression import GZIP, LZ4, SNAPPY, ZSTD, compress, decompress
+for codec in (GZIP, SNAPPY, LZ4, ZSTD):
+    decompress(codec, compress(codec, b"loads the library", magic=2), magic=2)
+with open("/proc/self/statm") as statm:
+    now = int(statm.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + (40 << 20), now + (40 << 20)))
+try:
+    decompress(int(sys.argv[1]), sys.stdin.buffer.read(), magic=2, limit=4 << 20)
+except DamageError as error:
+    print(error.code.value.name)
+"""
+
+
+@pytest.mark.parametrize("name", bombs())
+def test_nothing_is_allocated_for_a_claim(name: str) -> None:
+    codec, data = bombs()[name]
+    done = subprocess.run([sys.executable, "-c", REFUSE, str(codec)], input=data, capture_output=True, check=True)
+    assert done.stdout == b"payload-too-large\n", name
+
+
+@pytest.mark.parametrize("name", [name for name in bombs() if "claim" not in name])
+def test_the_same_within_the_bound(name: str) -> None:
+    codec, data = bombs()[name]
+    extra = MIB if "before" in name else 0
+    assert len(decompress(codec, data, magic=2, limit=64 * MIB + extra)) == 64 * MIB + extra
+    with pytest.raises(DamageError) as caught:
+        decompress(codec, data, magic=2, limit=64 * MIB + extra - 1)
+    assert caught.value.code is Codes.PAYLOAD_TOO_LARGE
+
+
+def test_a_record_has_a_bound_of_headers() -> None:
+    row = Row(0, 0, b"k", b"v", ((b"", None),) * 1100)
+    batch = memoryview(v2_batch([row]))
+    (record,) = read_records(parse_header(batch), batch, 6400)
+    assert most_headers(6400) == 1100
+    assert isinstance(record.headers, ManyHeaders)
+    assert tuple(record.headers) == row.headers
+    with pytest.raises(DamageError) as caught:
+        list(read_records(parse_header(batch), batch, 6399))
+    assert caught.value.code is Codes.PAYLOAD_TOO_LARGE
+    assert "1,100 headers are more than 1,099" in str(caught.value)
+
+
+@given(st.binary(max_size=80) | st.text(max_size=40).map(str.encode), st.integers(4, 9))
+@QUIET
+def test_text_in_pieces(monkeypatch: pytest.MonkeyPatch, data: bytes, size: int) -> None:
+    monkeypatch.setattr(utf8, "_PIECE", size)
+    assert b"".join(pieces(data)) == data
+    assert "".join(map(decode_utf8, pieces(data))) == decode_utf8(data)
+    try:
+        data.decode()
+        assert is_utf8(data)
+    except UnicodeDecodeError:
+        assert not is_utf8(data)
+
+
+def whole(row: TextRow) -> str:
+    return row if isinstance(row, str) else "".join(row.pieces)
+
+
+@given(ROWS)
+@QUIET
+def test_long_rows_are_the_same_text(monkeypatch: pytest.MonkeyPatch, rows: list[Row]) -> None:
+    batch = memoryview(v2_batch(rows, base_offset=5))
+    header = parse_header(batch)
+    context = FileContext.of("orders-0/00000000000000000005.log")
+    fields = [None, ("value",), ("key", "offset", "key"), ("headers", "headerKeys")]
+    formats = [RowLines(syntax, names, context) for syntax in ("jsonl", "csv") for names in fields]
+    options = [
+        DumpOptions(print_data_log=contents, skip_record_metadata=skips, deep_iteration=True)
+        for contents in (True, False)
+        for skips in (True, False)
+    ]
+
+    def texts() -> list[str]:
+        found = []
+        for record in read_records(header, batch):
+            row = RecordRows(RECORD).row(header, 0, True, record)
+            found += [whole(lines.line(RECORD, row)) for lines in formats]
+            found.append(whole(FormatLines("%k|%v|%h|%H\n", context).line(RECORD, row)))
+            found += [whole(record_line(header, record, option)) for option in options]
+        return found
+
+    expected = texts()
+    with monkeypatch.context() as patch:
+        patch.setattr("kdump.reading.printing.LONG", 3)
+        patch.setattr("kdump.rows.longrows.LONG", 3)
+        patch.setattr("kdump.rows.longrows._BASE64_PIECE", 3)
+        patch.setattr("kdump.format.record._MANY_HEADERS", 1)
+        patch.setattr(utf8, "_PIECE", 4)
+        assert texts() == expected
+
+
+@given(st.none() | ANY_BYTES, st.none() | ANY_BYTES)
+@QUIET
+def test_long_legacy_lines(monkeypatch: pytest.MonkeyPatch, key: bytes | None, value: bytes | None) -> None:
+    entry = parse_message(memoryview(message(1, 7, key, value)))
+    record = LegacyRecord(7, NOW, entry)
+    for contents in (True, False):
+        options = DumpOptions(print_data_log=contents, deep_iteration=True)
+        expected = legacy_record_line(entry, record, True, options)
+        with monkeypatch.context() as patch:
+            patch.setattr("kdump.reading.printing.LONG", 3)
+            made = legacy_record_line(entry, record, True, options)
+        assert isinstance(made, LongRow)
+        assert whole(made) == expected
+
+
+@given(st.none() | ANY_BYTES)
+@QUIET
+def test_shortened_values_begin_alike(monkeypatch: pytest.MonkeyPatch, value: bytes | None) -> None:
+    from kdump.rows.spelling import plain
+    from kdump.rows.table import value_text
+
+    expected = value_text(plain(value))[:5]
+    monkeypatch.setattr("kdump.rows.longrows.LONG", 3)
+    assert value_text(plain(longrows.shortened(value, 5)))[:5] == expected
+
+
+@given(ROWS, st.integers(1, 4), st.integers(1, 40), st.data())
+@QUIET
+def test_slices_are_the_whole(
+    monkeypatch: pytest.MonkeyPatch, rows: list[Row], count: int, size: int, data: st.DataObject
+) -> None:
+    body = bytearray(b"".join(map(encode, rows)))
+    if data.draw(st.booleans()):
+        body[data.draw(st.integers(0, len(body) - 1))] ^= data.draw(st.integers(1, 255))
+    monkeypatch.setattr(fast_records, "_SLICE_ROWS", count)
+    monkeypatch.setattr(fast_records, "_SLICE_BYTES", size)
+    # Records do not lie at the arena's begin only.
+    arena = np.frombuffer(b"12345" + bytes(body) + b"67", np.uint8)
+    at = np.array([5]), np.array([5 + len(body)]), np.array([len(rows)])
+    expected = decode_records(arena, *at)
+    slices = [part.columns for part in decode_slices(arena, *(int(value[0]) for value in at))]
+    assert all(part.accepted[0] for part in slices) == expected.accepted[0]
+    if not expected.accepted[0]:
+        return
+    for name in ("timestamp_delta", "offset_delta", "key_start", "key_size", "value_start", "value_size"):
+        assert np.concatenate([getattr(part, name) for part in slices]).tolist() == getattr(expected, name).tolist()
+    for name in ("key_start", "key_size", "value_start", "value_size"):
+        joined = np.concatenate([getattr(part.headers, name) for part in slices])
+        assert joined.tolist() == getattr(expected.headers, name).tolist()
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=8), st.integers(1, 300))
+@QUIET
+def test_wrappers_in_parts(monkeypatch: pytest.MonkeyPatch, sizes: list[int], arena: int) -> None:
+    entries = []
+    offset = 0
+    for size in sizes:
+        inner = [message(1, number, b"k", b"v%d" % number) for number in range(size)]
+        offset += size
+        entries.append(message(1, offset - 1, b"k", b"v") if size == 1 else wrapper(1, offset - 1, inner))
+    bounds = np.cumsum([0, *map(len, entries)])
+    view = memoryview(b"".join(entries))
+    (expected,) = read_messages(view, bounds[:-1], bounds[1:], MIB)
+    with monkeypatch.context() as patch:
+        patch.setattr("kdump.fast.legacymessages._ARENA_SIZE", arena)
+        parts = list(read_messages(view, bounds[:-1], bounds[1:], MIB))
+    assert [part.first for part in parts] == [0, *(part.last for part in parts[:-1])]
+    assert parts[-1].last == len(entries)
+    assert np.concatenate([part.accepted for part in parts]).all()
+    offsets = np.concatenate([part.groups.table.offset for part in parts])
+    assert offsets.tolist() == expected.groups.table.offset.tolist()
+    # A large one is left to the scalar decoder.
+    with monkeypatch.context() as patch:
+        patch.setattr("kdump.fast.legacymessages._LARGEST_CONTENT", 40)
+        refused = np.concatenate([part.accepted for part in read_messages(view, bounds[:-1], bounds[1:], MIB)])
+    assert refused.tolist() == [size == 1 for size in sizes]
+    for (start, end), size in zip(pairwise(bounds.tolist()), sizes, strict=True):
+        assert len(list(read_legacy(parse_message(view[start:end])))) == size
+
+
+def test_pieces_of_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = memoryview(v2_batch([Row(0, number, None, bytes(size)) for number, size in enumerate((1, 1, 1, 9, 1))]))
+    monkeypatch.setattr("kdump.format.record.PIECE_RECORDS", 2)
+    monkeypatch.setattr("kdump.format.record.PIECE_BYTES", 5)
+    found = [[record.offset for record in piece] for piece in in_pieces(read_records(parse_header(batch), batch))]
+    assert found == [[0, 1], [2, 3], [4]]
+    cut = parse_header(batch)._replace(record_count=6)
+    left = in_pieces(read_records(cut, batch))
+    assert [[record.offset for record in next(left)] for _ in found] == found
+    with pytest.raises(DamageError):
+        next(left)
+
+
+LOG = f"{0:020d}.log"
+CONVERSIONS = (
+    ("--to-magic", "0"),
+    ("--to-magic", "1"),
+    ("--to-magic", "1", "--codec", "none"),
+    ("--to-magic", "2", "--codec", "lz4"),
+    ("--renumber", "50"),
+    ("--offset", "2:5"),
+    ("--offset", "2:5", "--to-magic", "1", "--codec", "gzip"),
+    ("--to", "parquet"),
+    ("--to", "jsonl"),
+)
+
+
+@pytest.mark.parametrize("options", CONVERSIONS, ids=" ".join)
+def test_large_entries_are_converted_alike(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    from click.testing import CliRunner
+
+    from kdump.cli.main import cli
+
+    rows = [Row(number, number, b"key", b"v" * number, ((b"h", b"x"),) * number) for number in range(9)]
+    inner = [message(1, number, b"k", b"v%d" % number, timestamp=NOW + number) for number in range(9)]
+    batch = v2_batch(rows, codec=GZIP, base_offset=9, base_sequence=3, producer_id=5, producer_epoch=1)
+    (tmp_path / LOG).write_bytes(wrapper(1, 8, inner, timestamp=NOW + 8) + batch)
+
+    def converted(name: str) -> list[tuple[str, bytes]]:
+        target = tmp_path / name / (LOG if options[0] != "--to" else "out")
+        target.parent.mkdir()
+        arguments = ["convert", *options, "-o", str(target), str(tmp_path / LOG)]
+        result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return sorted((path.name, path.read_bytes()) for path in target.parent.iterdir())
+
+    expected = converted("whole")
+    monkeypatch.setattr("kdump.format.record.PIECE_RECORDS", 2)
+    monkeypatch.setattr("kdump.fast.blocks._LARGEST_BODY", 10)
+    monkeypatch.setattr("kdump.fast.legacymessages._LARGEST_CONTENT", 10)
+    monkeypatch.setattr(fast_records, "_SLICE_ROWS", 2)
+    assert converted("sliced") == expected
+
+
+MOST_RESIDENT = 400 * MIB
+WATCHED = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)
+"""
+"""Prints the exit status of a program and the largest resident set (KiB) of it.
+
+A process of its own starts it: the kernel counts the memory of the process that starts a program as the program's.
+"""
+COMMANDS = (
+    ("dump", "--print-data-log"),
+    ("dump", "--print-data-log", "--output", "jsonl"),
+    ("verify", "--deep"),
+    ("convert", "--to-magic", "2", "--renumber", "5", "-o", "out.log"),
+    ("convert", "--to", "parquet", "-o", "out.parquet"),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_million_headers(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """The bench has all commands and shapes (``tests.bench.memory``)."""
+    body = hostile.record(0, b"k", b"v", 1_000_000, b"\x08name\x0avalue")
+    (tmp_path / LOG).write_bytes(v2_batch(body=compress(ZSTD, body), codec=ZSTD, record_count=1))
+    words = [sys.executable, "-m", "kdump", *command, str(tmp_path / LOG)]
+    ran = subprocess.run([sys.executable, "-c", WATCHED, *words], cwd=tmp_path, stdout=subprocess.PIPE, check=True)
+    status, resident = map(int, ran.stdout.split())
+    assert status == 0
+    assert resident * 1024 < MOST_RESIDENT

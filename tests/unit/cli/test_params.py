@@ -1,0 +1,114 @@
+"""Values of the options for ranges and filters."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
+from kdump.reading.selection import Range
+from tests.harness.batches import NOW
+
+DAY = 86_400_000
+
+
+def converted(kind: click.ParamType[Any], text: str) -> Any:
+    return kind.convert(text, None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("5:9", Range(5, 9)), (":9", Range(None, 9)), ("5:", Range(5)), (":", Range()), ("-1:-1", Range(-1, -1))],
+)
+def test_offsets(text: str, expected: Range) -> None:
+    assert converted(OffsetRange(), text) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [
+        (OffsetRange(), "5:4", "kdump: 5:4 ends before it begins: nothing is in it\n"),
+        (OffsetRange(), "5:5", ""),
+        (
+            TimeRange(),
+            "1970-01-02..1970-01-01",
+            "kdump: 1970-01-02..1970-01-01 ends before it begins: nothing is in it\n",
+        ),
+        (TimeRange(), "5..5", ""),
+    ],
+)
+def test_bounds_the_wrong_way_round_are_told(
+    capfd: pytest.CaptureFixture[str], kind: click.ParamType[Any], text: str, said: str
+) -> None:
+    assert converted(kind, text).is_empty
+    assert capfd.readouterr() == ("", said)
+
+
+@pytest.mark.parametrize("text", ["", "5", "5:9:1", "a:b", "1.5:2", "5..9", " 5:9", "5:9 ", "0x5:"])
+def test_no_offsets(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not A:B"):
+        converted(OffsetRange(), text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{NOW}..{NOW + 1}", Range(NOW, NOW + 1)),
+        ("..", Range()),
+        ("-5..", Range(-5)),
+        ("1970-01-02..", Range(DAY)),
+        ("..1970-01-02T00:00:00", Range(None, DAY)),
+        ("1970-01-02T00:00Z..1970-01-02T00:00:00.001+00:00", Range(DAY, DAY + 1)),
+        ("1970-01-02T02:00+02:00..", Range(DAY)),
+        ("1969-12-31..", Range(-DAY)),
+        ("9999-12-31T23:59:59.999..", Range(253402300799999)),
+    ],
+)
+def test_times(text: str, expected: Range) -> None:
+    assert converted(TimeRange(), text) == expected
+
+
+@pytest.mark.parametrize(("unit", "size"), [("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", DAY), ("w", 7 * DAY)])
+def test_times_ago(unit: str, size: int) -> None:
+    before = int(time.time() * 1000)
+    found = converted(TimeRange(), f"-3{unit}..-1{unit}")
+    after = int(time.time() * 1000)
+    assert before - 3 * size <= found.first <= after - 3 * size
+    assert before - size <= found.end <= after - size
+
+
+@pytest.mark.parametrize("text", ["", "5", "1h..", "-1y..", "yesterday..", "2020-13-01..", "1e3..", "5...6", "-h.."])
+def test_no_times(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        converted(TimeRange(), text)
+
+
+@given(st.binary(min_size=1, max_size=5))
+def test_patterns_are_of_bytes(data: bytes) -> None:
+    text = "".join(f"\\x{byte:02x}" for byte in data)
+    assert converted(BytesPattern(), f"^{text}$").search(data)
+
+
+def test_text_in_patterns_is_utf8() -> None:
+    assert converted(BytesPattern(), "ключ").pattern == "ключ".encode()
+    assert converted(BytesPattern(), "(?i)^A.").search(b"a\xff")
+    assert converted(BytesPattern(), "\udcff").pattern == b"\xff", "a byte of the command line that is no UTF-8"
+    with pytest.raises(click.BadParameter, match="no regular expression"):
+        converted(BytesPattern(), "(")
+
+
+def test_headers() -> None:
+    assert converted(HeaderParam(), "trace").accepts(((b"trace", None),))
+    assert not converted(HeaderParam(), "trace").accepts(((b"trace-id", b""), (b"", b"trace")))
+    with_value = converted(HeaderParam(), "k=^a=b$")
+    assert with_value.accepts(((b"k", None), (b"k", b"x"), (b"k", b"a=b")))
+    assert not with_value.accepts(((b"k", None),))
+    assert converted(HeaderParam(), "=v").accepts(((b"", b"v"),))
+    assert not converted(HeaderParam(), "k=").accepts(((b"k", None),)), "a null value has nothing to be found in"
+    with pytest.raises(click.BadParameter, match="no regular expression"):
+        converted(HeaderParam(), "k=(")

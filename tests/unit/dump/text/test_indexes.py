@@ -1,0 +1,65 @@
+"""Time indexes beside damaged logs: what ends their dump, and what does not, is what ended the real tool's (4.3.1)."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from kdump.dump.text.options import DumpOptions
+from tests.harness.batches import NOW, message, plain_rows, v2_batch, wrapper
+from tests.harness.inprocess import run_in_process
+from tests.harness.outcome import Outcome
+
+BATCH = v2_batch(plain_rows(3))
+LATEST = NOW + 2
+STUB = struct.pack(">qiib", 3, 14, 0, 2) + bytes(9)
+"""A v2 entry of 26 bytes: shorter than the header that it should hold."""
+ZEROS = bytes(30)
+BATCH_SHOWN = f"timestamp: {LATEST} offset: 2"
+
+
+def dumped(folder: Path, log: bytes, *entries: tuple[int, int], index: bytes = b"") -> Outcome:
+    """Of a time index with these (timestamp, offset)."""
+    (folder / "0.log").write_bytes(log)
+    (folder / "0.index").write_bytes(index)
+    (folder / "0.timeindex").write_bytes(b"".join(struct.pack(">qi", *entry) for entry in entries))
+    outcome = run_in_process([str(folder / "0.timeindex")], DumpOptions())
+    assert outcome.failure is None
+    return outcome
+
+
+def lines(outcome: Outcome) -> list[str]:
+    return outcome.stdout.decode().splitlines()[1:]
+
+
+def test_a_message_in_a_wrapper_that_is_compressed_itself(tmp_path: Path) -> None:
+    nested = wrapper(1, 0, [wrapper(1, 0, [message(1, 0, b"k", b"v")])])
+    outcome = dumped(tmp_path, nested, (NOW, 0))
+    assert (lines(outcome), outcome.status) == ([], 1)
+    assert b"compressed itself" in outcome.stderr
+
+
+def test_the_whole_log_is_walked_first(tmp_path: Path) -> None:
+    """What cannot be walked lies behind a batch that is shorter than its header."""
+    outcome = dumped(tmp_path, BATCH + STUB + ZEROS, (LATEST, 2))
+    assert (lines(outcome), outcome.status) == ([], 1)
+    assert b"record size 0 is smaller" in outcome.stderr
+
+
+def test_headers_are_read_up_to_the_batch_that_is_looked_for(tmp_path: Path) -> None:
+    assert lines(dumped(tmp_path, BATCH + STUB, (LATEST, 2))) == [BATCH_SHOWN]
+    outcome = dumped(tmp_path, BATCH + STUB, (LATEST, 2), (LATEST + 1, 3))
+    assert (lines(outcome), outcome.status) == ([BATCH_SHOWN], 1)
+    assert b"the file ends inside the batch header" in outcome.stderr
+
+
+@pytest.mark.parametrize(("offset", "shown"), [(2, [f"timestamp: {LATEST} offset: 2"]), (4, [])])
+def test_headers_behind_a_position_inside_of_a_batch(tmp_path: Path, offset: int, shown: list[str]) -> None:
+    """The index leads into a batch, to what reads as a message that ends where the stub begins."""
+    inside = message(1, 2, b"k", b"v", timestamp=LATEST)
+    log = v2_batch(body=inside, record_count=0) + STUB
+    index = struct.pack(">ii", 1, len(log) - len(STUB) - len(inside))
+    outcome = dumped(tmp_path, log, (LATEST, offset), index=index)
+    assert (lines(outcome), outcome.status) == (shown, int(not shown))

@@ -1,0 +1,197 @@
+"""log.walk: the same entries whatever the chunk size, and where a walk ends."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdump.codes import Codes, KdumpError
+from kdump.log.source import Source
+from kdump.log.walk import Stop, Walk
+from tests.harness.batches import message, plain_rows, v2_batch
+
+SMALLEST_BUFFER = 1 << 16
+
+
+class Memory(Source):
+    """Bytes as a file (sized) or as a stream; counts what was asked for."""
+
+    def __init__(self, data: bytes, *, sized: bool = True) -> None:
+        super().__init__("memory", len(data) if sized else None)
+        self.data = data
+        self.largest_read = 0
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        self.largest_read = max(self.largest_read, len(view))
+        part = self.data[position : position + len(view)]
+        view[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        pass
+
+
+def entries(walk: Walk) -> list[tuple[int, bytes]]:
+    found = []
+    for chunk in walk.chunks():
+        assert chunk.starts
+        for start, end in chunk.entries():
+            found.append((chunk.position + start, bytes(chunk.data[start:end])))
+    return found
+
+
+def expected_entries(data: bytes, limit: int | None = None) -> tuple[list[tuple[int, bytes]], Stop]:
+    """docs/spec/dump-output.md#41-batch-scan, steps 1 to 4, over the whole file at once."""
+    end = len(data) if limit is None else min(limit, len(data))
+    found: list[tuple[int, bytes]] = []
+    position = 0
+    while position < end - 17:
+        (length,) = struct.unpack_from(">i", data, position + 8)
+        if length < 14:
+            return found, Stop.LENGTH_TOO_SMALL
+        if position > end - 12 - length:
+            break
+        found.append((position, data[position : position + 12 + length]))
+        position += 12 + length
+    return found, Stop.END
+
+
+def test_some_entries_of_a_chunk() -> None:
+    (chunk,) = Walk(Memory(batch_of(1) + batch_of(2) + batch_of(3))).chunks()
+    assert list(chunk.entries()) == [(0, 62), (62, 125), (125, 189)]
+    assert list(chunk.entries(1)) == [(62, 125), (125, 189)]
+    assert list(chunk.entries(1, 2)) == [(62, 125)]
+    assert list(chunk.entries(0, 0)) == list(chunk.entries(3)) == []
+
+
+def batch_of(size: int) -> bytes:
+    return v2_batch(body=bytes(size))
+
+
+ENTRY = (
+    st.builds(batch_of, st.integers(0, 300))
+    | st.builds(lambda size: message(1, 5, None, bytes(size)), st.integers(0, 300))
+    | st.sampled_from([batch_of(SMALLEST_BUFFER - 61), batch_of(SMALLEST_BUFFER), batch_of(3 * SMALLEST_BUFFER)])
+    | st.just(message(0, 0, None, None))
+)
+TAIL = (
+    st.binary(max_size=80)
+    | st.builds(lambda batch, size: batch[:size], ENTRY, st.integers(0, 400))
+    | st.just(bytes(18))
+)
+LOG = st.builds(lambda parts, tail: b"".join(parts) + tail, st.lists(ENTRY, max_size=8), TAIL)
+
+
+@given(LOG, st.integers(1, 1 << 18), st.booleans())
+def test_chunk_size_makes_no_difference(data: bytes, chunk_size: int, sized: bool) -> None:
+    walk = Walk(Memory(data, sized=sized), chunk_size=chunk_size)
+    found, stop = expected_entries(data)
+    assert entries(walk) == found
+    assert walk.stop is stop
+    assert walk.position == sum(len(entry) for _, entry in found)
+    if stop is Stop.END:
+        assert walk.end == len(data)
+    else:
+        assert walk.bad_length == struct.unpack_from(">i", data, walk.position + 8)[0]
+
+
+@given(LOG, st.integers(0, 1 << 17), st.booleans())
+def test_limit(data: bytes, limit: int, sized: bool) -> None:
+    walk = Walk(Memory(data, sized=sized), limit=limit)
+    found, stop = expected_entries(data, limit)
+    assert entries(walk) == found
+    assert walk.stop is stop
+    assert walk.end <= limit
+
+
+def test_start() -> None:
+    data = batch_of(5) + batch_of(6) + batch_of(7)
+    walk = Walk(Memory(data), start=66)
+    assert [position for position, _ in entries(walk)] == [66, 133]
+    assert walk.position == len(data)
+
+
+@pytest.mark.parametrize("size", range(18))
+def test_remainder_that_is_no_entry(size: int) -> None:
+    for rest in (bytes(size), b"\xff" * size):
+        walk = Walk(Memory(batch_of(0) + rest))
+        assert len(entries(walk)) == 1
+        assert (walk.stop, walk.position, walk.end) == (Stop.END, 61, 61 + size)
+
+
+@pytest.mark.parametrize("length", [13, 0, -1, -(2**31)])
+def test_length_too_small(length: int) -> None:
+    walk = Walk(Memory(batch_of(0) + struct.pack(">qi", 1, length) + bytes(100)))
+    assert len(entries(walk)) == 1
+    assert (walk.stop, walk.position, walk.bad_length) == (Stop.LENGTH_TOO_SMALL, 61, length)
+
+
+def test_smallest_entry() -> None:
+    smallest = message(0, 0, None, None)
+    assert len(smallest) == 26
+    assert len(entries(Walk(Memory(smallest * 3)))) == 3
+
+
+def test_buffer_grows_for_one_entry_only() -> None:
+    large = batch_of(10 * SMALLEST_BUFFER)
+    data = batch_of(1) + large + batch_of(2)
+    source = Memory(data, sized=False)
+    assert [len(entry) for _, entry in entries(Walk(source, chunk_size=1))] == [62, len(large), 63]
+    assert source.largest_read < len(data) * 2
+
+
+def test_length_field_that_lies_asks_for_no_gigabytes() -> None:
+    data = struct.pack(">qi", 0, 2**31 - 1) + bytes(1000)
+    for sized in (True, False):
+        source = Memory(data, sized=sized)
+        walk = Walk(source, chunk_size=SMALLEST_BUFFER)
+        assert entries(walk) == []
+        assert (walk.position, walk.end) == (0, len(data))
+        assert source.largest_read <= 2 * SMALLEST_BUFFER
+
+
+def test_small_file_gets_a_small_buffer() -> None:
+    source = Memory(v2_batch(plain_rows(3)))
+    assert len(entries(Walk(source))) == 1
+    assert source.largest_read == SMALLEST_BUFFER
+
+
+def test_file_that_grows_ends_where_it_was_opened() -> None:
+    source = Memory(batch_of(1))
+    source.data += batch_of(2)
+    walk = Walk(source)
+    assert len(entries(walk)) == 1
+    assert walk.end == 62
+
+
+def test_short_v2_entry_comes_with_the_bytes_behind_it() -> None:
+    # A length field of 14 to 48 under magic 2: the header is read from what follows.
+    short = v2_batch(batch_length=20)[:32]
+    for before in (0, SMALLEST_BUFFER - 61 - 40, SMALLEST_BUFFER - 61 - 20):
+        data = (batch_of(before) if before else b"") + short + batch_of(50)
+        for chunk in Walk(Memory(data), chunk_size=1).chunks():
+            for start, end in chunk.entries():
+                assert end - start >= 61 or len(chunk.data) - start >= 61
+
+
+def test_empty() -> None:
+    walk = Walk(Memory(b""))
+    assert entries(walk) == []
+    assert (walk.stop, walk.position, walk.end) == (Stop.END, 0, 0)
+
+
+def test_unreadable_source() -> None:
+    class Broken(Memory):
+        def read_into(self, view: memoryview, position: int) -> int:
+            if position >= SMALLEST_BUFFER:
+                raise KdumpError(Codes.UNREADABLE, "Input/output error", path=self.path, position=position)
+            return super().read_into(view, position)
+
+    walk = Walk(Broken(batch_of(100) * 1000), chunk_size=SMALLEST_BUFFER)
+    found: list[int] = []
+    with pytest.raises(KdumpError, match="Input/output error"):
+        found.extend(chunk.end for chunk in walk.chunks())
+    assert len(found) == 1

@@ -1,0 +1,420 @@
+"""Manifests, links and owners that would lead a repair somewhere else: nothing outside of the partition changes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdump.codes import Codes, KdumpError
+from kdump.repair import run as engine
+from kdump.repair.apply.journal import HOME
+from kdump.repair.apply.manifest import MAX_SIZE
+from kdump.repair.apply.manifestjson import parse_manifest
+from kdump.repair.begun import finish_repairs, undo_repair
+from kdump.repair.plan.plan import RepairMode
+from kdump.repair.run import Repair, RepairOptions
+from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
+from tests.harness.killedrepairs import build, contents, finish, manifests, repair, tree
+
+Members = dict[str, Any]
+PRECIOUS = b"precious"
+OTHER_USER = 4711
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to other users")
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def begin(partition: Path, way: RepairMode = RepairMode.LIKE_BROKER, backup: str | None = None) -> Path:
+    """The manifest of a repair that was begun, and of which no step was taken."""
+    options = RepairOptions(way, in_place=True, decides_transactions=True, backup=backup)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "finish", interrupt)
+        with pytest.raises(KeyboardInterrupt), Repair(options, on_error=pytest.fail) as job:
+            list(job.path(str(partition)))
+    (manifest,) = manifests(partition)
+    return manifest
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    """Damaged, in a log directory, beside what must not change."""
+    victim = tmp_path / "victim"
+    (victim / "old" / "deep").mkdir(parents=True)
+    (victim / "old" / "deep" / "file").write_bytes(PRECIOUS)
+    (victim / "file").write_bytes(PRECIOUS)
+    return build(tmp_path)
+
+
+def victims(root: Path) -> dict[str, tuple[bytes, int, int]]:
+    """Content, mode and time of what must not change."""
+    return {
+        str(path): (path.read_bytes(), path.stat().st_mode, path.stat().st_mtime_ns)
+        for path in (root / "victim").rglob("*")
+        if path.is_file()
+    }
+
+
+def rewrite(manifest: Path, change: Callable[[Members], object]) -> None:
+    members = json.loads(manifest.read_bytes())
+    change(members)
+    manifest.write_text(json.dumps(members))
+
+
+def check_refused(partition: Path, manifest: Path, message: str, code: Codes | None = Codes.MANIFEST) -> None:
+    """Neither way out follows it, and nothing changes."""
+    root = partition.parent.parent
+    before, untouched = tree(partition), victims(root)
+    for follow in (lambda: finish(partition), lambda: undo_repair(str(manifest))):
+        with pytest.raises(KdumpError, match=message) as error:
+            follow()
+        assert code is None or error.value.code is code
+        assert tree(partition) == before
+        assert victims(root) == untouched
+
+
+STATE = {"size": 0, "sha256": "0" * 64, "mode": 0, "uid": 0, "gid": 0, "modified": 0}
+NAMES = ("../victim/file", "../../victim/file", "/victim", "..", ".", "", "a/b", "a\0b", ".kdump", "\ud800", "x" * 300)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "place", ["file", "remove", "cut", "place", "source", "prepared", "saved", "bystander", "kept"]
+)
+def test_a_name_is_one_part_of_a_path(partition: Path, name: str, place: str) -> None:
+    manifest = begin(partition)
+    steps = {
+        "remove": {"action": "remove", "target": name},
+        "cut": {"action": "cut", "target": name, "position": 0, "modified": 0},
+        "place": {"action": "place", "target": name, "source": ".kdump/x/new/y"},
+        "source": {"action": "place", "target": "00000000000000000105.log", "source": name},
+        "prepared": {"action": "place", "target": "00000000000000000105.log", "source": f".kdump/x/new/{name}"},
+    }
+
+    def change(members: Members) -> None:
+        if place == "file":
+            members["files"].append({"name": name, "before": None, "after": STATE, "saved": None, "kept": 0})
+        elif place == "saved":
+            members["files"][0]["saved"] = f"old/{name}"
+        elif place == "bystander":
+            members["bystanders"].append({"name": name, "size": 0, "modified": 0, "sha256": None})
+        elif place == "kept":
+            members["replaced"] = name
+        else:
+            members["steps"].append(steps[place])
+
+    rewrite(manifest, change)
+
+
+def set_step(**members: object) -> Callable[[Members], object]:
+    return lambda manifest: manifest["steps"].append(members)
+
+
+def set_member(name: str, value: object) -> Callable[[Members], object]:
+    return lambda manifest: manifest.update({name: value})
+
+
+def set_in(folder: str, **values: object) -> Callable[[Members], object]:
+    return lambda manifest: manifest[folder][0].update(values)
+
+
+FALSE: dict[str, Callable[[Members], object]] = {
+    "a file that is not listed goes": set_step(action="remove", target="partition.metadata"),
+    "a file that stays goes": set_step(action="remove", target="00000000000000000000.log"),
+    "a file that stays is replaced": set_step(
+        action="place", target="00000000000000000000.log", source=".kdump/x/new/00000000000000000000.log"
+    ),
+    "a source of another name": set_step(action="place", target="00000000000000000105.index", source="evil"),
+    "cut elsewhere": set_step(action="cut", target="00000000000000000105.log", position=3, modified=0),
+    "the marker is placed": set_step(action="place", target="../.kafka_cleanshutdown", source=".kdump/x/new/y"),
+    "another file above": set_step(action="remove", target="../meta.properties"),
+    "sync elsewhere": set_step(action="sync", target="/"),
+    "a line of no checkpoint": set_step(action="line", target="meta.properties", position=1),
+    "a line that is not listed": set_step(action="line", target="cleaner-offset-checkpoint", position=1),
+    "an unknown action": set_step(action="run", target="x"),
+    "an action of another type": set_step(action=["remove"], target="x"),
+    "a target of another type": set_step(action="remove", target=5),
+    "an unknown member": set_member("more", 1),
+    "no list": set_member("steps", {"0": 1}),
+    "steps are text": set_member("steps", ["remove"]),
+    "files are null": set_member("files", None),
+    "a backup of another type": set_member("backup", 5),
+    "a directory of another type": set_member("directory", ["/"]),
+    "no time": set_member("created", "yesterday\x1b[31m"),
+    "another format": set_member("format", 2),
+    "a boolean format": set_member("format", True),
+    "a state of another type": set_member("state", {}),
+    "accounts are numbers": set_member("logs", [1]),
+    "saved elsewhere": set_in("files", saved="old/evil"),
+    "a negative size": set_in("files", kept=-1),
+    "a huge size": set_in("files", kept=2**63),
+    "a fraction": set_in("files", kept=0.5),
+    "listed twice": lambda manifest: manifest["files"].append(manifest["files"][0]),
+    "no digest": lambda manifest: manifest["files"][-1]["before"].update(sha256="../x"),
+    "a mode beyond all": lambda manifest: manifest["files"][-1]["before"].update(mode=2**40),
+}
+
+
+@pytest.mark.parametrize("change", FALSE.values(), ids=FALSE)
+def test_a_manifest_is_checked_as_a_whole(partition: Path, change: Callable[[Members], object]) -> None:
+    manifest = begin(partition)
+    rewrite(manifest, change)
+    check_refused(partition, manifest, "no manifest of a repair")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"[1]", b"null", b"", b"{", b"[" * 200_000, b'{"format":' + b"9" * 5000 + b"}", b"\xff", b'{"a":' * 50 + b"1"],
+    ids=["list", "null", "empty", "torn", "deep", "huge", "bytes", "deeper"],
+)
+def test_what_is_no_manifest(partition: Path, data: bytes) -> None:
+    manifest = begin(partition)
+    manifest.write_bytes(data)
+    check_refused(partition, manifest, "no manifest of a repair")
+    assert kdump("repair", str(partition), cwd=partition).returncode == DAMAGE
+
+
+def test_json_that_parses_and_is_deep() -> None:
+    with pytest.raises(ValueError, match="nested too deep"):
+        parse_manifest(b'{"logs":' + b"[" * 50 + b"]" * 50 + b"}")
+
+
+def test_a_manifest_has_a_bound(partition: Path) -> None:
+    manifest = begin(partition)
+    os.truncate(manifest, MAX_SIZE + 1)
+    check_refused(partition, manifest, "more than 67,108,864 bytes")
+
+
+def test_a_pipe_in_the_place_of_a_manifest(partition: Path) -> None:
+    manifest = begin(partition)
+    manifest.unlink()
+    os.mkfifo(manifest)
+    check_refused(partition, manifest, "no regular file")
+
+
+@pytest.mark.parametrize("name", ["", "x", "x/new", "x/old", "x/manifest.json"])
+def test_a_link_in_the_place_of_a_directory(partition: Path, tmp_path: Path, name: str) -> None:
+    """What it leads to is all that the repair needs; it is not followed."""
+    manifest = begin(partition)
+    part = partition / HOME / name.replace("x", manifest.parent.name)
+    elsewhere = tmp_path / "elsewhere"
+    part.rename(elsewhere)
+    part.symlink_to(elsewhere)
+    before = contents(tree(partition)), victims(tmp_path)
+    with pytest.raises(KdumpError, match="symbolic link"):
+        undo_repair(str(manifest))
+    with contextlib.suppress(KdumpError):
+        finish(partition)
+    assert (contents(tree(partition)), victims(tmp_path)) == before
+
+
+@pytest.mark.parametrize("what", ["target", "source", "original"])
+@pytest.mark.parametrize("kind", ["symbolic", "hard", "pipe"])
+def test_a_link_in_the_place_of_a_file(partition: Path, tmp_path: Path, what: str, kind: str) -> None:
+    manifest = begin(partition)
+    members = json.loads(manifest.read_bytes())
+    change = next(change for change in members["files"] if change["before"] and change["after"])
+    victim = tmp_path / "victim" / "file"
+    path = {
+        "target": partition / change["name"],
+        "source": manifest.parent / "new" / change["name"],
+        "original": manifest.parent / change["saved"],
+    }[what]
+    if what == "target" and kind != "pipe":
+        victim.write_bytes(path.read_bytes())
+    if path.exists():
+        path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "hard":
+        os.link(victim, path)
+    else:
+        path.symlink_to(victim)
+    before = victims(tmp_path)
+    for follow in (lambda: finish(partition), lambda: undo_repair(str(manifest))):
+        with contextlib.suppress(KdumpError):
+            follow()
+        assert victims(tmp_path) == before
+
+
+def test_a_log_with_another_name_is_not_cut(partition: Path, tmp_path: Path) -> None:
+    """It had none when the repair was prepared."""
+    manifest = begin(partition)
+    members = json.loads(manifest.read_bytes())
+    (name,) = [step["target"] for step in members["steps"] if step["action"] == "cut"]
+    os.link(partition / name, tmp_path / "victim" / "log")
+    before = victims(tmp_path)
+    with pytest.raises(KdumpError, match="has another name"):
+        finish(partition)
+    assert victims(tmp_path) == before
+    (tmp_path / "victim" / "log").unlink()
+    finish(partition)
+
+
+def test_a_link_in_the_place_of_a_checkpoint(partition: Path, tmp_path: Path) -> None:
+    begin(partition)
+    checkpoint = partition.parent / "recovery-point-offset-checkpoint"
+    victim = tmp_path / "victim" / "checkpoint"
+    checkpoint.rename(victim)
+    checkpoint.symlink_to(victim)
+    before = victims(tmp_path)
+    with pytest.raises(KdumpError, match="symbolic link"):
+        finish(partition)
+    assert victims(tmp_path) == before
+
+
+def test_prepared_files_are_the_ones_that_were_prepared(partition: Path) -> None:
+    manifest = begin(partition)
+    before = tree(partition)
+    prepared = max((manifest.parent / "new").iterdir())
+    prepared.write_bytes(b"evil")
+    with pytest.raises(KdumpError, match="was prepared with other content"):
+        finish(partition)
+    assert tree(partition) == before
+    undo_repair(str(manifest))
+    assert tree(partition) == before
+
+
+# Who wrote it.
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646, 0o666])
+def test_a_manifest_that_others_may_write(partition: Path, mode: int) -> None:
+    manifest = begin(partition)
+    manifest.chmod(mode)
+    check_refused(partition, manifest, f"other users may have written it .mode {mode:o}.")
+    manifest.chmod(0o600)
+    finish(partition)
+
+
+@as_root
+def test_a_manifest_of_another_user(partition: Path) -> None:
+    manifest = begin(partition)
+    os.chown(manifest, OTHER_USER, OTHER_USER)
+    check_refused(partition, manifest, f"belongs to {OTHER_USER}")
+
+
+@as_root
+def test_root_follows_a_manifest_of_the_partition_s_owner(partition: Path) -> None:
+    before = contents(tree(partition))
+    for path in (partition, *partition.rglob("*")):
+        os.chown(path, OTHER_USER, OTHER_USER)
+    manifest = begin(partition)
+    assert manifest.stat().st_uid == OTHER_USER
+    rewrite(manifest, set_step(action="remove", target="../../victim/file"))
+    check_refused(partition, manifest, "no manifest of a repair")
+    rewrite(manifest, lambda members: members["steps"].pop())
+    finish(partition)
+    undo_repair(str(manifest))
+    assert contents(tree(partition)) == before
+    assert manifest.stat().st_uid == OTHER_USER
+
+
+# Which directories.
+
+
+def test_what_it_says_of_its_directory_is_not_followed(partition: Path, tmp_path: Path) -> None:
+    manifest = begin(partition)
+    before = contents(tree(partition))
+    rewrite(manifest, set_member("directory", str(tmp_path / "victim")))
+    untouched = victims(tmp_path)
+    finish(partition)
+    undo_repair(str(manifest))
+    assert contents(tree(partition)) == before
+    assert victims(tmp_path) == untouched
+
+
+def test_another_backup_has_to_be_named(partition: Path, tmp_path: Path) -> None:
+    manifest = begin(partition)
+    rewrite(manifest, set_member("backup", str(tmp_path / "victim")))
+    check_refused(partition, manifest, "--backup-dir has to name")
+
+
+@pytest.mark.parametrize("backup", [".", "/", "/x/..", ""])
+def test_a_backup_without_a_name(partition: Path, tmp_path: Path, backup: str) -> None:
+    manifest = begin(partition)
+    rewrite(manifest, set_member("backup", backup))
+    with pytest.raises(KdumpError, match="not followed"):
+        undo_repair(str(manifest), backup=str(tmp_path))
+
+
+@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+def test_finish_and_undo_with_another_backup(partition: Path, tmp_path: Path, way: RepairMode) -> None:
+    before = contents(tree(partition))
+    other = tmp_path / "other"
+    manifest = begin(partition, way, str(other))
+    run = kdump("repair", "--finish", "--backup-dir", str(other), str(partition.parent), cwd=tmp_path)
+    assert run.returncode == CLEAN
+    assert not manifest.exists()
+    (kept,) = other.glob("*/manifest.json")
+    assert run.stdout.decode() == f"{partition}: finished what {kept} began\n"
+    undo_repair(str(kept))
+    assert contents(tree(partition)) == before
+    manifest = begin(partition, way, str(other))
+    assert kdump("repair", "--undo", str(manifest), cwd=tmp_path).returncode == DAMAGE
+    undo_repair(str(manifest), backup=str(other))
+    assert contents(tree(partition)) == before
+
+
+@as_root
+def test_a_backup_elsewhere_is_of_a_directory_of_its_owner(partition: Path, tmp_path: Path) -> None:
+    """A user who may write a backup of his own leads root into no directory of somebody else."""
+    other = tmp_path / "other"
+    manifest = begin(partition, backup=str(other))
+    list(finish_repairs(str(partition), on_error=pytest.fail, backup=str(other)))
+    (manifest,) = other.glob("*/manifest.json")
+    os.chown(manifest, OTHER_USER, OTHER_USER)
+    before = tree(partition)
+    with pytest.raises(KdumpError, match=f"belongs to {OTHER_USER}"):
+        undo_repair(str(manifest))
+    assert tree(partition) == before
+
+
+# Nothing is finished unasked.
+
+
+@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+def test_a_repair_that_was_begun_is_named(partition: Path, tmp_path: Path, way: RepairMode) -> None:
+    manifest = begin(partition, way)
+    before = tree(partition)
+    for words in (["--in-place", f"--{way.value}"], []):
+        run = kdump("repair", *words, "--output", "jsonl", str(partition.parent), cwd=tmp_path)
+        assert run.returncode == DAMAGE
+        assert tree(partition) == before
+    assert json.loads(run.stdout)["unfinished"] == [str(manifest)]
+    finished = kdump("repair", "--finish", "--output", "jsonl", str(partition), cwd=tmp_path)
+    assert finished.returncode == CLEAN
+    assert json.loads(finished.stdout) == {"type": "finished", "path": str(partition), "manifests": [str(manifest)]}
+    assert tree(partition) != before
+
+
+def test_finish_of_what_is_no_directory(partition: Path, tmp_path: Path) -> None:
+    assert kdump("repair", "--finish", str(next(partition.glob("*.log"))), cwd=tmp_path).returncode == DAMAGE
+    assert kdump("repair", "--finish", "--in-place", str(partition), cwd=tmp_path).returncode == USAGE
+    assert kdump("repair", "--finish", cwd=tmp_path).returncode == USAGE
+
+
+def test_what_was_prepared_goes_and_nothing_else(partition: Path, tmp_path: Path) -> None:
+    """Only files in directories that a preparation made."""
+    home = partition / HOME
+    journal = home / "20260101T000000.000000Z"
+    (journal / "new" / "mine").mkdir(parents=True)
+    (journal / "new" / "00000000000000000000.index").write_bytes(b"made")
+    (journal / "old").symlink_to(tmp_path / "victim")
+    (home / "mine").mkdir()
+    (home / "mine" / "notes").write_bytes(b"mine")
+    before = victims(tmp_path)
+    with pytest.raises(KdumpError, match="symbolic link"):
+        repair(partition, RepairMode.LIKE_BROKER)
+    assert victims(tmp_path) == before
+    (journal / "old").unlink()
+    repair(partition, RepairMode.LIKE_BROKER)
+    assert (home / "mine" / "notes").exists()
+    assert [path.name for path in journal.rglob("*")] == ["new", "mine"]

@@ -1,0 +1,211 @@
+"""Undoing a repair after a broker ran: what it wrote is kept, what is not as before is told, its own marker stays."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from kdump.repair.begun import undo_repair
+from kdump.repair.plan import starts
+from kdump.repair.plan.plan import RepairMode
+from kdump.repair.run import Repair, RepairOptions
+from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
+from tests.harness.killedrepairs import MARKER, build, contents, manifests, repair, tree
+from tests.harness.killing import killed_at
+
+
+def undo(partition: Path, *words: str) -> tuple[int, str, str]:
+    (manifest,) = manifests(partition)
+    run = kdump("repair", "--undo", str(manifest), *words, cwd=partition)
+    return run.returncode, run.stdout.decode(), run.stderr.decode()
+
+
+def kept(partition: Path) -> dict[str, bytes]:
+    """What the backup holds of files that were written to."""
+    return {path.name: path.read_bytes() for path in partition.glob(".kdump/*/changed-*/*")}
+
+
+@pytest.fixture(params=[RepairMode.LIKE_BROKER, RepairMode.SALVAGE], ids=["like-broker", "salvage"])
+def repaired(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, dict[str, bytes]]:
+    """A repaired partition, and the log directory before."""
+    partition = build(tmp_path)
+    before = contents(tree(partition))
+    repair(partition, request.param)
+    return partition, before
+
+
+def test_files_that_a_broker_wrote_are_named(repaired: tuple[Path, dict[str, bytes]]) -> None:
+    """No log is among them: nothing that follows from the logs is missed, and it is kept all the same."""
+    partition, before = repaired
+    (partition / "leader-epoch-checkpoint").write_text("0\n1\n9 0\n")
+    (partition / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n")
+    (partition / f"{17:020}.snapshot").write_bytes(b"new")
+    (partition / "notes.txt").write_bytes(b"mine")
+    (partition / f"{0:020}.timeindex").unlink()
+    status, text, errors = undo(partition)
+    assert (status, errors) == (CLEAN, "")
+    lines = text.splitlines()
+    assert lines[0] == f"{partition}: the files of the repair are as they were before it; other files are not"
+    assert f"{partition}/partition.metadata: was written to since the repair" in lines
+    assert f"{partition}/{0:020}.timeindex: is gone" in lines
+    assert f"{partition}/notes.txt: was not there before the repair" in lines
+    kept_names = {line.partition(": ")[0].rpartition("/")[2] for line in lines if "what it held is in" in line}
+    assert kept_names == set(kept(partition)) >= {f"{17:020}.snapshot"}
+    assert kept(partition)[f"{17:020}.snapshot"] == b"new"
+    after = contents(tree(partition))
+    touched = {"partition.metadata", "notes.txt", f"{0:020}.timeindex", "leader-epoch-checkpoint"}
+    names = {name for name in before.keys() | after.keys() if Path(name).name not in touched}
+    assert {name: after.get(name) for name in names} == {name: before.get(name) for name in names}
+
+
+def test_nothing_is_named_where_a_broker_only_looked(repaired: tuple[Path, dict[str, bytes]]) -> None:
+    """It grows the index files of the last segment, trims them, and gives them another time."""
+    partition, before = repaired
+    for path in partition.glob("*.*index"):
+        os.utime(path)
+    assert undo(partition) == (CLEAN, f"{partition}: is as it was before the repair\n", "")
+    assert contents(tree(partition)) == before
+
+
+def append(log: Path, base_offset: int) -> bytes:
+    with log.open("ab") as file:
+        file.write(v2_batch(plain_rows(2), base_offset=base_offset))
+    return log.read_bytes()
+
+
+def write_since(partition: Path) -> dict[str, bytes]:
+    """Append to the last segment and roll another one; their contents."""
+    log = max(partition.glob("*.log"))
+    rolled = partition / f"{450:020}.log"
+    rolled.write_bytes(v2_batch(plain_rows(2), base_offset=450))
+    return {log.name: append(log, 448), rolled.name: rolled.read_bytes()}
+
+
+def test_records_that_were_written_after_a_cut_need_a_decision(tmp_path: Path) -> None:
+    partition = build(tmp_path)
+    before = contents(tree(partition))
+    repair(partition, RepairMode.LIKE_BROKER)
+    written = write_since(partition)
+    state = contents(tree(partition))
+    status, text, errors = undo(partition)
+    assert (status, text) == (DAMAGE, "")
+    assert all(name in errors for name in written)
+    assert "--replace-changed goes on and keeps it in the backup" in errors
+    assert contents(tree(partition)) == state
+    status, text, errors = undo(partition, "--replace-changed")
+    assert (status, errors) == (CLEAN, "")
+    assert text.startswith(f"{partition}: is as it was before the repair\n")
+    assert contents(tree(partition)) == before
+    assert kept(partition) == written
+
+
+def test_records_that_were_written_after_segments_that_stay_stay(tmp_path: Path) -> None:
+    """The repair left the last segment alone, and so does undoing it."""
+    partition = build(tmp_path)
+    before = contents(tree(partition))
+    repair(partition, RepairMode.SALVAGE)
+    written = write_since(partition)
+    status, text, errors = undo(partition)
+    assert (status, errors) == (CLEAN, "")
+    appended, rolled = written
+    assert text.splitlines() == [
+        f"{partition}: the files of the repair are as they were before it; other files are not",
+        f"{partition}/{appended}: was written to since the repair",
+        f"{partition}/{rolled}: was not there before the repair",
+    ]
+    assert contents(tree(partition)) == before | {f"{partition.name}/{name}": data for name, data in written.items()}
+
+
+def test_killed_while_changed_files_are_replaced(tmp_path: Path) -> None:
+    """What was written is either in its place or in the backup; a second try brings the rest back."""
+    killed = 0
+    for number in range(1, 400, 5):
+        partition = build(tmp_path / str(number))
+        before = contents(tree(partition))
+        repair(partition, RepairMode.LIKE_BROKER)
+        log = max(partition.glob("*.log"))
+        written = append(log, 448)
+        (manifest,) = manifests(partition)
+
+        def work(manifest: Path = manifest) -> None:
+            undo_repair(str(manifest), replaces_changed=True)
+
+        is_killed = killed_at(number, work)
+        if is_killed:
+            killed += 1
+            assert written in (log.read_bytes(), kept(partition).get(log.name))
+            undo_repair(str(manifest), replaces_changed=True)
+        assert contents(tree(partition)) == before
+        assert kept(partition)[log.name] == written
+        if not is_killed:
+            break
+    assert killed > 5
+
+
+def test_a_log_of_which_the_start_is_gone_cannot_come_back(tmp_path: Path) -> None:
+    partition = build(tmp_path)
+    repair(partition, RepairMode.LIKE_BROKER)
+    log = max(partition.glob("*.log"))
+    log.write_bytes(b"x" + log.read_bytes()[1:])
+    state = contents(tree(partition))
+    for words in ((), ("--replace-changed",)):
+        status, _, errors = undo(partition, *words)
+        assert status == DAMAGE
+        assert "bytes, which the backup does not hold, are gone" in errors
+        assert contents(tree(partition)) == state
+
+
+@pytest.mark.parametrize("since", ["nothing", "crash", "clean"])
+def test_a_marker_that_the_repair_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, since: str) -> None:
+    partition = build(tmp_path)
+    before = contents(tree(partition))
+    monkeypatch.setattr(starts, "_snapshot_at_end", lambda *words: None)
+    for path in partition.glob("*.snapshot"):
+        if path.stem != f"{448:020}":
+            path.unlink()
+            del before[f"{partition.name}/{path.name}"]
+    options = RepairOptions(RepairMode.SALVAGE, in_place=True, decides_transactions=True, allow_worse_start=True)
+    with Repair(options, on_error=print) as job:
+        list(job.path(str(partition)))
+    marker = partition.parent / MARKER
+    assert not marker.exists()
+    if since != "nothing":
+        points = partition.parent / "recovery-point-offset-checkpoint"
+        points.write_bytes(points.read_bytes())
+    if since == "clean":
+        marker.write_text("{}")
+    status, text, _ = undo(partition)
+    assert status == CLEAN
+    lines = {
+        "nothing": [],
+        "crash": [f"{MARKER} is not put back: a broker ran since"],
+        "clean": [f"{MARKER} stays as it is: a broker ran since, and was stopped cleanly"],
+    }
+    assert text.splitlines() == [f"{partition}: is as it was before the repair", *lines[since]]
+    if since == "crash":
+        del before[MARKER]
+    elif since == "clean":
+        before[MARKER] = b"{}"
+    assert contents(tree(partition)) == before
+
+
+def test_a_manifest_of_an_earlier_version_names_what_is_newer(tmp_path: Path) -> None:
+    """It does not say which other files there were."""
+    partition = build(tmp_path)
+    repair(partition, RepairMode.LIKE_BROKER)
+    (manifest,) = manifests(partition)
+    members = json.loads(manifest.read_bytes())
+    for name in ("lines", "bystanders", "replaced"):
+        del members[name]
+    manifest.write_text(json.dumps(members))
+    status, text, _ = undo(partition)
+    assert (status, text) == (CLEAN, f"{partition}: is as it was before the repair\n")
+
+
+@pytest.mark.parametrize("words", [["--replace-changed", "t-0"], ["--allow-worse-start", "t-0"]])
+def test_usage(tmp_path: Path, words: list[str]) -> None:
+    assert kdump("repair", *words, cwd=tmp_path).returncode == USAGE

@@ -1,0 +1,169 @@
+"""Exact figures are those of a plain count over ``dump --print-data-log --output jsonl``, on every capture."""
+
+from __future__ import annotations
+
+import struct
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from kdump.stats.grouping import By
+from kdump.stats.report import stats_row
+from tests.harness.batches import CONTROL, MAX_INT64, TRANSACTIONAL, Row, plain_rows, v2_batch
+from tests.harness.captures import Captures, partition_names
+from tests.harness.plain_figures import figures_of, key_of, outcomes, plain_figures, report_of, shown
+
+LOGS = [name for name in partition_names() if not name.startswith("damaged/")]
+
+
+def logs_of(captures: Captures, partition: str) -> list[Path]:
+    return [path for path in captures.segment_files(partition) if path.suffix == ".log"]
+
+
+@pytest.mark.parametrize("partition", partition_names())
+def test_segments(captures: Captures, partition: str) -> None:
+    for log in logs_of(captures, partition):
+        batches, records = shown(str(log))
+        row = figures_of(str(log))[str(log)]
+        plain = plain_figures(batches, records)
+        plain["files"] = 1
+        assert {name: row[name] for name in plain} == plain
+        assert {outcome: share["records"] for outcome, share in row["transactions"].items()} == outcomes(records)
+
+
+@pytest.mark.parametrize("by", [by for by in By if by is not By.SEGMENT])
+@pytest.mark.parametrize("group", sorted({name.partition("/")[0] for name in LOGS}))
+def test_groups(captures: Captures, group: str, by: By) -> None:
+    """Partitions of one broker's log directory together; what has no batch or record makes no group here."""
+    partitions = [name for name in LOGS if name.startswith(f"{group}/")]
+    paths = [str(captures.root / name) for name in partitions if logs_of(captures, name)]
+    batches, records = shown(*(str(log) for name in partitions for log in logs_of(captures, name)))
+    key = key_of(by)
+    rows = figures_of(*paths, by=by)
+    if by is By.HOUR:
+        rows = {
+            "none" if name == "none" else str(int(datetime.fromisoformat(name).timestamp()) // 3600): row
+            for name, row in rows.items()
+        }
+    keys = {key(row) for row in (*batches, *records)}
+    if not by.is_of_files:
+        assert set(rows) == keys
+    for name in keys:
+        own = [row for row in records if key(row) == name]
+        plain = plain_figures([row for row in batches if key(row) == name], own)
+        if by.is_of_files:
+            # Empty logs are files too.
+            del plain["files"]
+        if by is not By.HOUR:
+            # A batch is in the hour of its largest timestamp, its records each in their own.
+            assert {outcome: share["records"] for outcome, share in rows[name]["transactions"].items()} == outcomes(own)
+        assert {what: rows[name][what] for what in plain} == plain, name
+
+
+@pytest.mark.parametrize("partition", LOGS)
+def test_headers_only(captures: Captures, partition: str) -> None:
+    """What batch headers say; of compressed messages of magic 0 and 1 not how many there are."""
+    for log in logs_of(captures, partition):
+        batches, records = shown(str(log))
+        (figures,) = report_of(str(log), with_records=False).groups
+        row = stats_row(figures, By.SEGMENT)
+        plain = plain_figures(batches, records)
+        same = {"bytes", "batches", "controlBatches", "maxOffset", "damagedBatches"}
+        if all(batch["magic"] == 2 for batch in batches):
+            same |= {"records", "controlRecords", "maxTimestamp", "timestampTypes", "codecs", "magics"}
+            # Compaction takes records, and leaves the header.
+            same -= {"maxOffset", "maxTimestamp"} if row["missingOffsets"] else set()
+        row["codecs"] = {
+            name: {what: share[what] for what in plain["codecs"][name]} for name, share in row["codecs"].items()
+        }
+        assert {name: row[name] for name in same} == {name: plain[name] for name in same}
+        assert row["nullKeys"] is row["tombstones"] is row["distinctKeys"] is row["heaviestKeys"] is None
+
+
+@pytest.mark.parametrize("partition", LOGS)
+def test_missing_offsets(captures: Captures, partition: str) -> None:
+    """Of a partition without damage: all that lie between its first segment's name and its last batch."""
+    logs = logs_of(captures, partition)
+    batches, records = shown(*map(str, logs))
+    if not batches or any(not batch["isValid"] for batch in batches):
+        pytest.skip("nothing to count, or damage")
+    report = report_of(str(captures.root / partition), by=By.PARTITION)
+    if report.total.is_damaged:
+        pytest.skip("damage")
+    first = int(logs[0].name.partition(".")[0])
+    last = max(batch["lastOffset"] for batch in batches)
+    assert report.total.sums["missing_offsets"] == last - first + 1 - len({record["offset"] for record in records})
+
+
+@pytest.mark.parametrize("partition", LOGS)
+def test_steps_back(captures: Captures, partition: str) -> None:
+    """Over the segments of a partition as one log."""
+    _, records = shown(*map(str, logs_of(captures, partition)))
+    times = [record["timestamp"] for record in records if record["timestamp"] is not None and record["timestamp"] >= 0]
+    back = [before - time for before, time in pairwise(times) if time < before]
+    total = report_of(str(captures.root / partition)).total
+    assert (total.sums["timestamps_back"], total.step_back) == (len(back), max(back, default=0))
+
+
+def test_a_wrong_base_offset_leaves_no_gap(tmp_path: Path) -> None:
+    """No CRC guards it. A gap that compaction left beside it is not told apart, others are."""
+    batches = [v2_batch(plain_rows(2), base_offset=offset) for offset in (0, 2, 4, 9, 11)]
+    log = tmp_path / f"{0:020}.log"
+    for number in range(4):
+        wrong = list(batches)
+        wrong[number] = (2**62).to_bytes(8, "big") + batches[number][8:]
+        log.write_bytes(b"".join(wrong))
+        (figures,) = report_of(str(log)).groups
+        assert figures.sums["missing_offsets"] == (0 if number in (2, 3) else 3), number
+
+
+def test_a_directory_is_listed_once_for_all_open_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def behind(path: str) -> list[str]:
+        asked.append(path)
+        return []
+
+    monkeypatch.setattr("kdump.stats.run.segments_after", behind)
+    log = tmp_path / f"{0:020}.log"
+    batches = (
+        v2_batch(plain_rows(1), base_offset=number, producer_id=number, attributes=TRANSACTIONAL) for number in range(9)
+    )
+    log.write_bytes(b"".join(batches))
+    (figures,) = report_of(str(log)).groups
+    assert figures.transactions["open"].transactions == 9
+    assert asked == [str(log)]
+
+
+def test_a_control_batch_that_is_no_marker_is_no_transaction(tmp_path: Path) -> None:
+    log = tmp_path / f"{0:020}.log"
+    marker = {"attributes": TRANSACTIONAL | CONTROL, "producer_id": 1}
+    commit, value = struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 0)
+    log.write_bytes(
+        v2_batch(plain_rows(2), base_offset=0, producer_id=1, attributes=TRANSACTIONAL)
+        + v2_batch([Row(0, 0, commit, b"")], base_offset=2, **marker)
+        + v2_batch([Row(0, 0, commit, value)], base_offset=3, **marker)
+    )
+    (figures,) = report_of(str(log)).groups
+    committed = figures.transactions["committed"]
+    assert (committed.transactions, committed.records) == (1, 2)
+
+
+def test_the_largest_timestamp_of_all_is_one(tmp_path: Path) -> None:
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(v2_batch(plain_rows(1), base_timestamp=MAX_INT64))
+    for with_records in (True, False):
+        (figures,) = report_of(str(log), with_records=with_records).groups
+        assert (figures.min_timestamp, figures.max_timestamp) == (MAX_INT64, MAX_INT64)
+    log.write_bytes(v2_batch(plain_rows(1), base_timestamp=-1, max_timestamp=-1))
+    (figures,) = report_of(str(log)).groups
+    assert (figures.min_timestamp, figures.max_timestamp) == (None, None)
+
+
+def test_a_header_whose_first_timestamp_is_behind_its_largest(tmp_path: Path) -> None:
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(v2_batch(plain_rows(1), base_timestamp=2000, max_timestamp=1000))
+    (figures,) = report_of(str(log), with_records=False).groups
+    assert (figures.min_timestamp, figures.max_timestamp) == (1000, 1000)

@@ -1,0 +1,173 @@
+"""Parts of logs come together to the same figures, however they are cut and in whatever order they are merged."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdump.log.extents import Extent
+from kdump.log.source import open_source
+from kdump.stats.figures import Damage, report
+from kdump.stats.fold import LogPart, StatsFold
+from kdump.stats.grouping import By
+from kdump.stats.places import RangeStart
+from kdump.stats.reading import StatsReading
+from kdump.stats.report import stats_row
+from kdump.stats.run import StatsOptions, fold_split, repacked
+from kdump.tasks.splits import find_logs, plan
+from kdump.wire.compression import DEFAULT_LIMIT
+from tests.harness.batches import CODECS, CONTROL, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
+from tests.harness.captures import FIXTURES
+from tests.harness.examples import examples
+from tests.harness.fast_reference import Row
+
+EVERY_BY = st.sampled_from(list(By))
+
+
+def random_entries(random: Random, count: int) -> list[bytes]:
+    """Entries of a log as brokers and their cleaner leave them, some of them with a wrong CRC."""
+    offset, found = random.randrange(5), []
+    for _ in range(count):
+        offset += random.choice((0, 0, 0, 3))
+        timestamp = NOW + random.randrange(-(10**7), 10**7)
+        producer = random.choice((-1, 7, 8, 9))
+        kind = random.randrange(8)
+        header: dict[str, int] = {"base_offset": offset, "base_timestamp": timestamp, "producer_id": producer}
+        if kind == 0:
+            found.append(message(random.randrange(2), offset, b"k%d" % offset, None, timestamp=timestamp))
+            offset += 1
+            continue
+        if kind == 1:
+            inner = [message(1, number, None, b"v" * number, timestamp=timestamp) for number in range(3)]
+            found.append(wrapper(1, offset + 2, inner, timestamp=timestamp))
+            offset += 3
+            continue
+        if producer >= 0:
+            header |= {"producer_epoch": random.randrange(2), "attributes": TRANSACTIONAL}
+        if kind == 2 and producer >= 0:
+            marker = Row(0, 0, struct.pack(">hh", 0, random.randrange(2)), struct.pack(">hi", 0, 0))
+            found.append(v2_batch([marker], **header | {"attributes": TRANSACTIONAL | CONTROL}))
+            offset += 1
+            continue
+        if producer >= 0:
+            header["base_sequence"] = random.randrange(1000)
+        deltas = sorted(random.sample(range(6), random.randrange(1, 6)))
+        rows = [
+            Row(
+                random.randrange(-5000, 5000),
+                delta,
+                random.choice((None, b"", b"key-%d" % random.randrange(9))),
+                random.choice((None, b"x" * random.randrange(600))),
+                [(b"h", b"1")] if random.random() < 0.3 else [],
+            )
+            for delta in deltas
+        ]
+        codec = random.choice((NONE, NONE, *CODECS))
+        crc = {"crc": 1} if random.random() < 0.1 else {}
+        if random.random() < 0.1:
+            # No CRC guards it.
+            header["base_offset"] = random.choice((2**40, 0))
+        found.append(v2_batch(rows, codec=codec, **header, last_offset_delta=5, **crc))
+        offset += 6
+    return found
+
+
+def folded(path: Path, extent: Extent, by: By, *, with_records: bool) -> StatsFold:
+    fold = StatsFold(by, with_records=with_records)
+    base_offset = int(path.stem)
+    place = RangeStart(str(path.parent), base_offset, str(path), extent.start)
+    with open_source(str(path)) as source:
+        part = fold.part(LogPart(str(path), "t", 0, place))
+        look = StatsReading(source, None, extent, part, with_records=with_records, limit=DEFAULT_LIMIT)
+        for _ in look.items():
+            pass
+    # As it comes from a worker.
+    made: StatsFold = pickle.loads(pickle.dumps(fold))
+    return made
+
+
+def merged(folds: list[StatsFold], random: Random) -> StatsFold:
+    """Two of them at a time, until one is left."""
+    folds = list(folds)
+    while len(folds) > 1:
+        into = folds.pop(random.randrange(len(folds)))
+        into.merge(folds.pop(random.randrange(len(folds))))
+        folds.append(into)
+    return folds[0]
+
+
+def rows(fold: StatsFold) -> dict[str, Any]:
+    fold.settle()
+    made = report(fold, {}, Damage())
+    found = {str(figures.group): stats_row(figures, fold.by) for figures in made.groups}
+    found["all of them"] = stats_row(made.total, fold.by)
+    found["timelines"] = {figures.group: (figures.step, figures.timeline) for figures in (*made.groups, made.total)}
+    found["histograms"] = {figures.group: figures.size_histograms for figures in made.groups}
+    return found
+
+
+@given(seed=st.integers(0, 2**32), by=EVERY_BY, with_records=st.booleans())
+@examples(60)
+def test_any_cuts_and_any_order(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, by: By, with_records: bool
+) -> None:
+    random = Random(seed)
+    folder = tmp_path_factory.mktemp("t-0")
+    whole, parts = [], []
+    base_offset = 0
+    for _ in range(random.randrange(1, 4)):
+        entries = random_entries(random, random.randrange(1, 12))
+        path = folder / f"{base_offset:020d}.log"
+        path.write_bytes(b"".join(entries))
+        base_offset += 1000
+        bounds = [0]
+        for entry in entries:
+            bounds.append(bounds[-1] + len(entry))
+        # What a wrapper's offsets follow on is part of an extent.
+        cuts = sorted(random.sample(bounds[1:-1], random.randrange(len(bounds) - 1)))
+        whole.append(folded(path, Extent(0, bounds[-1]), by, with_records=with_records))
+        for start, end in zip((0, *cuts), (*cuts, bounds[-1]), strict=True):
+            parts.append(folded(path, Extent(start, end), by, with_records=with_records))
+    at_once = whole[0]
+    for fold in whole[1:]:
+        at_once.merge(fold)
+    assert rows(merged(parts, random)) == rows(at_once)
+
+
+@pytest.mark.parametrize("by", list(By))
+@pytest.mark.parametrize("partition", ["damaged-crc-0", "v0-snappy-0", "v1-gzip-0", "v2-txn-0"])
+def test_splits(partition: str, by: By) -> None:
+    """As an engine cuts and packs them."""
+    logs = find_logs([str(FIXTURES / "segments" / partition)], lambda error: None)
+    options = StatsOptions(by)
+    figures = []
+    for split_bytes in (1000, 1 << 14, 1 << 27):
+        tasks = plan(logs, split_bytes=split_bytes)
+        folds = [repacked(fold_split(split, options)) for task in tasks for split in task]
+        figures.append(rows(merged(folds, Random(split_bytes))))
+        if split_bytes == 1000:
+            assert len(folds) > len(logs)
+    assert figures[0] == figures[1] == figures[2]
+
+
+def test_groups_become_one() -> None:
+    """The total is the fold of one group for all."""
+    (log, *_) = find_logs([str(FIXTURES / "segments" / "v2-txn-0")], lambda error: None)
+    ((split,),) = plan([log])
+    by_codec, by_partition = (repacked(fold_split(split, StatsOptions(by))) for by in (By.CODEC, By.PARTITION))
+    by_partition.settle()
+    (only,) = report(by_partition, {}, Damage()).groups
+    by_codec.settle()
+    total = report(by_codec, {}, Damage()).total
+    expected = stats_row(only, By.CODEC)
+    # Indexes are of files.
+    for name in ("group", "indexEntries", "timeIndexEntries", "bytesPerIndexEntry", "errors", "warnings"):
+        del expected[name]
+    assert {name: stats_row(total, By.CODEC)[name] for name in expected} == expected
