@@ -10,9 +10,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from kdump.repair.staging import Staging
 
 from kdump.repair.apply import undo
+from kdump.repair.apply.copies import Staging
 from kdump.repair.apply.preparation import Preparation
 from kdump.system import files
 from tests.fuzz.case import Fault
