@@ -20,12 +20,15 @@ settings.register_profile("random", **_COMMON)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The same examples each time, so that a run says what a change did: a tenth of them where slow tests are left out.
+    """Leave out ``oracle`` and ``bench`` unless ``-m`` names them; try fewer examples where it leaves out slow tests.
 
-    ``--hypothesis-profile=random`` makes new ones.
+    The examples are the same each time, so that a run says what a change did; ``--hypothesis-profile=random`` makes new
+    ones.
     """
     if not config.getoption("hypothesis_profile"):
         settings.load_profile("quick" if "not slow" in config.option.markexpr else "usual")
+    left_out = [f"not {name}" for name in ("oracle", "bench") if name not in config.option.markexpr]
+    config.option.markexpr = " and ".join([f"({config.option.markexpr})"] * bool(config.option.markexpr) + left_out)
 
 
 @pytest.fixture(scope="session")

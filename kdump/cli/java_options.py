@@ -5,11 +5,12 @@ Source: docs/spec/dump-output.md#2-options.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import click
 
+from kdump.cli.arguments import DumpArguments
 from kdump.dump.text.options import DECODER_CLASSES, DECODER_PACKAGE, MAX_BYTES, MAX_MESSAGE_SIZE, Decoder
 from kdump.payloads.topics import INTERNAL_TOPICS
 
@@ -115,6 +116,6 @@ def java_options(function: _Function) -> _Function:
     return function
 
 
-def topic_decoder(given: Mapping[str, Any]) -> str | None:
+def topic_decoder(given: DumpArguments) -> str | None:
     """The decoder of an internal topic that a flag asks for; of several the one that the Java tool prefers."""
-    return next((name for name in INTERNAL_TOPICS if given[f"{name.replace('-', '_')}_decoder"]), None)
+    return next((name for name in INTERNAL_TOPICS if getattr(given, f"{name.replace('-', '_')}_decoder")), None)

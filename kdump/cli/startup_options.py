@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import click
@@ -12,8 +12,6 @@ from kdump.format.batch import MAX_INT32
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_OWN: Final = ("is_clean", "recovery_point", "log_start_offset", "segment_index_bytes", "now")
-_NAMES: Final = ("--clean and --unclean", "--recovery-point", "--log-start-offset", "--segment-index-bytes", "--now")
 _OFFSET: Final = click.IntRange(0, 2**63 - 1)
 
 
@@ -51,10 +49,3 @@ def startup_options(function: _Function) -> _Function:
     ):
         function = option(function)
     return function
-
-
-def refuse_without_startup(given: Mapping[str, Any]) -> None:
-    """Raises click.UsageError for options that go with --startup only."""
-    for name, text in zip(_OWN, _NAMES, strict=True):
-        if given[name] is not None:
-            raise click.UsageError(f"{text}: with --startup only")

@@ -31,9 +31,9 @@ from kdump.format.batch import (
     parse_header,
 )
 from kdump.log.names import parse_file_name
+from kdump.log.opening import open_source
 from kdump.log.partition import segments_after, segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
-from kdump.log.source import open_source
 from kdump.reading.outcomes import ABORTED
 from kdump.reading.transactions import AbortedRanges, TransactionReader, marked_outcome
 from kdump.verify.validentries import read_batch

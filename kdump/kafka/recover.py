@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from kdump.fast.policy import BATCHES_IN_CHUNK, RECOVERED_BATCHES
 from kdump.format import legacy
 from kdump.format.batch import CRC_START, HEADER_SIZE, MAGIC_OFFSET, MAX_INT32, BatchHeader, parse_header, wrap_int64
 from kdump.kafka.failures import FailureKind, KafkaFailureError
@@ -21,11 +22,6 @@ from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
 from kdump.reading.view import DecodePath
 from kdump.wire.checksum import crc32c
-
-COLUMNAR_BATCHES: Final = 60_000
-"""From so many batches on columns are faster, the import of numpy included."""
-COLUMNAR_CHUNK: Final = 64
-"""From so many batches of a chunk on, its numpy calls cost less than Python for each batch."""
 
 
 class RecoveryOutcome(Enum):
@@ -258,7 +254,7 @@ class SegmentRecovery:
 
     def _is_columnar(self, chunk: Chunk) -> bool:
         if self._path is DecodePath.AUTO:
-            return self._batches >= COLUMNAR_BATCHES and len(chunk.starts) >= COLUMNAR_CHUNK
+            return self._batches >= RECOVERED_BATCHES and len(chunk.starts) >= BATCHES_IN_CHUNK
         return self._path is DecodePath.COLUMNAR
 
     def _take_columns(self, chunk: Chunk) -> bool:

@@ -33,11 +33,13 @@ from kdump.format.batch import (
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.format.snapshot import parse_snapshot
 from kdump.log import gaps as bytegaps
+from kdump.log.named import reads_once
 from kdump.log.names import Kind, base_of, parse_file_name, sibling
+from kdump.log.opening import open_source, read_whole
 from kdump.log.partition import segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.siblings import read_snapshot, read_txn_index
-from kdump.log.source import Source, open_source, read_whole, reads_once
+from kdump.log.source import Source
 from kdump.reading.lostmarkers import (
     Follower,
     LostOffsets,

@@ -11,8 +11,8 @@ from typing import Final
 from kdump.codes import Codes, KdumpError
 from kdump.log.lock import DirectoryLock, LockState
 from kdump.log.names import Kind, parse_file_name
+from kdump.log.opening import check_size
 from kdump.log.partition import segments_around
-from kdump.log.source import check_size
 from kdump.repair.apply.journal import unfinished
 from kdump.repair.apply.preparation import check_room
 from kdump.repair.plan.location import PartitionLocation, place_of

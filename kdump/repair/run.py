@@ -11,9 +11,10 @@ from typing import Self
 from kdump.codes import Codes, KdumpError
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
+from kdump.log.opening import open_source
 from kdump.log.partition import segments_after
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Resolved, Sibling, Stream, resolve
-from kdump.log.source import Source, open_source
+from kdump.log.source import Source
 from kdump.repair.account import account, json_account
 from kdump.repair.apply.copies import CopyWriter, Staging
 from kdump.repair.apply.inplace import prepare

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +15,8 @@ from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.paths import expanded
 from kdump.rows.arrow import row_batch
-from kdump.rows.tables import FINDING, Row
+from kdump.rows.filetables import FINDING
+from kdump.rows.schema import Row
 from kdump.tasks.splits import OPEN_COST, STRANGERS, Wanted
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Item, Judgement, PartitionCheck, base_offset_of, end_offset_of
@@ -23,6 +24,7 @@ from kdump.verify.readings import Group, groups_of
 from kdump.verify.run import Verification
 from kdump.verify.segment import CheckOptions
 
+_LOG: Final = logging.getLogger("kdump")
 _ROWS_AT_A_TIME: Final = 4096
 
 
@@ -53,7 +55,7 @@ def read_findings(
         if isinstance(item, KdumpError):
             if fails_fast:
                 raise item
-            print(f"kdump: {item}", file=sys.stderr)
+            _LOG.warning("kdump: %s", item)
             finding = Finding(item.code, item.message, item.position or 0, path=item.path)
         elif isinstance(item, Finding):
             finding = item

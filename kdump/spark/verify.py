@@ -14,7 +14,7 @@ from kdump.codes import Codes, Finding, Severity
 from kdump.kafka.failures import FailureKind
 from kdump.kafka.producers import ProducerState, ProducerStates
 from kdump.kafka.recover import Cut, CutReason, Recovery, RecoveryFailure, RecoveryOutcome
-from kdump.log.source import STDIN
+from kdump.log.named import STDIN
 from kdump.spark.sessions import translated_errors
 from kdump.spark.tasks import Worker, distributed, on_spark, record_batches, tasks_of
 from kdump.tasks.plaindata import PlainData

@@ -14,11 +14,13 @@ from kdump.format.index import parse_offset_index, parse_time_index, used_entrie
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.extents import Extent, extents_of
+from kdump.log.named import is_stream
 from kdump.log.names import Kind, sibling
 from kdump.log.offsetindex import rising_entries
+from kdump.log.opening import open_source, read_whole
 from kdump.log.partition import segments_after
 from kdump.log.paths import Sibling, file_by_name
-from kdump.log.source import Source, is_stream, open_source, read_whole
+from kdump.log.source import Source
 from kdump.reading.outcomes import OPEN
 from kdump.reading.transactions import TransactionReader
 from kdump.stats.figures import Damage, FiguresReport, report

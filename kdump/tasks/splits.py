@@ -17,9 +17,11 @@ from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.extents import Extent, extent_of
 from kdump.log.metered import at_limited_rate
+from kdump.log.named import is_named
 from kdump.log.offsetindex import rising_entries
+from kdump.log.opening import open_source
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, expanded, file_by_name, resolve
-from kdump.log.source import Source, is_named, open_source
+from kdump.log.source import Source
 from kdump.reading.selection import Range
 
 SPLIT_BYTES: Final = 128 << 20

@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 
 from kdump.codes import Finding, KdumpError
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.tasks.splits import LEAST_FOR_POOL
 from kdump.tasks.work import Runner
 from kdump.verify.gaps import NextSegment

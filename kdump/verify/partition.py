@@ -20,11 +20,13 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
 from kdump.log import files
 from kdump.log.lock import is_held
+from kdump.log.named import STDIN
 from kdump.log.names import INDEX_KINDS, SWAP_STATE, Kind, parse_file_name, parse_partition_directory
 from kdump.log.offsetindex import rising_entries
+from kdump.log.opening import open_source
 from kdump.log.partition import has_gone, segment_files, segments_after
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
-from kdump.log.source import STDIN, Source, open_source
+from kdump.log.source import Source
 from kdump.verify.batchtable import BatchTable
 from kdump.verify.gaps import NextSegment
 from kdump.verify.indexes import IndexedLog

@@ -25,7 +25,6 @@ from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Judgement, next_segment_of, segments_following
 from kdump.verify.run import checked_log
 from kdump.verify.segment import CheckOptions, SegmentReading
-from kdump.verify.table import row_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -198,9 +197,8 @@ def _seen(task: ReadingTask, options: CheckOptions) -> Iterator[Seen]:
                 if findings:
                     yield findings
                     findings = []
-                rows = np.array(item, row_dtype()) if isinstance(item, list) else item
-                for first in range(0, len(rows), _ROWS_A_PIECE):
-                    yield rows[first : first + _ROWS_A_PIECE]
+                for first in range(0, len(item), _ROWS_A_PIECE):
+                    yield item[first : first + _ROWS_A_PIECE]
             if findings:
                 yield findings
             yield ReadingEnd(reading.ends_in_gap, task.split.log.size, source.file_number)

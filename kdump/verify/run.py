@@ -13,9 +13,9 @@ from typing import TypeAlias
 from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
 from kdump.log import files
 from kdump.log.names import Kind, parse_partition_directory
+from kdump.log.opening import read_whole
 from kdump.log.partition import segment_files
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, resolve
-from kdump.log.source import read_whole
 from kdump.verify.logdir import Checkpoints, PartitionExtent, check_log_directory
 from kdump.verify.partition import (
     Item,

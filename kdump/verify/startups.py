@@ -40,12 +40,13 @@ from kdump.kafka.startup.outcome import (
     StartOutcome,
 )
 from kdump.log import files
+from kdump.log.listing import ListingEntry
 from kdump.log.lock import is_held
 from kdump.log.names import CLUSTER_METADATA, Kind, parse_file_name, parse_partition_directory
+from kdump.log.opening import read_whole
 from kdump.log.partition import no_segments
 from kdump.log.paths import PathDirectory, resolve
 from kdump.log.siblings import read_checkpoint
-from kdump.log.source import read_whole
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, Workplace, in_process
 from kdump.verify.reach import AlreadyLost, KnownOffsets, PartitionEvidence
@@ -304,7 +305,7 @@ def is_partition(path: str) -> bool:
         return False
 
 
-def _holds_segments(path: str, entries: Sequence[files.ListingEntry]) -> bool:
+def _holds_segments(path: str, entries: Sequence[ListingEntry]) -> bool:
     """By the files in it; an empty directory by its name."""
     for entry in entries:
         name = parse_file_name(entry.name)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.rows.tables import CONVERTED, FINDING, LOSS
+from kdump.rows.filetables import CONVERTED, FINDING, LOSS
 from tests.harness.batches import NOW, ZSTD, plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, KDUMP, UNREADABLE, USAGE, kdump, on_a_terminal, shell
 from tests.harness.conversions import entries, records
@@ -194,6 +194,7 @@ def test_csv(home: Path) -> None:
 
 @pytest.mark.parametrize("count", [2, 20_000])
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+@pytest.mark.slow
 def test_records_that_are_there_twice_are_told(home: Path, form: str, count: int) -> None:
     """Those in the log that lie behind offset 5 and are not above it; the large one goes the columnar way."""
     (home / "twice").mkdir()
@@ -582,6 +583,7 @@ def test_interrupted(home: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.slow
 def test_killed(home: Path, name: str) -> None:
     """The same, and the one who waits sees the signal."""
     code = (

@@ -150,6 +150,7 @@ def test_a_limit_ends_it(tmp_path: Path) -> None:
     assert run.stdout == b"0\n1\n"
 
 
+@pytest.mark.slow
 def test_what_does_not_go_with_it(tmp_path: Path) -> None:
     log = tmp_path / "0.log"
     log.write_bytes(b"")

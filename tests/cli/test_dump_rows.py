@@ -129,6 +129,7 @@ def test_the_other_files_are_still_dumped(folder: Path, words: list[str]) -> Non
 
 @pytest.mark.parametrize("batches", [1, 2_000])
 @pytest.mark.parametrize("words", OUTPUTS, ids=IDS)
+@pytest.mark.slow
 def test_head(folder: Path, words: list[str], batches: int) -> None:
     (folder / NAME).write_bytes(BATCH * batches)
     reader = subprocess.Popen(["head", "-n", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

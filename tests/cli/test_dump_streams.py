@@ -21,6 +21,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("batches", [1, 20_000])
 @pytest.mark.parametrize("words", ["", "--deep-iteration", "--print-data-log"])
+@pytest.mark.slow
 def test_head(folder: Path, batches: int, words: str) -> None:
     (folder / NAME).write_bytes(BATCH * batches)
     run = shell(f"$KDUMP dump {words} {NAME} | head -n 1; exit ${{PIPESTATUS[0]}}", folder)

@@ -50,6 +50,7 @@ def hostile(tmp_path: Path) -> Path:
     ],
     ids=" ".join,
 )
+@pytest.mark.slow
 def test_nothing_drives_the_terminal(hostile: Path, words: list[str]) -> None:
     shown = on_a_terminal("dump", *words, f"{hostile.name}/0.log", cwd=hostile.parent, columns=90)
     plain = SGR.sub(b"", shown).replace(b"\r\n", b"\n")
@@ -87,6 +88,7 @@ def test_a_pipe_has_a_width_too() -> None:
         (["--color", "always"], {"NO_COLOR": "1"}, True),
     ],
 )
+@pytest.mark.slow
 def test_colors_on_a_terminal(words: list[str], environment: dict[str, str], colored: bool) -> None:
     words = ["--output", "table", "--records", *words, str(SEGMENT)]
     assert bool(SGR.search(on_a_terminal("dump", *words, cwd=SEGMENT.parent, columns=90, **environment))) == colored

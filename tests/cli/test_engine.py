@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 from kdump.cli import engine_options
+from kdump.cli.arguments import EngineArguments
 from kdump.cli.engine_options import MOST_LOCAL_SEGMENTS
 from kdump.codes import Codes, KdumpError
 from kdump.spark import sessions
@@ -62,11 +62,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str | None, Mapping[s
     return found
 
 
-def chosen(*paths: Path, cannot: Mapping[str, Any] | None = None, **given: Any) -> tuple[Any, list[str]]:
+def chosen(*paths: Path, local_only: bool = False, **given: Any) -> tuple[Any, list[str]]:
     """The session, and what was said."""
     notes: list[str] = []
-    options = {"engine": "auto", "master": None, "conf": (), **given}
-    return engine_options.session(options, list(map(str, paths)), notes.append, cannot=cannot or {}), notes
+    options = EngineArguments({"engine": "auto", "master": None, "conf": (), **given})
+    return engine_options.session(options, list(map(str, paths)), notes.append, local_only=local_only), notes
 
 
 def test_few_segments_stay_here_without_a_word(started: list[Any], log: Path) -> None:
@@ -105,13 +105,7 @@ def test_a_lock_that_nobody_holds(started: list[Any], many: Path) -> None:
 
 
 def test_what_only_one_process_does(started: list[Any], many: Path) -> None:
-    assert chosen(many, cannot={"--rate": 5, "--tail": None}) == (None, [])
-    for given in ({"engine": "spark"}, {"master": "yarn"}):
-        with pytest.raises(click.UsageError, match="--rate goes with --engine local only"):
-            chosen(many, cannot={"--tail": False, "--rate": 5}, **given)
-    for given in ({"master": "yarn"}, {"conf": (("a", "b"),)}):
-        with pytest.raises(click.UsageError, match="not with --engine local"):
-            chosen(many, engine="local", **given)
+    assert chosen(many, local_only=True) == (None, [])
     assert not started
 
 
@@ -136,7 +130,9 @@ def test_masters(started: list[Any], master: str) -> None:
         (["--master", "host:7077"], "'host:7077' is none of local[N], spark://..., yarn"),
         (["--master", "localhost"], "'localhost' is none of"),
         (["--conf", "spark.ui.enabled"], "'spark.ui.enabled' is not of the form K=V"),
+        (["--engine", "local", "--conf", "a=b"], "--master and --conf go with Spark, not with --engine local"),
         (["--engine", "spark", "--rate", "5"], "--rate goes with --engine local only"),
+        (["--master", "yarn", "--rate", "5"], "--rate goes with --engine local only"),
     ],
 )
 def test_wrong_options(log: Path, words: list[str], what: str) -> None:
@@ -191,6 +187,7 @@ def verified(*words: str, environment: Mapping[str, str], folder: Path) -> tuple
         ((), "Spark needs Java 17 or later: install a JDK, or set JAVA_HOME"),
     ],
 )
+@pytest.mark.slow
 def test_what_is_missing_is_one_line(log: Path, tmp_path: Path, hidden: tuple[str, ...], said: str) -> None:
     environment = without(*hidden, folder=tmp_path)
     for words in (("--engine", "spark"), ("--master", "local[2]", "--engine", "spark")):
@@ -198,6 +195,7 @@ def test_what_is_missing_is_one_line(log: Path, tmp_path: Path, hidden: tuple[st
         assert verified(*words, log.name, environment=environment, folder=tmp_path) == expected
 
 
+@pytest.mark.slow
 def test_auto_stays_here_where_spark_is_missing(many: Path, tmp_path: Path) -> None:
     status, lines, errors = verified("logs", environment=without("pyspark", folder=tmp_path), folder=tmp_path)
     said = f"kdump: engine: local ({MANY} segments). Spark needs pyspark: pip install 'kdump[spark]'"
@@ -206,6 +204,7 @@ def test_auto_stays_here_where_spark_is_missing(many: Path, tmp_path: Path) -> N
     assert status in (CLEAN, DAMAGE)
 
 
+@pytest.mark.slow
 def test_a_master_without_spark(log: Path, tmp_path: Path) -> None:
     environment = without("pyspark", folder=tmp_path)
     status, lines, errors = verified("--master", "yarn", log.name, environment=environment, folder=tmp_path)
@@ -267,6 +266,7 @@ def test_an_old_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     assert raised.value.code is Codes.UNREADABLE
 
 
+@pytest.mark.slow
 def test_spark_that_does_not_start(log: Path, tmp_path: Path) -> None:
     """A ``java`` that ends at once, as where its version is wrong."""
     java = tmp_path / "bin" / "java"

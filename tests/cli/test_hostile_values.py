@@ -200,6 +200,7 @@ JSON = (
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
+@pytest.mark.slow
 def test_contents_of_text_files(home: Path, place: str, contents: tuple[str, ...]) -> None:
     path = home / "logs" / place
     (home / "logs" / "t-0").mkdir(parents=True)
@@ -242,6 +243,7 @@ VALUES = (
 
 
 @pytest.mark.parametrize("member", MEMBERS)
+@pytest.mark.slow
 def test_json_lines(home: Path, member: str) -> None:
     for number, value in enumerate(VALUES):
         lines = []
@@ -258,6 +260,7 @@ def test_json_lines(home: Path, member: str) -> None:
                 check(command, log)
 
 
+@pytest.mark.slow
 def test_json_lines_as_deep_as_the_parser_goes(home: Path) -> None:
     for depth in range(910, 1000, 5):
         nested = "[" * depth + "]" * depth

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kdump.rows.tables import STATS
+from kdump.rows.filetables import STATS
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, message, plain_rows, v2_batch
 from tests.harness.captures import FIXTURES
 from tests.harness.cli_runs import (
@@ -149,6 +149,7 @@ def test_pipes(tmp_path: Path) -> None:
     assert shell("$KDUMP stats --output jsonl . | head -1", SEGMENTS).stdout.count(b"\n") == 1
 
 
+@pytest.mark.slow
 def test_two_pipes_are_not_one_partition(tmp_path: Path) -> None:
     """A marker, and a hole of offsets, that are another's."""
     marker = Row(0, 0, struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 0))
@@ -224,6 +225,7 @@ def test_what_ends_a_transaction_may_lie_behind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [1, 17, 20])
+@pytest.mark.slow
 def test_a_terminal_without_room(tmp_path: Path, columns: int) -> None:
     text = on_a_terminal("stats", str(SEGMENTS), cwd=tmp_path, columns=columns, NO_COLOR="1").decode()
     assert "internal error" not in text
@@ -232,6 +234,7 @@ def test_a_terminal_without_room(tmp_path: Path, columns: int) -> None:
 
 @pytest.mark.parametrize("columns", [40, 80, 160])
 @pytest.mark.parametrize("colour", [True, False])
+@pytest.mark.slow
 def test_the_page_fits_the_terminal(tmp_path: Path, columns: int, colour: bool) -> None:
     environment = {} if colour else {"NO_COLOR": "1"}
     text = on_a_terminal("stats", str(SEGMENTS), cwd=tmp_path, columns=columns, **environment).decode()
@@ -255,6 +258,7 @@ def test_the_page_says_what_the_lines_say(tmp_path: Path) -> None:
     assert "different keys" not in quick
 
 
+@pytest.mark.slow
 def test_control_characters_and_markup_of_keys_and_names(tmp_path: Path) -> None:
     rows = [Row(0, 0, b"\x1b[31mred[bold]", b"v" * 50), Row(0, 1, b"\xff\xfe", b"w" * 40)]
     log = partition(tmp_path, "a[red]-0", v2_batch(rows))

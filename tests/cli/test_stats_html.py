@@ -219,6 +219,7 @@ def test_a_device_stays_one(folder: Path) -> None:
     assert Page((folder / "copy.html").read_text("utf-8")).charts()
 
 
+@pytest.mark.slow
 def test_a_link_stays_one(folder: Path) -> None:
     """``/dev/stdout`` is one, to the file that standard output goes to."""
     log, report, link, own = folder / NAME, folder / "report.html", folder / "link.html", folder / "own"
@@ -249,6 +250,7 @@ def test_without_plotly(folder: Path) -> None:
     assert run.stderr == b"kdump: --html needs plotly: pip install 'kdump[html]'\n"
 
 
+@pytest.mark.slow
 def test_a_capture(captures: Captures, tmp_path: Path) -> None:
     page = report("--by", "partition", str(captures.root / "3.9.1" / "v2-multi-0"), cwd=tmp_path)
     assert set(page.charts()) == {"time", "sizes", "codecs", "keys", "offsets", "damage"}
@@ -285,6 +287,7 @@ def test_bars_hold_every_batch(histogram: dict[int, int]) -> None:
     assert len(bars) <= 45
 
 
+@pytest.mark.slow
 def test_curves_of_splits(captures: Captures) -> None:
     options = StatsOptions(with_curves=True)
     path = str(captures.root / "3.9.1" / "v2-multi-0")

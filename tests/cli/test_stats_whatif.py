@@ -194,6 +194,7 @@ def test_no_coordinator_among_the_paths(folder: Path) -> None:
     assert "__consumer_offsets" in errors
 
 
+@pytest.mark.slow
 def test_names_cannot_drive_a_terminal(folder: Path) -> None:
     shown = on_a_terminal("stats", "--at", "2100-01-01", "__consumer_offsets-4", cwd=folder, columns=120)
     assert b"\\x1b[31mgroup" in shown
@@ -202,6 +203,7 @@ def test_names_cannot_drive_a_terminal(folder: Path) -> None:
     assert b"\x1b[5m" not in shown
 
 
+@pytest.mark.slow
 def test_tables_fit_a_terminal(folder: Path) -> None:
     for question in ("codec", "magic", "batch-size", "compaction", "retention=1d"):
         shown = on_a_terminal("stats", "--what-if", question, "t-0", cwd=folder, columns=60, NO_COLOR="1").decode()

@@ -6,6 +6,8 @@ import importlib.util
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.harness import ROOT
 from tests.harness.cli_runs import CLEAN, DAMAGE, kdump
 
@@ -21,6 +23,7 @@ def test_findings_are_those_of_the_catalogue() -> None:
     assert module.with_findings(PAGE) == PAGE, "run python docs/make-findings.py"
 
 
+@pytest.mark.slow
 def test_incident(tmp_path: Path) -> None:
     """The commands of the example print what the page says, but for folded lines; of one only what it finds is told."""
     example = PAGE.partition('.SH "A WORKED INCIDENT"')[2].partition(".SH")[0].replace("\\-", "-")

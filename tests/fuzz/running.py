@@ -18,6 +18,7 @@ from kdump.cli import exit_status
 from kdump.cli.main import _run
 from kdump.codes import KdumpError
 from tests.fuzz.case import Fault
+from tests.harness.streams import caught
 
 _T = TypeVar("_T")
 MOST_SECONDS: Final = 10
@@ -74,7 +75,7 @@ def bounded(what: str, call: Callable[[], _T], faults: list[Fault]) -> _T | None
 
 def run_command(words: Sequence[str], folder: Path, faults: list[Fault]) -> Ran:
     """``kdump WORDS`` in ``folder``; adds to ``faults`` what no command may do."""
-    with _caught(folder) as caught:
+    with caught() as streams:
         before = sys.argv, os.getcwd()
         sys.argv = ["kdump", *words]
         os.chdir(folder)
@@ -88,7 +89,7 @@ def run_command(words: Sequence[str], folder: Path, faults: list[Fault]) -> Ran:
             os.chdir(before[1])
             # A command ends with its process: what it leaves open is closed by that.
             gc.collect()
-    ran = Ran(status, caught[0], caught[1])
+    ran = Ran(status, streams.out, streams.errors)
     what = " ".join(words)
     if status is not None and status not in _STATUSES:
         faults.append(Fault("status", f"{status} {_options(words)}", f"{what}\n{_text(ran)}"))
@@ -131,27 +132,3 @@ def _options(words: Sequence[str]) -> str:
 
 def _text(ran: Ran) -> str:
     return f"{ran.out[-2000:].decode('utf-8', 'replace')}\n---\n{ran.errors[-2000:].decode('utf-8', 'replace')}"
-
-
-@contextmanager
-def _caught(folder: Path) -> Iterator[list[bytes]]:
-    """Standard output and error of what runs meanwhile."""
-    caught: list[bytes] = []
-    kept = [os.dup(1), os.dup(2)]
-    files = [os.memfd_create("out"), os.memfd_create("err")]
-    streams = sys.stdout, sys.stderr
-    try:
-        for target, file in zip((1, 2), files, strict=True):
-            os.dup2(file, target)
-        sys.stdout = open(1, "w", closefd=False, errors="surrogateescape")  # noqa: SIM115
-        sys.stderr = open(2, "w", closefd=False, errors="backslashreplace")  # noqa: SIM115
-        yield caught
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        sys.stdout, sys.stderr = streams
-        for number, (target, file) in enumerate(zip((1, 2), files, strict=True)):
-            caught.insert(number, os.pread(file, 1 << 24, 0))
-            os.dup2(kept[number], target)
-            os.close(kept[number])
-            os.close(file)

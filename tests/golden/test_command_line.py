@@ -1,6 +1,6 @@
 """The real command line: the recorded calls, exit statuses, a closed pipe, and that nothing is written.
 
-Each call runs ``python -m kdump`` in a copy of its own, as the real tool did.
+Each call runs in a copy of its own, as the real tool did.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pytest
 
 from tests.harness import ROOT
 from tests.harness.captures import CLI, Captures, read_outcome
+from tests.harness.cli_runs import KDUMP, kdump
 from tests.harness.flags import DEFAULT
 from tests.harness.outcome import Outcome, differences
 
@@ -34,9 +35,7 @@ REFUSED = (
 
 def run(arguments: list[str], directory: Path) -> Outcome:
     """``kdump dump`` in ``directory``."""
-    command = [sys.executable, "-m", "kdump", "dump", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, check=False)
+    done = kdump("dump", *arguments, cwd=directory)
     return Outcome(done.stdout, done.stderr, done.returncode)
 
 
@@ -52,13 +51,13 @@ def recorded_arguments(directory: Path, call: str) -> list[str]:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_recorded_call(call_directory: Path, call: str) -> None:
-    kdump = run(recorded_arguments(call_directory, call), call_directory)
+    ours = run(recorded_arguments(call_directory, call), call_directory)
     java = read_outcome(call_directory, f"{call}.4.3.1.")
-    notes = b"".join(line for line in kdump.stderr.splitlines(keepends=True) if b"ignored, as DumpLogSegments" in line)
+    notes = b"".join(line for line in ours.stderr.splitlines(keepends=True) if b"ignored, as DumpLogSegments" in line)
     assert (call == "positional") == bool(notes)
-    kdump = Outcome(kdump.stdout, kdump.stderr.replace(notes, b"") if notes else kdump.stderr, kdump.status)
-    assert differences(java, kdump, DEFAULT, ordered=False) == []
-    assert (b"Ignoring unknown file" in java.stderr) == (b"Ignoring unknown file" in kdump.stderr)
+    ours = Outcome(ours.stdout, ours.stderr.replace(notes, b"") if notes else ours.stderr, ours.status)
+    assert differences(java, ours, DEFAULT, ordered=False) == []
+    assert (b"Ignoring unknown file" in java.stderr) == (b"Ignoring unknown file" in ours.stderr)
 
 
 def test_all_recorded_calls_are_listed(captures: Captures) -> None:
@@ -69,9 +68,9 @@ def test_all_recorded_calls_are_listed(captures: Captures) -> None:
 
 @pytest.mark.parametrize("call", REFUSED)
 def test_refused_call(call_directory: Path, call: str) -> None:
-    kdump = run(recorded_arguments(call_directory, call), call_directory)
-    assert (kdump.status, kdump.stdout) == (2, b"")
-    assert kdump.stderr
+    ours = run(recorded_arguments(call_directory, call), call_directory)
+    assert (ours.status, ours.stdout) == (2, b"")
+    assert ours.stderr
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,9 @@ def test_refused_call(call_directory: Path, call: str) -> None:
     ],
 )
 def test_exit_status(captures: Captures, partition: str, arguments: list[str], status: int) -> None:
-    assert run(arguments, captures.root / partition).status == status
+    """Of a process of its own."""
+    done = subprocess.run([*KDUMP, "dump", *arguments], cwd=captures.root / partition, capture_output=True, check=False)
+    assert done.returncode == status
 
 
 def test_trailing_bytes_and_a_corrupt_snapshot_are_damage(captures: Captures, tmp_path: Path) -> None:
@@ -136,6 +137,7 @@ def snapshot_of(directory: Path) -> dict[str, tuple[int, int, int, str]]:
 
 @pytest.mark.parametrize("partition", ["4.3.1/v2-txn-0", "damaged/idx-missing-index", "damaged/empty-files"])
 @pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.slow
 def test_nothing_is_written(captures: Captures, tmp_path: Path, partition: str, read_only: bool) -> None:
     """Where the real tool writes too: it trims an index of odd size and creates a missing one."""
     without_goldens = shutil.ignore_patterns("golden")

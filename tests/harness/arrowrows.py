@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from base64 import b64decode
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -12,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+from tests.harness.cli_runs import kdump
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,10 +24,9 @@ LAST_MILLISECOND = 9_223_372_036_854_775
 
 
 def dumped(kind: str, *paths: Path | str) -> list[Row]:
-    """What ``kdump dump`` gives in one process of ``kind`` (records, batches), behind damage too."""
+    """What ``kdump dump`` gives of ``kind`` (records, batches), after damage too."""
     options = ["--output", "jsonl", f"--{kind}", "--resync", "--engine", "local"]
-    command = [sys.executable, "-m", "kdump", "dump", *options, *map(str, paths)]
-    run = subprocess.run(command, capture_output=True, check=False)
+    run = kdump("dump", *options, *map(str, paths), cwd=Path.cwd())
     assert run.returncode in (0, 1), run.stderr
     rows = map(json.loads, run.stdout.splitlines())
     return [row for row in rows if row["type"] != "finding"]

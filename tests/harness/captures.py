@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.harness import ROOT
 from tests.harness.archives import unpack_archive
@@ -14,6 +18,8 @@ FIXTURES = ROOT / "fixtures"
 CAPTURES = FIXTURES / "captures"
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint")
 CLI = "cli"
+LARGE = ("3.9.1/v2-big-0", "0.8.2.2/v0-large-0")
+"""Partitions of more than a megabyte; all others together have three."""
 
 _ALL = "ALL"
 _ALL_SUFFIXES = tuple(suffix for suffix in SEGMENT_SUFFIXES if suffix != ".checkpoint")
@@ -92,6 +98,17 @@ def partition_names() -> list[str]:
     """As ``Captures.partitions``, without unpacking anything: for parametrized tests."""
     names = (CAPTURES / "partitions.txt").read_text(encoding="utf-8").split()
     return [name for name in names if name != CLI]
+
+
+def partition_cases(names: Iterable[str] | None = None, *, fast: int = 1) -> list[Any]:
+    """Names of partitions, all or some, as parameters of a test.
+
+    The two large ones are slow. Where each takes its time, only every ``fast``-th of the others is in the fast set.
+    """
+    chosen = list(names or partition_names())
+    is_slow = [name in LARGE or number % fast != 0 for number, name in enumerate(chosen)]
+    marks = [[pytest.mark.slow] if slow else [] for slow in is_slow]
+    return [pytest.param(name, marks=mark, id=name) for name, mark in zip(chosen, marks, strict=True)]
 
 
 def unpack(target: Path) -> Captures:

@@ -23,8 +23,9 @@ from kdump.kafka.startup.content import Content, ContentPiece, ContentSource
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.log.gaps import Gap as Bytes
+from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
-from kdump.log.source import FileSource, Source, open_source
+from kdump.log.source import FileSource, Source
 from kdump.log.walk import Walk
 from kdump.reading.lostmarkers import Follower, LostOffsets, RemainingMarker
 from kdump.repair.plan import recovery

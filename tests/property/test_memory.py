@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from kdump.codes import Codes, DamageError
 from kdump.dump.text.lines import legacy_record_line, record_line
-from kdump.dump.text.options import DumpOptions
+from kdump.dump.text.options import TextOptions
 from kdump.fast import records as fast_records
 from kdump.fast.legacymessages import read_messages
 from kdump.fast.records import decode_records, decode_slices
@@ -112,6 +112,7 @@ except DamageError as error:
 
 
 @pytest.mark.parametrize("name", bombs())
+@pytest.mark.slow
 def test_nothing_is_allocated_for_a_claim(name: str) -> None:
     codec, data = bombs()[name]
     done = subprocess.run([sys.executable, "-c", REFUSE, str(codec)], input=data, capture_output=True, check=True)
@@ -119,6 +120,7 @@ def test_nothing_is_allocated_for_a_claim(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in bombs() if "claim" not in name])
+@pytest.mark.slow
 def test_the_same_within_the_bound(name: str) -> None:
     codec, data = bombs()[name]
     extra = MIB if "before" in name else 0
@@ -167,7 +169,7 @@ def test_long_rows_are_the_same_text(monkeypatch: pytest.MonkeyPatch, rows: list
     fields = [None, ("value",), ("key", "offset", "key"), ("headers", "headerKeys")]
     formats = [RowLines(syntax, names, context) for syntax in ("jsonl", "csv") for names in fields]
     options = [
-        DumpOptions(print_data_log=contents, skip_record_metadata=skips, deep_iteration=True)
+        TextOptions(print_data_log=contents, skip_record_metadata=skips)
         for contents in (True, False)
         for skips in (True, False)
     ]
@@ -197,7 +199,7 @@ def test_long_legacy_lines(monkeypatch: pytest.MonkeyPatch, key: bytes | None, v
     entry = parse_message(memoryview(message(1, 7, key, value)))
     record = LegacyRecord(7, NOW, entry)
     for contents in (True, False):
-        options = DumpOptions(print_data_log=contents, deep_iteration=True)
+        options = TextOptions(print_data_log=contents)
         expected = legacy_record_line(entry, record, True, options)
         with monkeypatch.context() as patch:
             patch.setattr("kdump.reading.printing.LONG", 3)
@@ -348,6 +350,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.slow
 def test_a_million_headers(tmp_path: Path, command: tuple[str, ...]) -> None:
     """The bench has all commands and shapes (``tests.bench.memory``)."""
     body = hostile.record(0, b"k", b"v", 1_000_000, b"\x08name\x0avalue")

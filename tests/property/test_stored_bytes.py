@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA, Table
+from kdump.rows.schema import Table
+from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
 from tests.harness.batches import CODECS, LOG_APPEND_TIME, NONE, message, v2_batch, wrapper
 from tests.harness.captures import Captures, partition_names
 from tests.harness.examples import examples
@@ -111,6 +112,7 @@ def test_captured_bytes(captures: Captures, partition: str) -> None:
 
 @pytest.mark.parametrize("table", TABLES, ids=["batch", "record", "metadata"])
 @pytest.mark.parametrize("syntax", ["jsonl", "csv"])
+@pytest.mark.slow
 def test_decode_paths_write_the_same(captures: Captures, table: Table, syntax: Any) -> None:
     # CSV differs in its quoting only.
     for partition in captures.partitions()[:: 1 if syntax == "jsonl" else 4]:
@@ -156,6 +158,7 @@ def cell(value: Any) -> str:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=["batch", "record", "metadata"])
+@pytest.mark.slow
 def test_csv_says_what_json_says(captures: Captures, table: Table) -> None:
     for partition in captures.partitions()[::3]:
         logs = [path for path in captures.segment_files(partition) if path.name.endswith(".log")]
@@ -178,6 +181,7 @@ def test_tricky_bytes_in_csv(tmp_path: Path) -> None:
         assert lines == [[cell(row["key"]), cell(row["headers"]), ""] for row in found]
 
 
+@pytest.mark.slow
 def test_types_and_order_of_columns(captures: Captures) -> None:
     """A row has all columns of its table, in order, of the type the table says."""
     kinds: dict[str, type | tuple[type, ...]] = {

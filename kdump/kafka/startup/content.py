@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from kdump.log.opening import check_size, open_source
 from kdump.log.piecewise import PiecewiseSource
-from kdump.log.source import Source, check_size, open_source
+from kdump.log.source import Source
 
 _BLOCK: Final = 1 << 20
 _ZEROS: Final = bytes(_BLOCK)

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Final
 
 from kdump.codes import DamageError
+from kdump.fast.policy import BATCHES_IN_CHUNK, RECOVERED_BATCHES
 from kdump.format.batch import HEADER_SIZE
 from kdump.format.snapshot import parse_snapshot
 from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.markers import InvalidRecordError
 from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates
-from kdump.kafka.recover import COLUMNAR_BATCHES, COLUMNAR_CHUNK
 from kdump.kafka.startup.batches import StoredBatch, batches_of, chunks
 from kdump.kafka.startup.clock import Clock
 from kdump.kafka.startup.content import Content
@@ -204,7 +204,7 @@ def _telling_batches(source: Source, start: int, end: int) -> Iterator[StoredBat
     seen = 0
     for chunk in chunks(source, start, end):
         numbers: Iterable[int] | None = None
-        if seen >= COLUMNAR_BATCHES and len(chunk.starts) >= COLUMNAR_CHUNK:
+        if seen >= RECOVERED_BATCHES and len(chunk.starts) >= BATCHES_IN_CHUNK:
             from kdump.kafka.recovercolumns import producer_entries
 
             numbers = producer_entries(chunk)

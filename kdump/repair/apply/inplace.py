@@ -12,8 +12,8 @@ import os
 
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.log.names import INDEX_KINDS, Kind, sibling
+from kdump.log.opening import open_source
 from kdump.log.partition import segments_after
-from kdump.log.source import open_source
 from kdump.repair.apply.journal import pieces_of
 from kdump.repair.apply.manifest import MARKER, SWAP
 from kdump.repair.apply.preparation import Preparation

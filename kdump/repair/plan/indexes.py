@@ -10,8 +10,9 @@ from kdump.codes import KdumpError, Severity
 from kdump.format.index import AbortedTxn
 from kdump.log.files import directory_of
 from kdump.log.names import INDEX_KINDS, Kind, parse_file_name, sibling
+from kdump.log.opening import open_source
 from kdump.log.siblings import was_cleaned
-from kdump.log.source import Source, open_source
+from kdump.log.source import Source
 from kdump.verify.batchtable import BatchTable
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.segment import CheckOptions, SegmentReading, check_segment

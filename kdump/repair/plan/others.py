@@ -13,8 +13,8 @@ from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry, parse_l
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
+from kdump.log.opening import read_whole
 from kdump.log.partition import segments_after
-from kdump.log.source import read_whole
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, UnfitSnapshot
 from kdump.verify.siblings import LogSummary, snapshot_check
 

@@ -14,9 +14,10 @@ from kdump.kafka.recover import RecoveryOutcome
 from kdump.kafka.startup.content import Content, ContentSource
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import INDEX_KINDS, Kind, parse_file_name
+from kdump.log.opening import open_source
 from kdump.log.partition import segments_after
 from kdump.log.siblings import read_checkpoint
-from kdump.log.source import Source, open_source
+from kdump.log.source import Source
 from kdump.repair.plan.indexes import differing, has_indexes, has_txn_index
 from kdump.repair.plan.location import PartitionLocation, is_metadata
 from kdump.repair.plan.others import unfit_snapshots

@@ -20,8 +20,9 @@ from kdump.kafka.producers import CompletedTxn, ProducerStates
 from kdump.kafka.recover import SegmentRecovery
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE, IndexBuilder
 from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.opening import open_source, read_whole
 from kdump.log.partition import segments_around
-from kdump.log.source import Source, open_source, read_whole
+from kdump.log.source import Source
 from kdump.log.walk import Walk
 from kdump.verify.siblings import check_snapshot
 

@@ -18,9 +18,9 @@ from kdump.kafka.startup.names import CLEANED, SNAPSHOT, SWAP, file_name
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.kafka.startup.start import producers_at_end
 from kdump.log.names import is_uri
+from kdump.log.opening import read_whole
 from kdump.log.partition import segment_files, segments_after
 from kdump.log.siblings import read_checkpoint
-from kdump.log.source import read_whole
 from kdump.repair.plan.afterwards import RepairedDirectory
 from kdump.repair.plan.location import is_metadata, place_of
 from kdump.repair.plan.others import PartitionFiles

@@ -12,7 +12,8 @@ from kdump.codes import KdumpError
 from kdump.format.batch import HEADER_SIZE, MAX_INT32
 from kdump.log.heads import LARGEST_ENTRY, read_head
 from kdump.log.names import parse_file_name
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.inventory import Inventory, examine
 from kdump.repair.salvage.siblingcontext import SiblingContext, valid_rows

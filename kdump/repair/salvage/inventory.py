@@ -22,7 +22,7 @@ from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
 from kdump.repair.salvage.table import BatchArrays
 from kdump.verify.entries import EntryChecks
-from kdump.verify.table import BatchRow, control_batches, entry_of, read_columns, read_rows, row_at, row_dtype
+from kdump.verify.table import BatchRow, control_batches, entry_of, read_rows, row_at, row_dtype
 from kdump.wire.compression import DEFAULT_LIMIT
 
 _NEVER_WRONG: Final = frozenset({Codes.MAGIC, Codes.PAYLOAD_TOO_LARGE})
@@ -82,7 +82,7 @@ def take_inventory(source: Source, *, deep: bool = True, limit: int = DEFAULT_LI
             if not item.overlaps:
                 gaps.append(item)
             continue
-        rows = read_columns(item, is_after_gap)
+        rows = read_rows(item, is_after_gap)
         is_after_gap = not rows["is_valid"][-1]
         for position, reason in _faults(item, rows, checks):
             number = int(np.searchsorted(rows["position"], position))
@@ -90,7 +90,7 @@ def take_inventory(source: Source, *, deep: bool = True, limit: int = DEFAULT_LI
         parts.append(rows)
         count += rows.size
     rows = np.concatenate(parts) if parts else np.empty(0, row_dtype())
-    for finding in checks.check_header_columns(rows):
+    for finding in checks.check_headers(rows):
         if _is_fault(finding):
             faults.setdefault(int(np.searchsorted(rows["position"], finding.position)), finding.message)
     is_good = rows["is_valid"].copy()
@@ -100,7 +100,7 @@ def take_inventory(source: Source, *, deep: bool = True, limit: int = DEFAULT_LI
 
 def _faults(chunk: CheckedChunk, rows: NDArray[np.void], checks: EntryChecks) -> Iterator[tuple[int, str]]:
     """(position, what is wrong) of entries that are not good; the header checks follow for all chunks at once."""
-    for finding in checks.check_columns(chunk, rows):
+    for finding in checks.check(chunk, rows, in_columns=True):
         if _is_fault(finding):
             yield finding.position, finding.message
     for number in control_batches(rows):
@@ -127,7 +127,7 @@ def examine(entry: memoryview, position: int, limit: int = DEFAULT_LIMIT) -> tup
     """Check one whole entry with a right CRC to its last record: its row, and what is wrong with it (None: nothing)."""
     chunk = CheckedChunk(entry, position, [0], len(entry), [])
     rows = read_rows(chunk, is_after_gap=False)
-    for finding in EntryChecks(limit=limit).check_rows(chunk, rows):
-        if finding.severity is Severity.ERROR:
-            return rows[0], finding.message
-    return rows[0], None
+    found = list(EntryChecks(limit=limit).check(chunk, rows, in_columns=False))
+    # The checks fill in what only the records of an entry tell.
+    errors = (finding.message for finding in found if finding.severity is Severity.ERROR)
+    return row_at(rows, 0), next(errors, None)

@@ -21,9 +21,9 @@ from kdump.format import control
 from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.log import gaps as bytegaps
 from kdump.log.names import base_of
+from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_snapshot, read_txn_index
-from kdump.log.source import open_source
 from kdump.reading.lostmarkers import (
     LostOffsets,
     RemainingMarker,
@@ -32,7 +32,7 @@ from kdump.reading.lostmarkers import (
     TransactionRemains,
     are_sound,
 )
-from kdump.verify.table import BatchRow, first_offset, read_columns, row_at
+from kdump.verify.table import BatchRow, first_offset, read_rows, row_at
 
 END_TXN: Final = (control.ABORT, control.COMMIT)
 ENDLESS: Final = 2**63 - 1
@@ -261,7 +261,7 @@ def _rows_and_gaps(path: str, base_offset: int, next_base: int | None) -> Iterat
                 if isinstance(item, bytegaps.Gap):
                     is_after_gap = True
                     continue
-                rows = read_columns(item, is_after_gap)
+                rows = read_rows(item, is_after_gap)
                 is_after_gap = not rows["is_valid"][-1]
                 rows = rows[rows["is_valid"]]
                 for part in np.split(rows, np.flatnonzero(rows["is_after_gap"])):

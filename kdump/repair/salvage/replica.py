@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from kdump.codes import KdumpError
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.log.names import parse_file_name
+from kdump.log.opening import open_source
 from kdump.log.partition import segment_files
 from kdump.log.siblings import read_checkpoint, read_topic_id
-from kdump.log.source import Source, open_source
+from kdump.log.source import Source
 from kdump.repair.salvage.choice import heaviest_chain
 from kdump.repair.salvage.entry import Entry
 from kdump.repair.salvage.inventory import take_inventory

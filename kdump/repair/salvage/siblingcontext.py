@@ -28,6 +28,7 @@ from kdump.format.index import AbortedTxn, OffsetEntry, TimeEntry
 from kdump.kafka.producers import ProducerStates
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.offsetindex import rising_entries
+from kdump.log.opening import open_source
 from kdump.log.partition import segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.siblings import (
@@ -38,10 +39,9 @@ from kdump.log.siblings import (
     read_txn_index,
     was_cleaned,
 )
-from kdump.log.source import open_source
 from kdump.repair.salvage.later import LaterTransactions
 from kdump.verify.reach import PartitionEvidence
-from kdump.verify.table import read_columns
+from kdump.verify.table import read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,5 +246,5 @@ def valid_rows_of(path: str) -> Iterator[NDArray[np.void]]:
     with open_source(path) as source:
         for item in ResyncWalk(source).items():
             if isinstance(item, CheckedChunk):
-                rows = read_columns(item, is_after_gap=False)
+                rows = read_rows(item, is_after_gap=False)
                 yield rows[rows["is_valid"]]

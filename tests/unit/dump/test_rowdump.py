@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kdump.reading.view import DecodePath
-from tests.harness.captures import Captures, partition_names
+from tests.harness.captures import Captures, partition_cases
 from tests.harness.row_runs import batches, records
 from tests.harness.row_text import batch_line, record_line
 
@@ -33,7 +33,7 @@ def text_of(path: Path) -> Iterator[str]:
     assert not below, "records without a batch"
 
 
-@pytest.mark.parametrize("partition", partition_names())
+@pytest.mark.parametrize("partition", partition_cases())
 def test_rows_hold_what_the_text_holds(captures: Captures, partition: str) -> None:
     compared = 0
     for golden in captures.goldens(partition):

@@ -55,6 +55,7 @@ def test_csv_strings(strings: list[bytes | None]) -> None:
     assert [f"{field}\n" for field in as_csv(strings, alone=True)] == [csv_line([field]) for field in fields]
 
 
+@pytest.mark.slow
 def test_every_character() -> None:
     characters = [chr(code).encode() for code in range(0x11_0000) if not 0xD800 <= code < 0xE000]
     assert as_json(characters) == [dumps(character.decode()) for character in characters]

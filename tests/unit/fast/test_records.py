@@ -73,6 +73,7 @@ def test_well_formed_batches_are_accepted(batches: list[list[Row]], padding: int
 
 
 @given(st.lists(ROWS, min_size=1, max_size=6), st.randoms(use_true_random=False))
+@pytest.mark.slow
 def test_many_lanes_walk_in_lockstep(kinds: list[list[Row]], random: Random) -> None:
     batches = random.choices(kinds, k=100)
     bodies = [b"".join(map(encode, rows)) for rows in batches]

@@ -337,6 +337,7 @@ def damaged_copies(data: bytes, bounds: list[tuple[int, int]], random: Random) -
     return copies
 
 
+@pytest.mark.slow
 def test_damaged_captures(captures: Captures) -> None:
     random = Random(4)
     for path in captures.files(".log", 400_000):
@@ -383,6 +384,7 @@ HOSTILE: dict[str, Callable[[int, int, int], bytes]] = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.slow
 def test_hostile_input_costs_linear_time(kind: str) -> None:
     def seconds(size: int) -> float:
         data = bytearray()

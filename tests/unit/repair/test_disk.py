@@ -16,7 +16,8 @@ import pytest
 from kdump.codes import Codes, KdumpError
 from kdump.log import lock
 from kdump.log.lock import DirectoryLock, LockState, lock_state
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.repair import refusals
 from kdump.repair.apply import disk, preparation
 from kdump.repair.apply.journal import HOME
@@ -96,6 +97,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+@pytest.mark.slow
 def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch, way: RepairMode) -> None:
     partition = build(small_disk)
     before = tree(partition)

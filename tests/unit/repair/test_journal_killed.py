@@ -53,6 +53,7 @@ def build_tail(root: Path) -> Path:
 @pytest.mark.parametrize("way_on", ["again", "undo"])
 @pytest.mark.parametrize("built", [build, partial(build, is_clean=False), build_tail], ids=["clean", "crash", "tail"])
 @pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+@pytest.mark.slow
 def test_killed_anywhere(tmp_path: Path, way: RepairMode, built: Callable[[Path], Path], way_on: str) -> None:
     sound = built(tmp_path / "sound")
     before, started_before = contents(tree(sound)), started(sound)
@@ -86,6 +87,7 @@ def check_start(check: StartCheck, before: StartCheck, after: StartCheck) -> Non
 
 
 @pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+@pytest.mark.slow
 def test_killed_while_undone(tmp_path: Path, way: RepairMode) -> None:
     """The repair was killed in its last step, then undoing it was killed: what came back must not be removed again."""
     sound = build(tmp_path / "sound")
@@ -111,6 +113,7 @@ def test_killed_while_undone(tmp_path: Path, way: RepairMode) -> None:
     assert killed > 3
 
 
+@pytest.mark.slow
 def test_killed_while_a_log_gets_another_name(tmp_path: Path) -> None:
     """In between only .log.swap is there, which is no segment."""
     data = batches.v2_batch(batches.plain_rows(3), base_offset=50) + batches.v2_batch(

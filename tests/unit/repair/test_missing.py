@@ -173,6 +173,7 @@ def check_restored(healthy: Path, damaged: Path, root: Path, *, in_place: bool) 
 
 @pytest.mark.parametrize("name", LOGS)
 @pytest.mark.parametrize("place", PLACES)
+@pytest.mark.slow
 def test_whole_segments_come_back(tmp_path: Path, name: str, place: str) -> None:
     healthy = build(tmp_path / "replica" / "t-0", LOGS[name])
     assert alarms(healthy) == []
@@ -191,6 +192,7 @@ def test_whole_segments_come_back(tmp_path: Path, name: str, place: str) -> None
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.slow
 def test_captured_transactions(tmp_path: Path, place: str, damage: Damage, in_place: bool) -> None:
     """With snapshots, .txnindex and leader-epoch-checkpoint."""
     damaged = tmp_path / "t-0"
@@ -204,6 +206,7 @@ def test_captured_transactions(tmp_path: Path, place: str, damage: Damage, in_pl
 @pytest.mark.parametrize(
     "partition", ["0.8.2.2/v0-multi-0", "0.10.2.2/v1-compact-0", "1.1.1/v2-compact-0", "4.3.1/v2-multi-0"]
 )
+@pytest.mark.slow
 def test_captures(captures: Captures, tmp_path: Path, partition: str) -> None:
     healthy = tmp_path / "replica" / Path(partition).name
     healthy.mkdir(parents=True)
@@ -459,6 +462,7 @@ def test_offsets_that_the_copy_lacks_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("recover", ["again", "undo"])
+@pytest.mark.slow
 def test_killed_anywhere(tmp_path: Path, recover: str) -> None:
     healthy = build(tmp_path / "replica" / "t-0", LOGS["plain"])
 

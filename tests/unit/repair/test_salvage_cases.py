@@ -14,7 +14,7 @@ from kdump.format import legacy
 from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.format.record import read_records
 from kdump.kafka.startup.content import ContentSource
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.repair.salvage.salvage import SalvageOptions, salvage
 from kdump.repair.salvage.siblingcontext import sibling_context
 from tests.harness.archives import case_files, repair_logs
@@ -50,6 +50,7 @@ def unpacked(case: dict[str, Any], directory: Path) -> Path:
     return directory / f"{case['name']}.log"
 
 
+@pytest.mark.slow
 def test_undamaged_records_survive(tmp_path: Path) -> None:
     """In each result verify finds no error and recovery cuts nothing, too: ``check_result``."""
     possible = held = 0
@@ -72,6 +73,7 @@ def test_undamaged_records_survive(tmp_path: Path) -> None:
     assert held > 80_000
 
 
+@pytest.mark.slow
 def test_results_are_good() -> None:
     for case in cases():
         damaged = case_files("repair")[f"repair/mutants/{case['id']}/{case['name']}.log"]

@@ -115,6 +115,7 @@ def test_both_ways_count_the_offsets_that_other_files_tell_of(tmp_path: Path) ->
 
 @pytest.mark.parametrize("is_clean", [False, True])
 @pytest.mark.parametrize("way", RepairMode)
+@pytest.mark.slow
 def test_the_planned_directory_is_the_repaired_one(root: Path, tmp_path: Path, way: RepairMode, is_clean: bool) -> None:
     salvaging = SalvageOptions(deep=False, transactions=TxnPolicy.ABORT)
     compared = 0

@@ -120,6 +120,7 @@ def test_records_that_were_written_after_segments_that_stay_stay(tmp_path: Path)
     assert contents(tree(partition)) == before | {f"{partition.name}/{name}": data for name, data in written.items()}
 
 
+@pytest.mark.slow
 def test_killed_while_changed_files_are_replaced(tmp_path: Path) -> None:
     """What was written is either in its place or in the backup; a second try brings the rest back."""
     killed = 0

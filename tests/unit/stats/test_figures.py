@@ -12,7 +12,7 @@ import pytest
 from kdump.stats.grouping import By
 from kdump.stats.report import stats_row
 from tests.harness.batches import CONTROL, MAX_INT64, TRANSACTIONAL, Row, plain_rows, v2_batch
-from tests.harness.captures import Captures, partition_names
+from tests.harness.captures import Captures, partition_cases, partition_names
 from tests.harness.plain_figures import figures_of, key_of, outcomes, plain_figures, report_of, shown
 
 LOGS = [name for name in partition_names() if not name.startswith("damaged/")]
@@ -22,7 +22,7 @@ def logs_of(captures: Captures, partition: str) -> list[Path]:
     return [path for path in captures.segment_files(partition) if path.suffix == ".log"]
 
 
-@pytest.mark.parametrize("partition", partition_names())
+@pytest.mark.parametrize("partition", partition_cases(fast=4))
 def test_segments(captures: Captures, partition: str) -> None:
     for log in logs_of(captures, partition):
         batches, records = shown(str(log))
@@ -35,6 +35,7 @@ def test_segments(captures: Captures, partition: str) -> None:
 
 @pytest.mark.parametrize("by", [by for by in By if by is not By.SEGMENT])
 @pytest.mark.parametrize("group", sorted({name.partition("/")[0] for name in LOGS}))
+@pytest.mark.slow
 def test_groups(captures: Captures, group: str, by: By) -> None:
     """Partitions of one broker's log directory together; what has no batch or record makes no group here."""
     partitions = [name for name in LOGS if name.startswith(f"{group}/")]
@@ -62,7 +63,7 @@ def test_groups(captures: Captures, group: str, by: By) -> None:
         assert {what: rows[name][what] for what in plain} == plain, name
 
 
-@pytest.mark.parametrize("partition", LOGS)
+@pytest.mark.parametrize("partition", partition_cases(LOGS, fast=4))
 def test_headers_only(captures: Captures, partition: str) -> None:
     """What batch headers say; of compressed messages of magic 0 and 1 not how many there are."""
     for log in logs_of(captures, partition):
@@ -82,7 +83,7 @@ def test_headers_only(captures: Captures, partition: str) -> None:
         assert row["nullKeys"] is row["tombstones"] is row["distinctKeys"] is row["heaviestKeys"] is None
 
 
-@pytest.mark.parametrize("partition", LOGS)
+@pytest.mark.parametrize("partition", partition_cases(LOGS, fast=4))
 def test_missing_offsets(captures: Captures, partition: str) -> None:
     """Of a partition without damage: all that lie between its first segment's name and its last batch."""
     logs = logs_of(captures, partition)
@@ -97,7 +98,7 @@ def test_missing_offsets(captures: Captures, partition: str) -> None:
     assert report.total.sums["missing_offsets"] == last - first + 1 - len({record["offset"] for record in records})
 
 
-@pytest.mark.parametrize("partition", LOGS)
+@pytest.mark.parametrize("partition", partition_cases(LOGS, fast=4))
 def test_steps_back(captures: Captures, partition: str) -> None:
     """Over the segments of a partition as one log."""
     _, records = shown(*map(str, logs_of(captures, partition)))

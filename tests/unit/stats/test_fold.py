@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.log.extents import Extent
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.stats.figures import Damage, report
 from kdump.stats.fold import LogPart, StatsFold
 from kdump.stats.grouping import By
@@ -143,6 +143,7 @@ def test_any_cuts_and_any_order(
 
 @pytest.mark.parametrize("by", list(By))
 @pytest.mark.parametrize("partition", ["damaged-crc-0", "v0-snappy-0", "v1-gzip-0", "v2-txn-0"])
+@pytest.mark.slow
 def test_splits(partition: str, by: By) -> None:
     """As an engine cuts and packs them."""
     logs = find_logs([str(FIXTURES / "segments" / partition)], lambda error: None)

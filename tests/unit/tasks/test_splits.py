@@ -14,12 +14,13 @@ from kdump.codes import Codes, KdumpError
 from kdump.log.context import FileContext
 from kdump.reading.selection import Range
 from kdump.rows.arrow import arrow_schema
-from kdump.rows.tables import BATCH, RECORD, Table
+from kdump.rows.schema import Table
+from kdump.rows.tables import BATCH, RECORD
 from kdump.spark.readrecords import ArrowOptions, Mode, read_splits
 from kdump.tasks.splits import OPEN_COST, LogFile, Split, Wanted, find_logs, plan
 from tests.harness.arrowrows import Row, dumped, mapped, rows_of
 from tests.harness.batches import message, v2_batch, wrapper
-from tests.harness.captures import FIXTURES, Captures, partition_names
+from tests.harness.captures import FIXTURES, Captures, partition_cases
 from tests.harness.fast_reference import Row as Record
 
 SIZES = (1 << 10, 1 << 14, 128 << 20)
@@ -38,7 +39,7 @@ def read(path: Path | str, table: Table, size: int, mode: Mode = Mode.PERMISSIVE
     return rows_of(batch for task in plan(logs_of(path), split_bytes=size) for batch in read_splits(task, options))
 
 
-@pytest.mark.parametrize("partition", partition_names())
+@pytest.mark.parametrize("partition", partition_cases(fast=4))
 def test_rows_of_captures(captures: Captures, partition: str) -> None:
     for log in captures.segment_files(partition):
         if log.name.endswith(".log"):
@@ -63,6 +64,7 @@ def test_a_clean_log_is_cut_where_batches_begin(big_log: Path) -> None:
 
 
 @given(st.data())
+@pytest.mark.slow
 def test_no_row_twice_and_none_lost(big_log: Path, data: st.DataObject) -> None:
     damaged = bytearray(big_log.read_bytes())
     for _ in range(data.draw(st.integers(0, 4))):
@@ -140,7 +142,7 @@ def test_modes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["truncated", "vanished"])
-def test_files_that_change_after_planning(tmp_path: Path, what: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_files_that_change_after_planning(tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture) -> None:
     paths = [tmp_path / f"{offset:020}.log" for offset in range(3)]
     for offset, path in enumerate(paths):
         path.write_bytes(v2_batch([Record(0, 0, None, b"v")], base_offset=offset))
@@ -151,7 +153,7 @@ def test_files_that_change_after_planning(tmp_path: Path, what: str, capfd: pyte
         paths[1].write_bytes(paths[1].read_bytes()[:-1])
     rows = rows_of(read_splits(task, ArrowOptions(RECORD, RECORD_SCHEMA, mode=Mode.DROPMALFORMED)))
     assert [row["offset"] for row in rows] == [0, 2]
-    assert str(paths[1]) in capfd.readouterr().err
+    assert str(paths[1]) in caplog.text
     (problem,) = [
         row
         for batch in read_splits(task, ArrowOptions(RECORD, RECORD_SCHEMA))

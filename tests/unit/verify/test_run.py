@@ -19,14 +19,15 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.files import strip_credentials
 from kdump.log.metered import MeteredSource
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.verify.partition import PartitionCheck
 from kdump.verify.run import Verification
 from kdump.verify.segment import CheckOptions
 from kdump.verify.summary import SegmentSummary
 from tests.harness.archives import case_files
 from tests.harness.batches import GZIP, TRANSACTIONAL, plain_rows, v2_batch
-from tests.harness.captures import FIXTURES, Captures, partition_names
+from tests.harness.captures import FIXTURES, Captures, partition_cases, partition_names
 from tests.harness.cli_runs import BATCH, DAMAGED_BATCH, NAME, locked
 
 SEGMENTS = FIXTURES / "segments"
@@ -105,7 +106,7 @@ def test_the_log_directory_says_what_was_cleaned(tmp_path: Path, checkpoint: str
     assert set(codes(findings)) & {Codes.SEGMENT_GAP, Codes.SEGMENT_MISSING} == {code}
 
 
-@pytest.mark.parametrize("name", [name for name in partition_names() if not name.startswith(DAMAGED)])
+@pytest.mark.parametrize("name", partition_cases(name for name in partition_names() if not name.startswith(DAMAGED)))
 @pytest.mark.parametrize("options", [QUICK, CheckOptions()], ids=["quick", "deep"])
 def test_captures_are_clean(captures: Captures, name: str, options: CheckOptions) -> None:
     directory = captures.root / name

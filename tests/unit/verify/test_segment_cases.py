@@ -17,7 +17,7 @@ from kdump.log.walk import Walk
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.segment import CheckOptions
 from tests.harness.archives import case_files, repair_logs
-from tests.harness.captures import Captures, partition_names
+from tests.harness.captures import Captures, partition_cases, partition_names
 from tests.harness.checked import MemorySource, both_ways, check
 
 TO_BE_SEEN = (
@@ -82,7 +82,7 @@ def test_damage_is_found_where_it_is() -> None:
     assert len(cases) > 200
 
 
-@pytest.mark.parametrize("name", [name for name in partition_names() if not name.startswith("damaged/")])
+@pytest.mark.parametrize("name", partition_cases(name for name in partition_names() if not name.startswith("damaged/")))
 def test_captures_are_sound(captures: Captures, name: str) -> None:
     for columnar in (False, True):
         found = partition_findings(captures.root / name, columnar)

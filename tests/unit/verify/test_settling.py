@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.verify import settling
+from kdump.verify.judging import judge
 from kdump.verify.partition import PartitionCheck
-from kdump.verify.readings import Group, judge, plan_readings, read_piece
+from kdump.verify.readings import Group, plan_readings, read_piece
 from kdump.verify.run import Verification
 from kdump.verify.segment import CheckOptions
 from kdump.verify.startups import KeepsChanging, StartOptions, start_all
@@ -56,6 +58,7 @@ def flip(path: Path, position: int) -> None:
 
 
 @pytest.mark.parametrize("depth", list(OPTIONS))
+@pytest.mark.slow
 def test_nothing_is_wrong(live: Path, depth: str) -> None:
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
@@ -133,6 +136,7 @@ def several(partition: LivePartition, count: int) -> Callable[[], None]:
 @pytest.mark.parametrize("then", [False, True])
 @pytest.mark.parametrize("which", [0, 3, -1])
 @pytest.mark.parametrize("what", ["grows", "rolls", "deletes", "compacts", "deletes all before"])
+@pytest.mark.slow
 def test_at_the_moment(tmp_path: Path, partitions: list[LivePartition], which: int, what: str, then: bool) -> None:
     plain, compacted = partitions
     partition = compacted if what == "compacts" else plain
@@ -268,7 +272,7 @@ def test_looks_that_were_made_elsewhere(partitions: list[LivePartition]) -> None
         else:
             partition.delete(partition.bases[0])
         several(partition, 3)()
-        items = [item for _, _, item in judge([group], pieces, options)]
+        items = [item for _, item in judge([group], pieces, options)]
         assert not any(isinstance(item, KdumpError) for item in items)
         assert serious([item for item in items if isinstance(item, Finding)]) == []
     assert plain.bases

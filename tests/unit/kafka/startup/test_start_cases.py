@@ -29,7 +29,7 @@ def state(directory: Path) -> dict[str, tuple[bytes, int, int]]:
     }
 
 
-@pytest.mark.parametrize("now", [NOW, None])
+@pytest.mark.parametrize("now", [NOW, pytest.param(None, marks=pytest.mark.slow)])
 def test_cases(root: Path, now: int | None) -> None:
     """With the clock of the real starts, and with that of the last batches."""
     found = {}
@@ -42,11 +42,12 @@ def test_cases(root: Path, now: int | None) -> None:
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
 
+@pytest.mark.slow
 def test_cases_in_columns(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many batches are read with numpy; the answer is the same."""
     for module in (recover, producers):
-        monkeypatch.setattr(module, "COLUMNAR_BATCHES", 0)
-        monkeypatch.setattr(module, "COLUMNAR_CHUNK", 1)
+        monkeypatch.setattr(module, "RECOVERED_BATCHES", 0)
+        monkeypatch.setattr(module, "BATCHES_IN_CHUNK", 1)
     for case in cases(root):
         assert differences(started(root / case["dir"], case["params"]), case["expect"]) == []
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.batchsize import BatchSizeQuestion
 from kdump.stats.whatif.codec import CodecQuestion
@@ -121,6 +121,7 @@ def test_older_formats_have_no_markers_and_no_zstd(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.slow
 def test_codecs_of_a_log_that_the_sample_holds(tmp_path: Path, codec: int) -> None:
     rows = plain_rows(50, size=200)
     plain = HEADER + len(b"".join(map(encode, rows)))

@@ -104,11 +104,11 @@ sys.path.insert(0, {folder!r})
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.pool import ProcessPool
 from kdump.tasks.work import Work
-from test_tasks_pool import asleep
+from test_pool import asleep
 
 plain = PlainData(())
 try:
-    with ProcessPool(2, "test_tasks_pool") as pool:
+    with ProcessPool(2, "test_pool") as pool:
         for process in pool.run([{folder!r}] * 4, Work(asleep, plain.pack, plain.unpack)):
             pass
 except KeyboardInterrupt:

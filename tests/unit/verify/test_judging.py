@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump
 
 from kdump.cli.main import cli
 from kdump.codes import Codes, Finding, KdumpError
@@ -24,6 +23,7 @@ from kdump.verify.segment import CheckOptions
 from kdump.verify.startups import StartOptions, start_all
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import FIXTURES
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump
 
 
 @pytest.fixture(scope="module")
