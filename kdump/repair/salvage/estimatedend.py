@@ -71,7 +71,7 @@ def _was_compacted(good: BatchArrays, base_offset: int, around: SiblingContext) 
         return around.was_cleaned or _is_next_compacted(around.following)
     if _has_gaps(good, base_offset):
         return True
-    return any(cleaned(rows).any() for rows in valid_rows((*around.before[-1:], *around.following[:1])))
+    return any(cleaned(rows, wrappers=True).any() for rows in valid_rows((*around.before[-1:], *around.following[:1])))
 
 
 def _is_next_compacted(following: Sequence[str]) -> bool:

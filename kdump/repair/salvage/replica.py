@@ -285,7 +285,7 @@ class _Common(NamedTuple):
         their_rows, our_rows = theirs.rows[their], ours.rows[our]
         is_same = (their_rows["crc"] == our_rows["crc"]) & (their_rows["size"] == our_rows["size"])
         has_epoch = their_rows["leader_epoch"] == our_rows["leader_epoch"]
-        is_cleaned = (cleaned(their_rows) | cleaned(our_rows)) & has_epoch
+        is_cleaned = (cleaned(their_rows, wrappers=True) | cleaned(our_rows, wrappers=True)) & has_epoch
         known = np.flatnonzero(is_same | ~is_cleaned)
         before = int(np.searchsorted(last[known], wanted.first)) - 1
         after = int(np.searchsorted(last[known], wanted.last, side="right"))

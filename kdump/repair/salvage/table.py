@@ -86,7 +86,7 @@ class BatchArrays:
     @cached_property
     def was_cleaned(self) -> bool:
         """The log cleaner has been at one of them."""
-        return bool(cleaned(self.rows).any())
+        return bool(cleaned(self.rows, wrappers=True).any())
 
     @cached_property
     def _by_first(self) -> Column:
