@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _KEEP: Final = "keep"
 _STDOUT: Final = "-"
 _WHAT_HELPS: Final = (
-    "kdump verify says what is damaged, kdump repair saves what is sound, --skip-damaged leaves the damage out"
+    "kdump verify says what is damaged, kdump repair saves what is valid, --skip-damaged leaves the damage out"
 )
 
 
@@ -89,7 +89,7 @@ Examples:
     "--open-transactions",
     type=click.Choice(["refuse", "keep"]),
     default="refuse",
-    help="A part of a log with records of transactions that have no end marker: write nothing, or write it so."
+    help="A part of a log with records of transactions that have no end marker: write nothing, or write it anyway."
     " [default: refuse]",
 )
 @click.option("--renumber", type=click.IntRange(0, MAX_OFFSET), metavar="FROM", help="Number the records from FROM on.")
@@ -105,7 +105,7 @@ Examples:
 def convert(source: str | None, destination: str | None, **others: Any) -> int:
     """Write a segment, a partition or a log directory in another form; the source is never touched.
 
-    What the new form cannot hold is counted by kind. Files appear whole, all together, or not at all.
+    Anything the target format cannot represent is counted by kind. Files appear whole, all together, or not at all.
     """
     if source is None:
         raise click.UsageError("no SRC given (kdump convert --help)")

@@ -60,7 +60,7 @@ Examples:
     metavar="A,B,...",
     help="Comma-separated files, taken as DumpLogSegments takes them; PATHs are then ignored, as there.",
 )
-@click.option("--all-files", is_flag=True, help="Of a directory: the siblings of the .log files too.")
+@click.option("--all-files", is_flag=True, help="In directories, also dump index, snapshot and checkpoint files.")
 @java_options
 @view_options.view_options
 @limit_option("Refuse a batch that decompresses to more.")
@@ -75,8 +75,8 @@ Examples:
 def dump(paths: tuple[str, ...], **others: Any) -> int:
     """Print Kafka segment files as DumpLogSegments 4.3.1 does, byte for byte.
 
-    A PATH is a segment file (.log .index .timeindex .txnindex .snapshot .checkpoint, also with .deleted, .swap or
-    .cleaned behind it), a partition directory, a log directory, a URI of one (s3://bucket/orders-0),
+    A PATH is a segment file (.log .index .timeindex .txnindex .snapshot .checkpoint, also with the
+    suffix .deleted, .swap or .cleaned), a partition directory, a log directory, a URI of one (s3://bucket/orders-0),
     - for standard input, or a text file of a broker (checkpoints, meta.properties, ...), which is shown as it is.
     """
     given = DumpArguments({"paths": paths, **others})

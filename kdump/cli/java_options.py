@@ -66,14 +66,16 @@ _OPTIONS: Final = (
     click.option("--print-data-log", is_flag=True, help="Show records with keys and values."),
     click.option("--skip-record-metadata", is_flag=True, help="Show only keys and values of records."),
     click.option("--verify-index-only", is_flag=True, help="Check .index and .timeindex without showing entries."),
-    click.option("--index-sanity-check", is_flag=True, help="Only the check a broker makes when it loads an index."),
+    click.option(
+        "--index-sanity-check", is_flag=True, help="Only run the sanity check of a broker that loads an index."
+    ),
     click.option(
         "--max-bytes",
         multiple=True,
         callback=once,
         type=click.IntRange(0, MAX_BYTES),
         metavar="N",
-        help="Look at the first N bytes of each .log only.",
+        help="Read only the first N bytes of each .log.",
     ),
     click.option(
         "--max-message-size",

@@ -125,7 +125,7 @@ Examples:
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @click.option("-o", "--output-dir", "output", type=click.Path(), metavar="DIR", help="Write repaired copies there.")
-@click.option("--in-place", is_flag=True, help="Repair the files themselves; what goes is kept in a backup.")
+@click.option("--in-place", is_flag=True, help="Repair the files themselves; what is removed is kept in a backup.")
 @click.option(
     "--undo",
     "manifest",
@@ -137,7 +137,7 @@ Examples:
 @click.option("--like-broker", is_flag=True, help="End the log where a broker's recovery cuts it.")
 @click.option("--salvage", is_flag=True, help="Keep every good batch, also after damage.")
 @click.option("--indexes", is_flag=True, help="Rebuild index files and snapshots of good logs, nothing else.")
-@click.option("--deep", is_flag=True, help="With --salvage: drop batches whose records do not decode, too.")
+@click.option("--deep", is_flag=True, help="With --salvage: also drop batches whose records do not decode.")
 @click.option(
     "--hold-offsets/--no-hold-offsets",
     default=None,
@@ -170,9 +170,9 @@ Examples:
     "output_format",
     type=click.Choice(["text", "jsonl"]),
     default="text",
-    help="Lines for people (default), or a JSON object a partition.",
+    help="Text for people (default), or one JSON object per partition.",
 )
-@click.option("--overwrite", is_flag=True, help="With -o: replace files that are there; without it they are refused.")
+@click.option("--overwrite", is_flag=True, help="With -o: replace files that exist; without it they are refused.")
 @click.option(
     "--backup-dir",
     type=click.Path(),
@@ -182,17 +182,17 @@ Examples:
 @click.option(
     "--allow-worse-start",
     is_flag=True,
-    help="With --in-place: also where the next start of the broker ends worse after the repair.",
+    help="With --in-place: repair even if the next start ends worse.",
 )
 @click.option(
     "--replace-changed",
     is_flag=True,
     help="With --undo: put back logs that were written to since, too; what they hold now is kept in the backup.",
 )
-@click.option("--force", is_flag=True, help="Go on where nobody can tell whether a broker runs.")
+@click.option("--force", is_flag=True, help="Proceed even if kdump cannot tell whether a broker is running.")
 @common_options
 def repair(paths: tuple[str, ...], **others: Any) -> int:
-    """Say what repairing segments and partitions would do; do it with -o or --in-place.
+    """Print a plan to repair segments and partitions; repair with -o or --in-place.
 
     Exit status 1 when something would be changed and was not.
     """

@@ -30,10 +30,13 @@ def startup_options(function: _Function) -> _Function:
             help="With --startup: the broker's segment.index.bytes.  [default: 10485760]",
         ),
         click.option(
-            "--log-start-offset", type=_OFFSET, metavar="N", help="With --startup: instead of the checkpoint's."
+            "--log-start-offset",
+            type=_OFFSET,
+            metavar="N",
+            help="With --startup: use this instead of the checkpoint's.",
         ),
         click.option(
-            "--recovery-point", type=_OFFSET, metavar="N", help="With --startup: instead of the checkpoint's."
+            "--recovery-point", type=_OFFSET, metavar="N", help="With --startup: use this instead of the checkpoint's."
         ),
         click.option(
             "--clean/--unclean",
@@ -44,7 +47,7 @@ def startup_options(function: _Function) -> _Function:
         click.option(
             "--startup",
             is_flag=True,
-            help="Say what a broker's start will do to partition and log directories, and what is lost by it.",
+            help="Predict what a broker's start will do to partition and log directories, and what it will lose.",
         ),
     ):
         function = option(function)

@@ -43,14 +43,14 @@ Examples:
     "--by",
     type=click.Choice(["segment", "partition", "topic", "producer", "codec", "magic", "hour"]),
     default="segment",
-    help="What the figures are told apart by.  [default: segment]",
+    help="Group by.  [default: segment]",
 )
 @click.option("--quick", is_flag=True, help="Headers only: nothing is decompressed, no key or value is looked at.")
 @click.option(
     "--output",
     type=click.Choice(["table", "jsonl"]),
     default="table",
-    help="A page for the eyes (default), or JSON lines: one a group.",
+    help="A human-readable page (default), or one JSON line per group.",
 )
 @click.option(
     "--html",
@@ -65,7 +65,7 @@ Examples:
 @engine_options.engine_options
 @common_options
 def stats(paths: tuple[str, ...], **others: Any) -> int:
-    """Count what is in segments, partition directories, log directories, URIs of them and pipes, past all damage.
+    """Count what is in segments, partition directories, log directories, URIs of them and pipes; continue after damage.
 
     Exit status 1 when there is damage.
     """

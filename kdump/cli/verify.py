@@ -44,7 +44,7 @@ Examples:
     "--output",
     type=click.Choice(["text", "jsonl", "junit"]),
     default="text",
-    help="A line a finding and one a segment (default), JSON lines of findings, or JUnit XML.",
+    help="One line per finding and per segment (default), JSON lines of findings, or JUnit XML.",
 )
 @rate_option
 @limit_option()
@@ -54,7 +54,7 @@ Examples:
 @engine_options.jobs_option
 @common_options
 def verify(paths: tuple[str, ...], **others: Any) -> int:
-    """Check segments, partition directories, whole log directories, URIs of them and pipes, past every damaged place.
+    """Check segments, partition directories, whole log directories, URIs of them and pipes; continue after damage.
 
     Exit status 1 when there is an error (with --strict: or a warning).
     """

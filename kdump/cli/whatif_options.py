@@ -86,7 +86,7 @@ def whatif_options(function: _Function) -> _Function:
             multiple=True,
             type=WhatIfParam(),
             metavar="QUESTION",
-            help="What it would be with other settings: codec, magic, batch-size, compaction, retention=7d,10GB. "
+            help="Estimate the effect of other settings: codec, magic, batch-size, compaction, retention=7d,10GB. "
             "May be repeated.",
         ),
     ):
