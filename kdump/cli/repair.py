@@ -20,15 +20,15 @@ from kdump.log.metered import MeteredSource
 from kdump.log.named import note_named
 from kdump.log.opening import open_source
 from kdump.repair.account import account, losses
-from kdump.repair.location import PartitionLocation
-from kdump.repair.manifest import Manifest
-from kdump.repair.pieces import TxnPolicy
-from kdump.repair.plan import RepairMode, RepairSettings
+from kdump.repair.apply.manifest import Manifest
+from kdump.repair.apply.undo import MarkerFate, Undone
+from kdump.repair.begun import Finished, finish_repairs, undo_repair
+from kdump.repair.plan.location import PartitionLocation
+from kdump.repair.plan.plan import RepairMode, RepairSettings
 from kdump.repair.report import plan_text
-from kdump.repair.run import Finished, Repair, Repaired, RepairOptions, finish_repairs, undo_repair
-from kdump.repair.salvageoptions import SalvageOptions
+from kdump.repair.run import Repair, Repaired, RepairOptions
+from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_members, starts_text
-from kdump.repair.undo import MarkerFate, Undone
 from kdump.system.blocks import escaped
 
 
@@ -236,7 +236,7 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
                 for repaired in job.path(path):
                     status.add(damaged=repaired.leaves_damage)
                     for segment in repaired.plan.segments if reporter.verbose else ():
-                        reporter.note(f"{segment.path}: {segment.stamp.size:,} bytes, {repaired.plan.way.value}")
+                        reporter.note(f"{segment.path}: {segment.fingerprint.size:,} bytes, {repaired.plan.way.value}")
                     is_text = given.output_format == "text"
                     if is_text:
                         text = _once(repair_text(repaired, color=console.color), repaired.plan.place, told)

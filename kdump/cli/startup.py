@@ -107,7 +107,7 @@ def _text(item: Item, *, is_brief: bool) -> str:
 
 def _ways(check: StartCheck) -> str:
     """What repairs would change. Nothing where a log cannot be read: the start says why."""
-    from kdump.repair.startmodes import start_modes
+    from kdump.repair.plan.starts import start_modes
 
     try:
         return modes_text(start_modes(check))

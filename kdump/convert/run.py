@@ -216,7 +216,7 @@ def _pairs_below(directory: PathDirectory, destination: str, suffix: str) -> Ite
 
 
 def _numbered(jobs: Sequence[SegmentJob], first: int, names_logs: bool) -> Iterator[SegmentJob]:
-    """The jobs with the offset that each begins with; those of a partition go on one behind the other."""
+    """The jobs with the offset that each begins with; those of a partition go on one after the other."""
     for _, partition in groupby(jobs, key=lambda job: os.path.dirname(job.source)):
         of_partition = list(partition)
         offset = first

@@ -184,7 +184,7 @@ def _part(job: SegmentJob, source: Source, conversion: Conversion) -> SliceTrans
 
 
 def _producers(job: SegmentJob, conversion: Conversion, part: SliceTransactions | None) -> list[ProducerEntry]:
-    """Those at the segment's start; none without a sound snapshot. Of a part only those with open transactions."""
+    """Those at the segment's start; none without a valid snapshot. Of a part only those with open transactions."""
     if part is not None:
         unknown = ProducerEntry(-1, -1, -1, -1, 0, -1, -1, -1)
         return [

@@ -12,10 +12,9 @@ from kdump.log.gaps import Gap
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import Source
 from kdump.verify.indexes import IndexedLog
-from kdump.verify.prefilter import cleaned
 from kdump.verify.segment import Rows
 from kdump.verify.siblings import EpochRange
-from kdump.verify.table import first_offset, read_rows, row_at, row_dtype
+from kdump.verify.table import cleaned, first_offset, read_rows, row_at, row_dtype
 
 
 class BatchTable:

@@ -19,6 +19,7 @@ from kdump.fast.ragged import windows
 from kdump.format.batch import (
     CODEC_MASK,
     CONTROL,
+    DELETE_HORIZON,
     MAGIC_OFFSET,
     TRANSACTIONAL,
     increment_sequence,
@@ -182,6 +183,21 @@ def control_batches(rows: NDArray[np.void]) -> list[int]:
         candidates = candidates[rows["is_valid"][candidates] & (rows["magic"][candidates] >= 2)]
     numbers: list[int] = candidates.tolist()
     return numbers
+
+
+def cleaned(rows: NDArray[np.void], *, wrappers: bool = False) -> NDArray[np.bool_]:
+    """Which batches the log cleaner has been at, shape (rows,): they have fewer records than offsets, or a horizon.
+
+    Args:
+        rows: of ``row_dtype``.
+        wrappers: judge legacy wrappers with known first offsets, too. Verify does not, repair does.
+    """
+    is_v2 = rows["magic"] >= 2
+    is_known = rows["is_valid"] & (rows["record_count"] >= 0) & (rows["base_offset"] != UNKNOWN_OFFSET)
+    has_horizon = (rows["attributes"] & DELETE_HORIZON != 0) & is_v2
+    has_fewer = rows["record_count"] <= rows["last_offset"] - rows["base_offset"]
+    found: NDArray[np.bool_] = is_known & (is_v2 | wrappers) & (has_horizon | has_fewer)
+    return found
 
 
 @cache

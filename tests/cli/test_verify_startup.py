@@ -204,7 +204,7 @@ def test_the_ways_to_lose_less_are_put_side_by_side(tmp_path: Path) -> None:
         file.write(bytes(40))
     status, shown = text("--unclean", "logs/orders-0", cwd=tmp_path)
     assert status == DAMAGE
-    table = shown[shown.index("repairs behind which") :].splitlines()
+    table = shown[shown.index("repairs after which") :].splitlines()
     cells = {row[:26].strip(): row[26:].split() for row in table if row.startswith("    ")}
     assert cells["good records lost"] == ["12", "0", "0"]
     assert cells["segments"] == ["1", "3", "3"]

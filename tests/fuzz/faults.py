@@ -613,7 +613,7 @@ def fast_directory() -> str | None:
 def load() -> None:
     """Import what the commands import, so that a child has it already."""
     load_everything()
-    import kdump.repair.inplace
+    import kdump.repair.apply.inplace
     import kdump.rows.arrow
     import kdump.rows.parquet  # noqa: F401
 
