@@ -520,7 +520,7 @@ class _Look:
 def _names(line: str, reasons: Iterable[str]) -> bool:
     """An error line names a file of the case, and the reason."""
     return any(reason in line for reason in reasons) and any(
-        word in line for word in (f"{_LOGS}/", f"{_OUT}", f"{_BACKUP}", "kdump: .: ")
+        word in line for word in (f"{_LOGS}/", f"{_LOGS}:", f"{_OUT}", f"{_BACKUP}", "kdump: .: ")
     )
 
 
