@@ -22,7 +22,7 @@ from kdump.codes import INPUT_CODES, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import export_text
 from kdump.convert.report import converted_lines, converted_row, loss_lines, loss_rows, marker_rows
-from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_job
+from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_in_order
 from kdump.convert.segment import SegmentResult
 from kdump.format.batch import CODEC_NAMES, MAGIC
 from kdump.log.files import strip_credentials
@@ -185,7 +185,7 @@ def _results(
 ) -> Iterable[SegmentResult]:
     """Of all jobs, in their order; here as they come, from Spark when all have come."""
     if spark is None:
-        return (outputs.add(run_job(job, partial(reporter.progress, job.source))) for job in jobs)
+        return map(outputs.add, run_in_order(jobs, reporter.progress))
     from kdump.convert.tasks import run_jobs
     from kdump.spark.tasks import on_spark
 

@@ -48,20 +48,23 @@ class ExportJob:
     """Cells of CSV that a spreadsheet would take for a formula are neutralised."""
 
 
-def export_segment(job: ExportJob, progress: Progress = lambda done, size: None) -> SegmentResult:
-    """Export one segment; whatever goes wrong is in the result. The directory of the target exists."""
+def export_segment(
+    job: ExportJob, progress: Progress = lambda done, size: None, followed: TransactionReader | None = None
+) -> SegmentResult:
+    """Export one segment; whatever goes wrong is in the result. See ``convert_segment``."""
     result = SegmentResult(job.source)
+    followed = followed or TransactionReader()
     with result.noting_errors(job.target):
         file = NewFile(job.target, status_of(job.source))
         try:
             if job.form == "parquet":
-                _to_parquet(job, file.temporary, result, progress)
+                _to_parquet(job, file.temporary, result, progress, followed)
             else:
                 writer = BlockWriter(file.descriptor, at_once=False, escapes=False)
                 lines = _lines(job, job.form)
                 title = lines.title(RECORD).encode()
                 writer.write(title)
-                _to_text(job, lines, writer.write, result, progress)
+                _to_text(job, lines, writer.write, result, progress=progress, followed=followed)
                 writer.flush()
                 result.records = None if os.fstat(file.descriptor).st_size > len(title) else 0
             size = os.fstat(file.descriptor).st_size
@@ -82,7 +85,7 @@ def export_text(job: ExportJob, emit: Emit, *, has_title: bool) -> SegmentResult
         lines = _lines(job, job.form)
         if has_title:
             emit(lines.title(RECORD).encode())
-        _to_text(job, lines, emit, result, lambda done, size: None)
+        _to_text(job, lines, emit, result, progress=lambda done, size: None, followed=TransactionReader())
     return result
 
 
@@ -91,16 +94,24 @@ def _lines(job: ExportJob, form: TextForm) -> RowLines:
     return RowLines(syntax, None, FileContext.of(job.source))
 
 
-def _to_text(job: ExportJob, lines: RowLines, emit: Emit, result: SegmentResult, progress: Progress) -> None:
+def _to_text(
+    job: ExportJob,
+    lines: RowLines,
+    emit: Emit,
+    result: SegmentResult,
+    *,
+    progress: Progress,
+    followed: TransactionReader,
+) -> None:
     order = _order(job)
     with open_source(job.source) as source:
-        transactions = _transactions(job, source)
+        transactions = _transactions(job, source, followed)
         counts = OutcomeCounts(transactions)
         view = LogView(
             source,
             CountedPrinter(RowPrinter(lines, RECORD, transactions and transactions()), counts),
             emit,
-            _view_options(job, result),
+            _view_options(job, result, followed),
             observer=order,
             on_finding=_Damage(job, source, result).see,
         )
@@ -110,20 +121,22 @@ def _to_text(job: ExportJob, lines: RowLines, emit: Emit, result: SegmentResult,
     result.notes += counts.notes()
 
 
-def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Progress) -> None:
+def _to_parquet(
+    job: ExportJob, path: str, result: SegmentResult, progress: Progress, followed: TransactionReader
+) -> None:
     from kdump.rows.arrow import ArrowPrinter
     from kdump.rows.parquet import ROW_SCHEMA, ParquetRecords
 
     order = _order(job)
     with open_source(job.source) as source, ParquetRecords(path) as records:
-        transactions = _transactions(job, source)
+        transactions = _transactions(job, source, followed)
         counts = OutcomeCounts(transactions)
         printer = ArrowPrinter(RECORD, ROW_SCHEMA, FileContext.of(job.source), transactions=transactions)
         view = LogView(
             source,
             CountedPrinter(printer, counts),
             records.add,
-            _view_options(job, result),
+            _view_options(job, result, followed),
             observer=order,
             on_finding=_Damage(job, source, result).see,
         )
@@ -139,8 +152,8 @@ def _to_parquet(job: ExportJob, path: str, result: SegmentResult, progress: Prog
         result.losses[LossKind.TIMESTAMPS] = records.untimed
 
 
-def _transactions(job: ExportJob, source: Source) -> Callable[[], Transactions] | None:
-    return None if source.size is None else partial(TransactionReader().of, job.source)
+def _transactions(job: ExportJob, source: Source, followed: TransactionReader) -> Callable[[], Transactions] | None:
+    return None if source.size is None else partial(followed.of, job.source)
 
 
 def _order(job: ExportJob) -> OffsetOrder:
@@ -158,9 +171,9 @@ def _note_order(order: OffsetOrder, result: SegmentResult) -> None:
         )
 
 
-def _view_options(job: ExportJob, result: SegmentResult) -> ViewOptions:
-    conversion = result.up_to_open(job.conversion)
-    committed = TransactionReader().of(job.source) if conversion.read_committed else None
+def _view_options(job: ExportJob, result: SegmentResult, followed: TransactionReader) -> ViewOptions:
+    conversion = result.up_to_open(job.conversion, followed)
+    committed = followed.of(job.source) if conversion.read_committed else None
     selection = Selection(offsets=conversion.offsets, times=conversion.times, committed=committed)
     return ViewOptions(
         with_records=True,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from types import TracebackType
 from typing import Final, Self, TypeAlias
@@ -29,6 +30,7 @@ from kdump.log.paths import (
     file_by_name,
     resolve,
 )
+from kdump.reading.transactions import TransactionReader
 from kdump.system.files import Staged, discard, make_directories, publish, remove_empty
 
 _OFFSET_NAME: Final = re.compile(r"(\d{20})\.log")
@@ -41,9 +43,25 @@ class DestinationError(Exception):
     """The destination cannot be meant: one line for people."""
 
 
-def run_job(job: Job, progress: Callable[[int, int | None], None] = lambda done, size: None) -> SegmentResult:
-    """One segment; whatever goes wrong is in the result."""
-    return convert_segment(job, progress) if isinstance(job, SegmentJob) else export_segment(job, progress)
+def run_job(
+    job: Job,
+    progress: Callable[[int, int | None], None] = lambda done, size: None,
+    followed: TransactionReader | None = None,
+) -> SegmentResult:
+    """One segment; whatever goes wrong is in the result. See ``convert_segment``."""
+    if isinstance(job, SegmentJob):
+        return convert_segment(job, progress, followed)
+    return export_segment(job, progress, followed)
+
+
+def run_in_order(jobs: Iterable[Job], progress: Callable[[str, int, int | None], None]) -> Iterator[SegmentResult]:
+    """The results of all jobs, one after the other; what is read of a partition's transactions is read once.
+
+    ``progress`` takes the path of a segment, the bytes of it that are done, and its size (None: a stream).
+    """
+    followed = TransactionReader()
+    for job in jobs:
+        yield run_job(job, partial(progress, job.source), followed)
 
 
 def plan_conversion(source: str, destination: str, conversion: Conversion) -> list[SegmentJob]:
@@ -217,6 +235,7 @@ def _pairs_below(directory: PathDirectory, destination: str, suffix: str) -> Ite
 
 def _numbered(jobs: Sequence[SegmentJob], first: int, names_logs: bool) -> Iterator[SegmentJob]:
     """The jobs with the offset that each begins with; those of a partition go on one after the other."""
+    followed = TransactionReader()
     for _, partition in groupby(jobs, key=lambda job: os.path.dirname(job.source)):
         of_partition = list(partition)
         offset = first
@@ -233,7 +252,7 @@ def _numbered(jobs: Sequence[SegmentJob], first: int, names_logs: bool) -> Itera
                 conversion=replace(job.conversion, renumber=offset),
             )
             if number < len(of_partition) - 1:
-                offset += count_records(job)
+                offset += count_records(job, followed)
 
 
 def _refuse_sources(jobs: Sequence[Job]) -> None:

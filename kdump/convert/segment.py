@@ -96,13 +96,17 @@ class SegmentResult:
             self.findings = findings[:1]
             raise DamageError(findings[0].code, findings[0].message, position=findings[0].position)
 
-    def up_to_open(self, conversion: Conversion) -> Conversion:
+    def up_to_open(self, conversion: Conversion, followed: TransactionReader) -> Conversion:
         """With ``read_committed`` up to the first open transaction, as a reader of committed ones gets it.
+
+        Args:
+            conversion: what is asked for.
+            followed: the transactions of the partition.
 
         Raises:
             KdumpError: the transactions cannot be followed.
         """
-        found = TransactionReader().first_open(self.source) if conversion.read_committed else None
+        found = followed.first_open(self.source) if conversion.read_committed else None
         if found is None:
             return conversion
         offset, producer = found
@@ -126,14 +130,23 @@ Progress = Callable[[int, int | None], None]
 """Takes the bytes of a segment that are done and its size (None: a stream)."""
 
 
-def convert_segment(job: SegmentJob, progress: Progress = lambda done, size: None) -> SegmentResult:
-    """Convert one segment; whatever goes wrong is in the result. The directory of the target exists."""
+def convert_segment(
+    job: SegmentJob, progress: Progress = lambda done, size: None, followed: TransactionReader | None = None
+) -> SegmentResult:
+    """Convert one segment; whatever goes wrong is in the result. The directory of the target exists.
+
+    Args:
+        job: the segment and its target.
+        progress: is told how far it is.
+        followed: the transactions of the partition, for all jobs of a run; None: of this one.
+    """
     result = SegmentResult(job.source)
+    followed = followed or TransactionReader()
     with result.noting_errors(job.target), job.open() as source:
-        conversion = result.up_to_open(job.conversion)
+        conversion = result.up_to_open(job.conversion, followed)
         reader = job.reader(source, conversion)
-        part = _part(job, source, conversion)
-        converter = Converter(reader, conversion, _transactions(job, source), part)
+        part = _part(job, source, conversion, followed)
+        converter = Converter(reader, conversion, _transactions(job, source, followed), part)
         producers = partial(_producers, job, conversion, part)
         with OutputSegments(
             job.target, job.base_offset, conversion.split_bytes, producers, status_of(job.source)
@@ -155,8 +168,12 @@ def convert_segment(job: SegmentJob, progress: Progress = lambda done, size: Non
     return result
 
 
-def count_records(job: SegmentJob) -> int:
+def count_records(job: SegmentJob, followed: TransactionReader) -> int:
     """How many records ``convert_segment`` would write: where the numbers of the next segment begin.
+
+    Args:
+        job: the segment.
+        followed: the transactions of the partition.
 
     Raises:
         KdumpError: the segment cannot be read.
@@ -164,22 +181,24 @@ def count_records(job: SegmentJob) -> int:
     # Nothing is compressed to be thrown away.
     conversion = replace(job.conversion, to_magic=None, codec=compression.NONE, level=None)
     with job.open() as source:
-        conversion = SegmentResult(job.source).up_to_open(conversion)
-        converter = Converter(job.reader(source, conversion), conversion, _transactions(job, source))
+        conversion = SegmentResult(job.source).up_to_open(conversion, followed)
+        converter = Converter(job.reader(source, conversion), conversion, _transactions(job, source, followed))
         for _ in converter.entries():
             pass
     return converter.records
 
 
-def _transactions(job: SegmentJob, source: Source) -> Callable[[], Transactions] | None:
-    return None if source.size is None else partial(TransactionReader().of, job.source)
+def _transactions(job: SegmentJob, source: Source, followed: TransactionReader) -> Callable[[], Transactions] | None:
+    return None if source.size is None else partial(followed.of, job.source)
 
 
-def _part(job: SegmentJob, source: Source, conversion: Conversion) -> SliceTransactions | None:
+def _part(
+    job: SegmentJob, source: Source, conversion: Conversion, followed: TransactionReader
+) -> SliceTransactions | None:
     """The transactions of a part of a log; None for a whole one, and without markers."""
     if not (conversion.selects and conversion.keeps_markers):
         return None
-    reader = None if source.size is None else TransactionReader()
+    reader = None if source.size is None else followed
     return SliceTransactions(job.source, conversion, reader, is_alone=job.is_alone)
 
 
