@@ -16,7 +16,7 @@ from kdump.codes import Code, Codes
 PAGE = Path(__file__).parents[1] / "man" / "kdump-verify.1"
 BEGIN, END = '.\\" Begin of the findings (docs/make-findings.py).\n', '.\\" End of the findings.\n'
 SUBJECTS = {
-    "KD0": "The input cannot be looked at",
+    "KD0": "Input and output",
     "KD1": "Framing",
     "KD2": "Contents of a batch",
     "KD3": "Files beside the log",

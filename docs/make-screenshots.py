@@ -17,7 +17,7 @@ from rich.text import Text
 
 from kdump.explain import explain
 from kdump.explain.render import rich_lines
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 
 SEGMENT = "fixtures/segments/damaged-crc-0/00000000000000000000.log"
 POSITION = 7645

@@ -18,13 +18,15 @@ def common_options(function: _Function) -> _Function:
     for option in (
         click.version_option(__version__, message="kdump %(version)s"),
         click.option("--traceback", is_flag=True, help="Show where in kdump an error came from."),
-        click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is read, and how."),
+        click.option("-v", "--verbose", is_flag=True, help="Report on stderr what is read."),
     ):
         function = option(function)
     return function
 
 
-def limit_option(what: str = "Take a batch that decompresses to more for damage.") -> Callable[[_Function], _Function]:
+def limit_option(
+    what: str = "Treat a batch that decompresses to more than this as damaged.",
+) -> Callable[[_Function], _Function]:
     """``--max-decompressed-size``, as ``max_decompressed_size``; ``what`` is done with larger batches."""
     return click.option(
         "--max-decompressed-size",
@@ -48,6 +50,6 @@ def color_option(what: str) -> Callable[[_Function], _Function]:
 def rate_option(function: _Function) -> _Function:
     """``--rate``, as ``rate``: bytes a second, or None."""
     option = click.option(
-        "--rate", type=click.IntRange(1), metavar="BYTES", help="Read at most so many bytes a second."
+        "--rate", type=click.IntRange(1), metavar="BYTES", help="Read at most this many bytes per second."
     )
     return option(function)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.cli import engine_options, exit_status
+from kdump.cli.arguments import ConvertArguments
 from kdump.cli.common import common_options, limit_option
+from kdump.cli.conflicts import CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
+from kdump.cli.exit_status import RunStatus
 from kdump.cli.params import OffsetRange, TimeRange
 from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, Finding, KdumpError
@@ -22,13 +25,13 @@ from kdump.convert.report import converted_lines, converted_row, loss_lines, los
 from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_job
 from kdump.convert.segment import SegmentResult
 from kdump.format.batch import CODEC_NAMES, MAGIC
-from kdump.log.files import strip_credentials, with_credentials
+from kdump.log.files import strip_credentials
+from kdump.log.named import reads_once
 from kdump.log.names import MAX_OFFSET, is_uri
-from kdump.log.source import reads_once
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Range
 from kdump.verify.report import finding_json
-from kdump.wire.compression import LEVELS, ZSTD
+from kdump.wire.compression import LEVELS
 
 if TYPE_CHECKING:
     from kdump.spark.sessions import Session
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 _KEEP: Final = "keep"
 _STDOUT: Final = "-"
 _WHAT_HELPS: Final = (
-    "kdump verify says what is damaged, kdump repair saves what is sound, --skip-damaged leaves the damage out"
+    "kdump verify says what is damaged, kdump repair saves what is valid, --skip-damaged leaves the damage out"
 )
 
 
@@ -86,7 +89,7 @@ Examples:
     "--open-transactions",
     type=click.Choice(["refuse", "keep"]),
     default="refuse",
-    help="A part of a log with records of transactions that have no end marker: write nothing, or write it so."
+    help="A part of a log with records of transactions that have no end marker: write nothing, or write it anyway."
     " [default: refuse]",
 )
 @click.option("--renumber", type=click.IntRange(0, MAX_OFFSET), metavar="FROM", help="Number the records from FROM on.")
@@ -99,74 +102,82 @@ Examples:
 @limit_option()
 @engine_options.engine_options
 @common_options
-def convert(source: str | None, destination: str | None, **given: Any) -> int:
+def convert(source: str | None, destination: str | None, **others: Any) -> int:
     """Write a segment, a partition or a log directory in another form; the source is never touched.
 
-    What the new form cannot hold is counted by kind. Files appear whole, all together, or not at all.
+    Anything the target format cannot represent is counted by kind. Files appear whole, all together, or not at all.
     """
     if source is None:
         raise click.UsageError("no SRC given (kdump convert --help)")
     source = strip_credentials(source)
-    _check_together(source, destination, given)
+    given = ConvertArguments({"source": source, "destination": destination or "", **others})
+    options = GivenOptions(
+        {
+            "no DST": not destination,
+            "DST is a URI": destination if is_uri(destination or "") else None,
+            "a stream": reads_once(source),
+        }
+    )
+    options.check(CONVERT)
+    _check_level(given)
     conversion = _conversion(given)
-    if given["form"] == "parquet" and not _has_pyarrow():
+    if given.form == "parquet" and not _has_pyarrow():
         return exit_status.UNREADABLE
-    if destination == _STDOUT:
-        if given["engine"] == "spark" or given["master"]:
-            raise click.UsageError("-o - goes with --engine local only")
-        return _to_stdout(source, conversion, given)
-    assert destination is not None
-    console = Console(show_traceback=given["traceback"])
-    try:
-        jobs = _plan(source, destination, conversion, given)
-        spark = engine_options.session(
-            given,
-            (source,),
-            console.note,
-            cannot={"a stream": reads_once(source), "--from jsonl": given["input_form"]},
-        )
-        with unwound():
-            status = _run(source, jobs, console, given, spark)
-    except DestinationError as error:
-        raise click.UsageError(str(error)) from None
-    except KdumpError as error:
-        console.show_error(error)
-        status = exit_status.UNREADABLE if error.code in INPUT_CODES else exit_status.DAMAGE
+    console = Console(show_traceback=given.traceback)
+    status = RunStatus(console.show_error)
+    if given.destination == _STDOUT:
+        _to_stdout(conversion, given, console, status)
+    else:
+        try:
+            jobs = _plan(conversion, given)
+            is_local_only = options.first(CONVERT_LOCAL_ONLY) is not None
+            spark = engine_options.session(given, (source,), console.note, local_only=is_local_only)
+            with unwound():
+                _run(jobs, console, given, spark, status)
+        except DestinationError as error:
+            raise click.UsageError(str(error)) from None
+        except KdumpError as error:
+            status.fail(error, is_damage=error.code not in INPUT_CODES)
     console.close()
-    return status
+    return status.code
 
 
-def _plan(source: str, destination: str, conversion: Conversion, given: Mapping[str, Any]) -> Sequence[Job]:
-    if given["form"] is not None:
-        return plan_export(source, destination, given["form"], conversion, is_safe=given["csv_safe"])
-    if given["input_form"] is not None:
+def _plan(conversion: Conversion, given: ConvertArguments) -> Sequence[Job]:
+    source, destination = given.source, given.destination
+    if given.form is not None:
+        return plan_export(source, destination, given.form, conversion, is_safe=given.csv_safe)
+    if given.input_form is not None:
         return plan_import(source, destination, conversion)
     return plan_conversion(source, destination, conversion)
 
 
-def _run(source: str, jobs: Sequence[Job], console: Console, given: Mapping[str, Any], spark: Session | None) -> int:
+def _run(
+    jobs: Sequence[Job], console: Console, given: ConvertArguments, spark: Session | None, status: RunStatus
+) -> None:
     """All jobs, then their files together; nothing when one fails, or with ``--strict`` anything is lost."""
-    is_text = given["output"] == "text"
+    is_text = given.output == "text"
     results: list[SegmentResult] = []
-    with Outputs(jobs, overwrites=given["overwrite"]) as outputs:
-        for result in _results(source, jobs, outputs, console.reporter(verbose=given["verbose"]), spark):
+    with Outputs(jobs, overwrites=given.overwrite) as outputs:
+        for result in _results(given.source, jobs, outputs, console.reporter(verbose=given.verbose), spark):
             results.append(result)
-            if given["verbose"]:
+            if given.verbose:
                 console.note(f"{result.source}: read, {len(result.losses)} kinds of losses")
             if result.error is not None:
-                return _refuse(result, console, is_text=is_text, is_left_out=given["skip_damaged"])
+                _refuse(result, result.error, console, status, is_text=is_text, is_left_out=given.skip_damaged)
+                return
             for text in loss_lines(result) if is_text else loss_rows(result):
                 console.out.write(text.encode("utf-8", "surrogateescape"))
-        if given["strict"] and any(result.losses for result in results):
+        if given.strict and any(result.losses for result in results):
             console.note("nothing was written: something would be lost (--strict)")
-            return exit_status.DAMAGE
+            status.add(damaged=True)
+            return
         # What a reader that has gone away would have read is not what decides.
         with suppress(BrokenPipeError):
             console.out.flush()
         outputs.publish()
     for result in results:
         _say_done(result, console, is_text=is_text)
-    return exit_status.DAMAGE if any(result.findings for result in results) else exit_status.CLEAN
+        status.add(damaged=bool(result.findings))
 
 
 def _results(
@@ -175,9 +186,10 @@ def _results(
     """Of all jobs, in their order; here as they come, from Spark when all have come."""
     if spark is None:
         return (outputs.add(run_job(job, partial(reporter.progress, job.source))) for job in jobs)
-    from kdump.spark.convert import converted
+    from kdump.convert.tasks import run_jobs
+    from kdump.spark.tasks import on_spark
 
-    return list(map(outputs.add, converted(spark, jobs, stores=[with_credentials(source)])))
+    return list(map(outputs.add, run_jobs(jobs, partial(on_spark, spark), source)))
 
 
 def _say_done(result: SegmentResult, console: Console, *, is_text: bool) -> None:
@@ -189,17 +201,19 @@ def _say_done(result: SegmentResult, console: Console, *, is_text: bool) -> None
         console.out.write(text.encode("utf-8", "surrogateescape"))
 
 
-def _refuse(result: SegmentResult, console: Console, *, is_text: bool, is_left_out: bool) -> int:
+def _refuse(
+    result: SegmentResult, error: KdumpError, console: Console, status: RunStatus, *, is_text: bool, is_left_out: bool
+) -> None:
     """Nothing is written: say why, and what helps. ``is_left_out``: damage is no reason."""
-    assert result.error is not None
     damage = [] if is_left_out else result.findings
     for finding in damage:
         _show_finding(finding, result, "damaged", console, is_text=is_text)
+    is_input = error.code in INPUT_CODES
     if not damage:
-        console.show_error(result.error)
+        status.fail(error, is_damage=not is_input)
     else:
         console.note(f"{result.source}: nothing was written; {_WHAT_HELPS}")
-    return exit_status.UNREADABLE if result.error.code in INPUT_CODES else exit_status.DAMAGE
+        status.add(damaged=not is_input, unreadable=is_input)
 
 
 def _show_finding(finding: Finding, result: SegmentResult, what: str, console: Console, *, is_text: bool) -> None:
@@ -209,98 +223,51 @@ def _show_finding(finding: Finding, result: SegmentResult, what: str, console: C
         console.out.write(finding_json(replace(finding, path=result.source)).encode("utf-8", "surrogateescape"))
 
 
-def _to_stdout(source: str, conversion: Conversion, given: Mapping[str, Any]) -> int:
+def _to_stdout(conversion: Conversion, given: ConvertArguments, console: Console, status: RunStatus) -> None:
     """Records as text on standard output, what is to be said on standard error."""
-    console = Console(show_traceback=given["traceback"])
-    damaged = unreadable = False
+    assert given.form is not None
     try:
-        jobs = plan_export(source, "", given["form"], conversion, is_safe=given["csv_safe"])
+        jobs = plan_export(given.source, "", given.form, conversion, is_safe=given.csv_safe)
     except KdumpError as error:
-        console.show_error(error)
-        jobs, unreadable = [], True
+        status.fail(error)
+        return
     for number, job in enumerate(jobs):
         result = export_text(job, console.out.write, has_title=number == 0)
         console.out.flush()
         for finding in result.findings:
-            _show_finding(finding, result, "left out" if given["skip_damaged"] else "damaged", console, is_text=True)
-            damaged = True
-        if result.error is not None and result.findings and not given["skip_damaged"]:
+            _show_finding(finding, result, "left out" if given.skip_damaged else "damaged", console, is_text=True)
+            status.add(damaged=True)
+        if result.error is not None and result.findings and not given.skip_damaged:
             console.note(f"{result.source}: the output ends there; {_WHAT_HELPS}")
         elif result.error is not None:
-            console.show_error(result.error)
-            unreadable |= result.error.code in INPUT_CODES
-            damaged = True
+            status.fail(result.error, is_damage=result.error.code not in INPUT_CODES)
         for note in result.notes:
             console.note(f"{result.source}: {note}")
-    console.close()
-    return exit_status.combined(damaged=damaged, unreadable=unreadable)
 
 
-def _conversion(given: Mapping[str, Any]) -> Conversion:
+def _conversion(given: ConvertArguments) -> Conversion:
     return Conversion(
-        to_magic=given["to_magic"],
-        codec=None if given["codec"] == _KEEP else CODEC_NAMES.index(given["codec"]),
-        level=given["level"],
-        offsets=given["offsets"] or Range(),
-        times=given["times"] or Range(),
-        read_committed=given["isolation"] == "read_committed",
-        keep_open=given["open_transactions"] == "keep",
-        renumber=given["renumber"],
-        split_bytes=given["split_bytes"],
-        skip_damaged=given["skip_damaged"],
-        limit=given["max_decompressed_size"],
+        to_magic=given.to_magic,
+        codec=None if given.codec == _KEEP else CODEC_NAMES.index(given.codec),
+        level=given.level,
+        offsets=given.offsets or Range(),
+        times=given.times or Range(),
+        read_committed=given.isolation == "read_committed",
+        keep_open=given.open_transactions == "keep",
+        renumber=given.renumber,
+        split_bytes=given.split_bytes,
+        skip_damaged=given.skip_damaged,
+        limit=given.max_decompressed_size,
     )
 
 
-_OF_LOGS: Final = ("to_magic", "level", "renumber", "split_bytes", "input_form")
-_OF_BOTH: Final = ("offsets", "times", "skip_damaged")
-
-
-def _check_together(source: str, destination: str | None, given: Mapping[str, Any]) -> None:
-    """UsageError for options that exclude each other, and where nothing is asked for."""
-    form = given["form"]
-    has_codec, is_committed = given["codec"] != _KEEP, given["isolation"] == "read_committed"
-    if form is not None:
-        for name in _OF_LOGS:
-            if _is_given(given[name]):
-                raise click.UsageError(f"--to {form} does not go with --{_SPELLINGS.get(name, name.replace('_', '-'))}")
-        if has_codec:
-            raise click.UsageError(f"--to {form} does not go with --codec")
-    elif not (has_codec or is_committed or any(_is_given(given[name]) for name in (*_OF_LOGS, *_OF_BOTH))):
-        raise click.UsageError("nothing to do: --to-magic, --codec, --to or another option says what to convert to")
-    if given["csv_safe"] and form != "csv":
-        raise click.UsageError("--csv-safe goes with --to csv")
-    if not destination:
-        raise click.UsageError("no DST given: -o FILE or -o DIRECTORY")
-    if is_uri(destination):
-        raise click.UsageError(f"{destination} is a URI: kdump writes to this machine only")
-    if destination == _STDOUT and form not in ("jsonl", "csv"):
-        raise click.UsageError("-o - (standard output) goes with --to jsonl and --to csv")
-    if is_committed and (given["input_form"] or reads_once(source)):
-        raise click.UsageError("--isolation read_committed reads its input twice, not a stream or JSON lines")
-    _check_codec(given, CODEC_NAMES.index(given["codec"]) if has_codec else None)
-
-
-def _check_codec(given: Mapping[str, Any], codec: int | None) -> None:
-    """UsageError for a codec that the format does not have, and a level that the codec does not have."""
-    if codec == ZSTD and given["to_magic"] not in (None, MAGIC):
-        raise click.UsageError(f"--codec zstd needs --to-magic 2: magic {given['to_magic']} has no zstd")
-    level = given["level"]
-    if level is None:
+def _check_level(given: ConvertArguments) -> None:
+    """UsageError for a level that the codec does not have."""
+    if given.level is None:
         return
-    if codec not in LEVELS:
-        raise click.UsageError("--level goes with --codec gzip, lz4 or zstd")
-    lowest, highest = LEVELS[codec]
-    if not lowest <= level <= highest:
-        raise click.UsageError(f"--level {level}: {given['codec']} has levels {lowest} to {highest}")
-
-
-def _is_given(value: object) -> bool:
-    """Zero is a value."""
-    return value is not None and value is not False
-
-
-_SPELLINGS: Final = {"input_form": "from"}
+    lowest, highest = LEVELS[CODEC_NAMES.index(given.codec)]
+    if not lowest <= given.level <= highest:
+        raise click.UsageError(f"--level {given.level}: {given.codec} has levels {lowest} to {highest}")
 
 
 def _has_pyarrow() -> bool:

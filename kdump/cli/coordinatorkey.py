@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import click
 
-from kdump.dump.run import Target
+from kdump.cli.arguments import DumpArguments
+from kdump.dump.targets import Target
 from kdump.format.message import LONGEST_STRING
 from kdump.kafka.coordinators import DEFAULT_PARTITIONS, CoordinatorKey, group, transactional_id
 from kdump.log.files import absolute, directory_of
 from kdump.log.names import Kind, partition_of_file
 
 
-def coordinated(given: Mapping[str, Any]) -> CoordinatorKey | None:
-    """What is asked for; UsageError for both, and for ``--partitions`` with neither."""
-    if given["group"] is not None and given["transactional_id"] is not None:
-        raise click.UsageError("--group and --transactional-id exclude each other")
-    if given["group"] is not None:
-        return _named(group(given["group"]))
-    if given["transactional_id"] is not None:
-        return _named(transactional_id(given["transactional_id"]))
-    if given["partitions"] is not None:
-        raise click.UsageError("--partitions goes with --group or --transactional-id")
+def coordinated(given: DumpArguments) -> CoordinatorKey | None:
+    """The group or transactional id that is asked for. UsageError for one that Kafka cannot store."""
+    if given.group is not None:
+        return _named(group(given.group))
+    if given.transactional_id is not None:
+        return _named(transactional_id(given.transactional_id))
     return None
 
 

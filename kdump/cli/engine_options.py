@@ -5,15 +5,15 @@ Source: docs/contract.md#7-engines.
 
 from __future__ import annotations
 
-import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from kdump.cli.arguments import EngineArguments
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.lock import is_held
@@ -21,6 +21,7 @@ from kdump.log.paths import PathDirectory, resolve
 
 if TYPE_CHECKING:
     from kdump.spark.sessions import Session
+    from kdump.tasks.pool import ProcessPool
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -78,8 +79,28 @@ def engine_options(function: _Function) -> _Function:
     return function
 
 
+def jobs_option(function: _Function) -> _Function:
+    """``--jobs``, as ``jobs``."""
+    option = click.option(
+        "-j",
+        "--jobs",
+        type=click.IntRange(1),
+        default=1,
+        metavar="N",
+        help="Work in N processes, if there are 64 MiB of logs or more.  [default: 1]",
+    )
+    return option(function)
+
+
+def pool(jobs: int, module: str) -> ProcessPool:
+    """The processes of ``--jobs``, until the command ends; ``module``: of the functions that they run."""
+    from kdump.tasks.pool import ProcessPool
+
+    return click.get_current_context().with_resource(ProcessPool(jobs, module))
+
+
 def session(
-    given: Mapping[str, Any], paths: Sequence[str], note: Callable[[str], None], *, cannot: Mapping[str, Any]
+    given: EngineArguments, paths: Sequence[str], note: Callable[[str], None], *, local_only: bool = False
 ) -> Session | None:
     """The Spark session to run in; None: in this process.
 
@@ -87,19 +108,13 @@ def session(
         given: the command's options.
         paths: what it is to work on.
         note: takes the choice and its reason, unless it goes without saying.
-        cannot: options (name and value) that only this process can serve, when their value is true.
+        local_only: something is asked for that only this process can do.
 
     Raises:
         KdumpError: Spark was asked for and is not installed, or does not start.
-        click.UsageError: options that exclude each other.
     """
-    engine, master = given["engine"], given["master"]
-    local_only = next((name for name, value in cannot.items() if value), None)
-    if engine == "local" and (master or given["conf"]):
-        raise click.UsageError("--master and --conf go with Spark, not with --engine local")
-    if local_only is not None and (engine == "spark" or master):
-        raise click.UsageError(f"{local_only} goes with --engine local only")
-    if engine == "local" or local_only is not None:
+    engine, master = given.engine, given.master
+    if engine == "local" or local_only:
         return None
     reason = "--engine spark" if engine == "spark" else "--master" if master else _many_segments(paths)
     if reason is None:
@@ -117,9 +132,17 @@ def session(
         note(f"engine: local ({reason}). {missing}")
         return None
     note(f"engine: spark, {where(master)} ({reason})")
-    # Else py4j logs the traceback of an interrupt on standard error.
+    _show_log()
+    return make_session(master, dict(given.conf))
+
+
+def _show_log() -> None:
+    """Show what kdump itself logs, and nothing of others: py4j logs the traceback of an interrupt."""
+    import logging
+
     logging.getLogger().addHandler(logging.NullHandler())
-    return make_session(master, dict(given["conf"]))
+    if logging.lastResort is not None:
+        logging.getLogger("kdump").addHandler(logging.lastResort)
 
 
 def _many_segments(paths: Sequence[str]) -> str | None:

@@ -1,8 +1,11 @@
-"""Exit statuses (docs/contract.md#12-exit-status)."""
+"""Exit statuses, and what a command met on the way to its own (docs/contract.md#12-exit-status)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
+
+from kdump.codes import KdumpError
 
 CLEAN: Final = 0
 DAMAGE: Final = 1
@@ -11,6 +14,30 @@ UNREADABLE: Final = 3
 INTERRUPTED: Final = 130
 
 
-def combined(*, damaged: bool, unreadable: bool) -> int:
-    """Of several, 3 over 1 over 0."""
-    return UNREADABLE if unreadable else DAMAGE if damaged else CLEAN
+class RunStatus:
+    """What a command met: damage, or something that cannot be read.
+
+    Args:
+        show: takes an error, for standard error.
+    """
+
+    def __init__(self, show: Callable[[KdumpError], None]) -> None:
+        self.damaged = False
+        self.unreadable = False
+        self._show = show
+
+    def fail(self, error: KdumpError, *, is_damage: bool = False) -> None:
+        """Show an error and remember it."""
+        self.damaged |= is_damage
+        self.unreadable |= not is_damage
+        self._show(error)
+
+    def add(self, *, damaged: bool = False, unreadable: bool = False) -> None:
+        """Something that was met and shown elsewhere."""
+        self.damaged |= damaged
+        self.unreadable |= unreadable
+
+    @property
+    def code(self) -> int:
+        """The exit status: of several, 3 over 1 over 0."""
+        return UNREADABLE if self.unreadable else DAMAGE if self.damaged else CLEAN

@@ -5,11 +5,12 @@ Source: docs/spec/dump-output.md#2-options.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import click
 
+from kdump.cli.arguments import DumpArguments
 from kdump.dump.text.options import DECODER_CLASSES, DECODER_PACKAGE, MAX_BYTES, MAX_MESSAGE_SIZE, Decoder
 from kdump.payloads.topics import INTERNAL_TOPICS
 
@@ -65,14 +66,16 @@ _OPTIONS: Final = (
     click.option("--print-data-log", is_flag=True, help="Show records with keys and values."),
     click.option("--skip-record-metadata", is_flag=True, help="Show only keys and values of records."),
     click.option("--verify-index-only", is_flag=True, help="Check .index and .timeindex without showing entries."),
-    click.option("--index-sanity-check", is_flag=True, help="Only the check a broker makes when it loads an index."),
+    click.option(
+        "--index-sanity-check", is_flag=True, help="Only run the sanity check of a broker that loads an index."
+    ),
     click.option(
         "--max-bytes",
         multiple=True,
         callback=once,
         type=click.IntRange(0, MAX_BYTES),
         metavar="N",
-        help="Look at the first N bytes of each .log only.",
+        help="Read only the first N bytes of each .log.",
     ),
     click.option(
         "--max-message-size",
@@ -115,6 +118,6 @@ def java_options(function: _Function) -> _Function:
     return function
 
 
-def topic_decoder(given: Mapping[str, Any]) -> str | None:
+def topic_decoder(given: DumpArguments) -> str | None:
     """The decoder of an internal topic that a flag asks for; of several the one that the Java tool prefers."""
-    return next((name for name in INTERNAL_TOPICS if given[f"{name.replace('-', '_')}_decoder"]), None)
+    return next((name for name in INTERNAL_TOPICS if getattr(given, f"{name.replace('-', '_')}_decoder")), None)

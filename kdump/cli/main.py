@@ -20,10 +20,10 @@ _COMPLETION = "_KDUMP_COMPLETE"
 """Environment variable by which a shell asks for completions (see click's documentation)."""
 _COMMANDS = {
     "dump": "Print Kafka segment files as DumpLogSegments does.",
-    "verify": "Say what is wrong with them, what is lost, and where a consumer goes on.",
-    "stats": "Count what is in them: where the bytes go, and what stands out.",
-    "repair": "Make sound logs of damaged ones, and say first what that costs.",
-    "convert": "Write them in another message format or codec, in part, or for other tools.",
+    "verify": "Check segments, indexes and checkpoints; report what is lost.",
+    "stats": "Count what is in segments: what takes the space, and what is unusual.",
+    "repair": "Repair damaged logs; print a plan and its cost first.",
+    "convert": "Convert message format, compression or file type.",
 }
 
 

@@ -8,24 +8,27 @@ from typing import Any, Final
 
 import click
 
-from kdump.cli import exit_status
+from kdump.cli.arguments import RepairArguments
 from kdump.cli.common import common_options
+from kdump.cli.conflicts import REPAIR, SALVAGE_OPTIONS, GivenOptions
 from kdump.cli.console import Console
+from kdump.cli.exit_status import RunStatus
 from kdump.codes import REFUSALS, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.metered import MeteredSource
-from kdump.log.source import note_named, open_source
+from kdump.log.named import note_named
+from kdump.log.opening import open_source
 from kdump.repair.account import account, losses
-from kdump.repair.location import PartitionLocation
-from kdump.repair.manifest import Manifest
-from kdump.repair.pieces import TxnPolicy
-from kdump.repair.plan import RepairMode, RepairSettings
+from kdump.repair.apply.manifest import Manifest
+from kdump.repair.apply.undo import MarkerFate, Undone
+from kdump.repair.begun import Finished, finish_repairs, undo_repair
+from kdump.repair.plan.location import PartitionLocation
+from kdump.repair.plan.plan import RepairMode, RepairSettings
 from kdump.repair.report import plan_text
-from kdump.repair.run import Finished, Repair, Repaired, RepairOptions, finish_repairs, undo_repair
-from kdump.repair.salvageoptions import SalvageOptions
+from kdump.repair.run import Repair, Repaired, RepairOptions
+from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_members, starts_text
-from kdump.repair.undo import MarkerFate, Undone
 from kdump.system.blocks import escaped
 
 
@@ -122,7 +125,7 @@ Examples:
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @click.option("-o", "--output-dir", "output", type=click.Path(), metavar="DIR", help="Write repaired copies there.")
-@click.option("--in-place", is_flag=True, help="Repair the files themselves; what goes is kept in a backup.")
+@click.option("--in-place", is_flag=True, help="Repair the files themselves; what is removed is kept in a backup.")
 @click.option(
     "--undo",
     "manifest",
@@ -132,9 +135,9 @@ Examples:
 )
 @click.option("--finish", is_flag=True, help="Finish the repairs in place, and the undoing, that were interrupted.")
 @click.option("--like-broker", is_flag=True, help="End the log where a broker's recovery cuts it.")
-@click.option("--salvage", is_flag=True, help="Keep every good batch, also behind damage.")
+@click.option("--salvage", is_flag=True, help="Keep every good batch, also after damage.")
 @click.option("--indexes", is_flag=True, help="Rebuild index files and snapshots of good logs, nothing else.")
-@click.option("--deep", is_flag=True, help="With --salvage: drop batches whose records do not decode, too.")
+@click.option("--deep", is_flag=True, help="With --salvage: also drop batches whose records do not decode.")
 @click.option(
     "--hold-offsets/--no-hold-offsets",
     default=None,
@@ -167,9 +170,9 @@ Examples:
     "output_format",
     type=click.Choice(["text", "jsonl"]),
     default="text",
-    help="Lines for people (default), or a JSON object a partition.",
+    help="Text for people (default), or one JSON object per partition.",
 )
-@click.option("--overwrite", is_flag=True, help="With -o: replace files that are there; without it they are refused.")
+@click.option("--overwrite", is_flag=True, help="With -o: replace files that exist; without it they are refused.")
 @click.option(
     "--backup-dir",
     type=click.Path(),
@@ -179,38 +182,40 @@ Examples:
 @click.option(
     "--allow-worse-start",
     is_flag=True,
-    help="With --in-place: also where the next start of the broker ends worse after the repair.",
+    help="With --in-place: repair even if the next start ends worse.",
 )
 @click.option(
     "--replace-changed",
     is_flag=True,
     help="With --undo: put back logs that were written to since, too; what they hold now is kept in the backup.",
 )
-@click.option("--force", is_flag=True, help="Go on where nobody can tell whether a broker runs.")
+@click.option("--force", is_flag=True, help="Proceed even if kdump cannot tell whether a broker is running.")
 @common_options
-def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
-    """Say what repairing segments and partitions would do; do it with -o or --in-place.
+def repair(paths: tuple[str, ...], **others: Any) -> int:
+    """Print a plan to repair segments and partitions; repair with -o or --in-place.
 
     Exit status 1 when something would be changed and was not.
     """
-    manifest = given["manifest"]
-    options = _options(paths, output, given)
-    for path in (*paths, *given["replicas"], *(() if manifest is None else (manifest,))):
+    given = RepairArguments({"paths": paths, **others})
+    manifest = given.manifest
+    named = (given.output, manifest, given.backup_dir, *given.replicas, *paths)
+    GivenOptions({"an empty path": "" in named}).check(REPAIR)
+    if not paths and manifest is None:
+        raise click.UsageError("no PATH given (kdump repair --help)")
+    options = _options(given)
+    for path in (*paths, *given.replicas, *(() if manifest is None else (manifest,))):
         note_named(path)
-    console = Console(escapes=False, show_traceback=given["traceback"])
-    reporter = console.reporter(verbose=given["verbose"])
-    left = unreadable = False
+    console = Console(escapes=False, show_traceback=given.traceback)
+    reporter = console.reporter(verbose=given.verbose)
+    status = RunStatus(console.show_error)
     told: set[str] = set()
 
     def fail(error: KdumpError) -> None:
-        nonlocal left, unreadable
-        left |= error.code in REFUSALS
-        unreadable |= error.code not in REFUSALS
-        console.show_error(error)
+        status.fail(error, is_damage=error.code in REFUSALS)
 
     if manifest is not None:
         try:
-            replaces_changed, force, backup = given["replace_changed"], given["force"], given["backup_dir"]
+            replaces_changed, force, backup = given.replace_changed, given.force, given.backup_dir
             undone = undo_repair(manifest, replaces_changed=replaces_changed, force=force, backup=backup)
             console.out.write(undone_text(*undone).encode())
         except KdumpError as error:
@@ -222,17 +227,17 @@ def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
     ) as job:
         for path in paths:
             try:
-                if given["finish"]:
-                    force, backup = given["force"], given["backup_dir"]
+                if given.finish:
+                    force, backup = given.force, given.backup_dir
                     for finished in finish_repairs(path, on_error=fail, force=force, backup=backup):
-                        is_text = given["output_format"] == "text"
+                        is_text = given.output_format == "text"
                         console.out.write((finished_text if is_text else finished_json)(finished).encode())
                     continue
                 for repaired in job.path(path):
-                    left |= repaired.leaves_damage
+                    status.add(damaged=repaired.leaves_damage)
                     for segment in repaired.plan.segments if reporter.verbose else ():
-                        reporter.note(f"{segment.path}: {segment.stamp.size:,} bytes, {repaired.plan.way.value}")
-                    is_text = given["output_format"] == "text"
+                        reporter.note(f"{segment.path}: {segment.fingerprint.size:,} bytes, {repaired.plan.way.value}")
+                    is_text = given.output_format == "text"
                     if is_text:
                         text = _once(repair_text(repaired, color=console.color), repaired.plan.place, told)
                     else:
@@ -241,60 +246,34 @@ def repair(paths: tuple[str, ...], output: str | None, **given: Any) -> int:
             except KdumpError as error:
                 fail(error.located(path))
     console.close()
-    return exit_status.combined(damaged=left, unreadable=unreadable)
+    return status.code
 
 
-def _options(paths: tuple[str, ...], output: str | None, given: dict[str, Any]) -> RepairOptions:
-    """What is asked for. Raises click.UsageError where it does not go together."""
-    in_place, manifest = given["in_place"], given["manifest"]
-    salvages = _salvage_options(given)
-    ways = [way for way in RepairMode if given[way.value.replace("-", "_")]]
-    if len(ways) > 1:
-        raise click.UsageError(f"{' and '.join(f'--{way.value}' for way in ways)} exclude each other")
-    way = ways[0] if ways else None
-    if "" in (output, manifest, given["backup_dir"], *given["replicas"], *paths):
-        raise click.UsageError("a path is empty")
-    is_other = bool(way or output or in_place or salvages or _reading_options(given))
-    if manifest is not None and (paths or is_other or given["finish"]):
-        raise click.UsageError("--undo goes with nothing else but --replace-changed, --backup-dir and --force")
-    if given["finish"] and is_other:
-        raise click.UsageError("--finish goes with nothing else but --backup-dir, --force and --output")
-    if output is not None and in_place:
-        raise click.UsageError("-o and --in-place exclude each other")
-    writes = in_place or given["finish"] or manifest is not None
-    if not writes and (given["backup_dir"] or given["force"]):
-        raise click.UsageError("--backup-dir and --force go with --in-place")
-    if output is None and given["overwrite"]:
-        raise click.UsageError("--overwrite goes with -o")
-    if not in_place and given["allow_worse_start"]:
-        raise click.UsageError("--allow-worse-start goes with --in-place")
-    if manifest is None and given["replace_changed"]:
-        raise click.UsageError("--replace-changed goes with --undo")
-    if way not in (None, RepairMode.SALVAGE) and salvages:
-        raise click.UsageError(f"{salvages[0]} goes with --salvage")
-    if not paths and manifest is None:
-        raise click.UsageError("no PATH given (kdump repair --help)")
-    if salvages:
-        way = RepairMode.SALVAGE
-    is_done, is_text = in_place or output is not None, given["output_format"] == "text"
+def _options(given: RepairArguments) -> RepairOptions:
+    """What is asked for."""
+    mode = next((mode for mode in RepairMode if getattr(given, mode.value.replace("-", "_"))), None)
+    if GivenOptions().first(SALVAGE_OPTIONS) is not None:
+        mode = RepairMode.SALVAGE
+    output, in_place = given.output, given.in_place
+    is_done, is_text = in_place or output is not None, given.output_format == "text"
     return RepairOptions(
-        way,
+        mode,
         # A plan in words names no digests.
-        RepairSettings(given["index_interval_bytes"], given["first_segment"], digests=is_done or not is_text),
+        RepairSettings(given.index_interval_bytes, given.first_segment, digests=is_done or not is_text),
         output,
         in_place,
-        given["backup_dir"],
-        given["force"],
+        given.backup_dir,
+        given.force,
         SalvageOptions(
-            deep=given["deep"],
-            hold_offsets=given["hold_offsets"] is not False,
-            correct=given["correct"],
-            transactions=TxnPolicy(given["txn"] or TxnPolicy.LEAVE),
-            replicas=given["replicas"],
+            deep=given.deep,
+            hold_offsets=given.hold_offsets is not False,
+            correct=given.correct,
+            transactions=TxnPolicy(given.txn or TxnPolicy.LEAVE),
+            replicas=given.replicas,
         ),
-        decides_transactions=given["txn"] is not None,
-        allow_worse_start=given["allow_worse_start"],
-        overwrites=given["overwrite"],
+        decides_transactions=given.txn is not None,
+        allow_worse_start=given.allow_worse_start,
+        overwrites=given.overwrite,
     )
 
 
@@ -310,21 +289,3 @@ def _once(text: str, place: PartitionLocation, told: set[str]) -> str:
     kept = [line for line in lines if not (line.startswith(starts) and line in told)]
     told.update(line for line in lines if line.startswith(starts))
     return "".join(kept)
-
-
-def _reading_options(given: dict[str, Any]) -> bool:
-    """Options were given that say how a log is read."""
-    return bool(given["first_segment"] or given["index_interval_bytes"] != DEFAULT_INDEX_INTERVAL)
-
-
-def _salvage_options(given: dict[str, Any]) -> list[str]:
-    """Those of the options of salvage that were given."""
-    is_given = {
-        "--deep": given["deep"],
-        "--hold-offsets": given["hold_offsets"] is True,
-        "--no-hold-offsets": given["hold_offsets"] is False,
-        "--txn": given["txn"] is not None,
-        "--correct": given["correct"],
-        "--from": given["replicas"],
-    }
-    return [name for name, value in is_given.items() if value]

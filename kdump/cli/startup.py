@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
 
-import click
-
-from kdump.cli import engine_options, exit_status
+from kdump.cli import engine_options
+from kdump.cli.arguments import VerifyArguments
 from kdump.cli.console import Console
+from kdump.cli.exit_status import RunStatus
 from kdump.codes import KdumpError
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.repair.startreport import modes_text
 from kdump.system.blocks import escaped
+from kdump.tasks.splits import LEAST_FOR_POOL, find_logs
+from kdump.tasks.work import Runner, in_process
 from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck
 from kdump.verify.startreport import (
     has_topic_id,
@@ -25,46 +26,31 @@ from kdump.verify.startreport import (
     startup_text,
     stray_text,
 )
-from kdump.verify.startups import Item, KeepsChanging, Runner, StartOptions, in_process, is_partition, start_all
-from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.verify.startups import Item, KeepsChanging, StartOptions, is_partition, start_all
 
 
-def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> int:
-    """The command; gives its exit status. Raises click.UsageError for options that do not go with it."""
-    for name, value in (
-        ("--output junit", output == "junit"),
-        ("--quick", given["depth"] == "quick"),
-        ("--strict", given["strict"]),
-        ("--rate", given["rate"]),
-        ("--max-decompressed-size", given["max_decompressed_size"] != DEFAULT_LIMIT),
-    ):
-        if value:
-            raise click.UsageError(f"{name} does not go with --startup")
-    console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
-    is_harmful = unreadable = False
-
-    def fail(error: KdumpError) -> None:
-        nonlocal unreadable
-        unreadable = True
-        console.show_error(error)
-
+def run_startup(given: VerifyArguments) -> int:
+    """The command; gives its exit status."""
+    console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
+    status = RunStatus(console.show_error)
+    paths, output = given.paths, given.output
     options = StartOptions(
-        given["is_clean"],
-        given["recovery_point"],
-        given["log_start_offset"],
-        given["segment_index_bytes"] or DEFAULT_INDEX_SIZE,
-        given["now"],
+        given.is_clean,
+        given.recovery_point,
+        given.log_start_offset,
+        given.segment_index_bytes or DEFAULT_INDEX_SIZE,
+        given.now,
         checksums=output == "jsonl",
     )
     try:
-        run = _runner(paths, given, console)
+        run = _runner(given, console)
     except KdumpError as error:
-        console.show_error(error)
-        return exit_status.UNREADABLE
+        status.fail(error)
+        return status.code
     strays: list[str] = []
-    for item in start_all(paths, options, fail, run):
-        is_harmful |= _is_harmful(item)
-        text = _json(item) if output == "jsonl" else _text(item, is_brief=not given["verbose"])
+    for item in start_all(paths, options, status.fail, run):
+        status.add(damaged=_is_harmful(item))
+        text = _json(item) if output == "jsonl" else _text(item, is_brief=not given.verbose)
         if isinstance(item, StartCheck) and not has_topic_id(item):
             strays.append(item.path)
         # Of those in a log directory it is told once, with what holds for all of it.
@@ -73,20 +59,23 @@ def run_startup(paths: Sequence[str], output: str, given: Mapping[str, Any]) -> 
             strays = []
         console.out.write(text.encode("utf-8", "surrogateescape"))
     console.close()
-    return exit_status.combined(damaged=is_harmful, unreadable=unreadable)
+    return status.code
 
 
-def _runner(paths: Sequence[str], given: Mapping[str, Any], console: Console) -> Runner:
-    """What does the work: this process, or Spark. Raises as ``engine_options.session``."""
-    if given["engine"] == "auto" and not given["master"] and len(paths) == 1 and is_partition(paths[0]):
+def _runner(given: VerifyArguments, console: Console) -> Runner:
+    """What does the work: this process, a pool, or Spark. Raises as ``engine_options.session``."""
+    paths, jobs = given.paths, given.jobs
+    if given.engine == "auto" and not given.master and len(paths) == 1 and is_partition(paths[0]):
         # A partition is one task, however many segments it has.
         return in_process
-    spark = engine_options.session(given, paths, console.note, cannot={})
+    spark = engine_options.session(given, paths, console.note, local_only=jobs > 1)
     if spark is None:
-        return in_process
-    from kdump.spark.startup import SparkRunner
+        if jobs == 1 or sum(log.size for log in find_logs(paths, lambda error: None)) < LEAST_FOR_POOL:
+            return in_process
+        return engine_options.pool(jobs, "kdump.verify.startups").run
+    from kdump.spark.tasks import on_spark
 
-    return SparkRunner(spark, paths).run
+    return partial(on_spark, spark)
 
 
 def _is_harmful(item: Item) -> bool:
@@ -118,7 +107,7 @@ def _text(item: Item, *, is_brief: bool) -> str:
 
 def _ways(check: StartCheck) -> str:
     """What repairs would change. Nothing where a log cannot be read: the start says why."""
-    from kdump.repair.startmodes import start_modes
+    from kdump.repair.plan.starts import start_modes
 
     try:
         return modes_text(start_modes(check))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import click
@@ -12,8 +12,6 @@ from kdump.format.batch import MAX_INT32
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_OWN: Final = ("is_clean", "recovery_point", "log_start_offset", "segment_index_bytes", "now")
-_NAMES: Final = ("--clean and --unclean", "--recovery-point", "--log-start-offset", "--segment-index-bytes", "--now")
 _OFFSET: Final = click.IntRange(0, 2**63 - 1)
 
 
@@ -32,10 +30,13 @@ def startup_options(function: _Function) -> _Function:
             help="With --startup: the broker's segment.index.bytes.  [default: 10485760]",
         ),
         click.option(
-            "--log-start-offset", type=_OFFSET, metavar="N", help="With --startup: instead of the checkpoint's."
+            "--log-start-offset",
+            type=_OFFSET,
+            metavar="N",
+            help="With --startup: use this instead of the checkpoint's.",
         ),
         click.option(
-            "--recovery-point", type=_OFFSET, metavar="N", help="With --startup: instead of the checkpoint's."
+            "--recovery-point", type=_OFFSET, metavar="N", help="With --startup: use this instead of the checkpoint's."
         ),
         click.option(
             "--clean/--unclean",
@@ -46,15 +47,8 @@ def startup_options(function: _Function) -> _Function:
         click.option(
             "--startup",
             is_flag=True,
-            help="Say what a broker's start will do to partition and log directories, and what is lost by it.",
+            help="Predict what a broker's start will do to partition and log directories, and what it will lose.",
         ),
     ):
         function = option(function)
     return function
-
-
-def refuse_without_startup(given: Mapping[str, Any]) -> None:
-    """Raises click.UsageError for options that go with --startup only."""
-    for name, text in zip(_OWN, _NAMES, strict=True):
-        if given[name] is not None:
-            raise click.UsageError(f"{text}: with --startup only")

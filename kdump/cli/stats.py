@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli import engine_options, exit_status, whatif_options
+from kdump.cli import engine_options, whatif_options
+from kdump.cli.arguments import StatsArguments
 from kdump.cli.common import color_option, common_options, limit_option, rate_option
+from kdump.cli.conflicts import STATS, GivenOptions
 from kdump.cli.console import Console
+from kdump.cli.exit_status import RunStatus
 from kdump.cli.html_page import HtmlPage
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import strip_credentials
 from kdump.log.metered import MeteredSource
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.system.units import counted
 
 if TYPE_CHECKING:
@@ -40,14 +43,14 @@ Examples:
     "--by",
     type=click.Choice(["segment", "partition", "topic", "producer", "codec", "magic", "hour"]),
     default="segment",
-    help="What the figures are told apart by.  [default: segment]",
+    help="Group by.  [default: segment]",
 )
 @click.option("--quick", is_flag=True, help="Headers only: nothing is decompressed, no key or value is looked at.")
 @click.option(
     "--output",
     type=click.Choice(["table", "jsonl"]),
     default="table",
-    help="A page for the eyes (default), or JSON lines: one a group.",
+    help="A human-readable page (default), or one JSON line per group.",
 )
 @click.option(
     "--html",
@@ -61,43 +64,41 @@ Examples:
 @color_option("the page")
 @engine_options.engine_options
 @common_options
-def stats(paths: tuple[str, ...], output: str, **given: Any) -> int:
-    """Count what is in segments, partition directories, log directories, URIs of them and pipes, past all damage.
+def stats(paths: tuple[str, ...], **others: Any) -> int:
+    """Count what is in segments, partition directories, log directories, URIs of them and pipes; continue after damage.
 
     Exit status 1 when there is damage.
     """
     if not paths:
         raise click.UsageError("no PATH given (kdump stats --help)")
     paths = tuple(map(strip_credentials, paths))
-    console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
-    if given["what_if"] or given["at"] is not None:
-        return whatif_options.answer(paths, given, output, console)
+    given = StatsArguments({"paths": paths, **others})
+    GivenOptions().check(STATS)
+    console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
+    if given.what_if or given.at is not None:
+        from kdump.cli.whatif import answer
+
+        return answer(given, console)
     from kdump.stats.grouping import By
     from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
     from kdump.verify.run import Verification
 
-    reporter = console.reporter(verbose=given["verbose"])
+    reporter = console.reporter(verbose=given.verbose)
     options = StatsOptions(
-        By(given["by"]),
-        with_records=not given["quick"],
-        limit=given["max_decompressed_size"],
-        with_curves=given["html"] is not None,
+        By(given.by),
+        with_records=not given.quick,
+        limit=given.max_decompressed_size,
+        with_curves=given.html is not None,
     )
-    unreadable = False
-
-    def fail(error: KdumpError) -> None:
-        nonlocal unreadable
-        unreadable = True
-        console.show_error(error)
-
-    run = StatsRun(options, opened=lambda path: MeteredSource(open_source(path), given["rate"], reporter.progress))
+    status = RunStatus(console.show_error)
+    run = StatsRun(options, opened=lambda path: MeteredSource(open_source(path), given.rate, reporter.progress))
     try:
-        page = None if given["html"] is None else HtmlPage(given["html"], paths)
-        judge = _judge(paths, options, run, given, console)
+        page = None if given.html is None else HtmlPage(given.html, paths)
+        judge = _judge(options, run, given, console)
     except KdumpError as error:
-        console.show_error(error)
-        return exit_status.UNREADABLE
-    verification = Verification(judge, on_error=fail)
+        status.fail(error)
+        return status.code
+    verification = Verification(judge, on_error=status.fail)
     said = FindingDeduplicator()
     for path in dict.fromkeys(paths):
         try:
@@ -107,23 +108,26 @@ def stats(paths: tuple[str, ...], output: str, **given: Any) -> int:
                 if isinstance(item, Finding):
                     _see_finding(item, run, console)
                 elif item.batches is None:
-                    fail(KdumpError(Codes.NOT_A_SEGMENT_FILE, "no log is beside it to be counted", path=item.path))
+                    status.fail(
+                        KdumpError(Codes.NOT_A_SEGMENT_FILE, "no log is beside it to be counted", path=item.path)
+                    )
                 elif reporter.verbose:
-                    depth = "headers" if given["quick"] else "every record"
+                    depth = "headers" if given.quick else "every record"
                     reporter.note(f"{item.path}: {counted(item.batches, 'batch', 'batches')}, {depth}")
         except KdumpError as error:
-            fail(error.located(path))
+            status.fail(error.located(path))
     report = run.report()
-    console.out.write(_text(report, options.by, output, console).encode("utf-8", "surrogateescape"))
+    console.out.write(_text(report, options.by, given.output, console).encode("utf-8", "surrogateescape"))
     if page is not None:
         # The report may go to the same place.
         console.out.flush()
         try:
             page.write(report, options.by, run.curves())
         except KdumpError as error:
-            fail(error)
+            status.fail(error)
     console.close()
-    return exit_status.combined(damaged=run.is_damaged, unreadable=unreadable)
+    status.add(damaged=run.is_damaged)
+    return status.code
 
 
 def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
@@ -143,18 +147,18 @@ def _text(report: FiguresReport, by: By, output: str, console: Console) -> str:
     return stats_page(report, by, width=console.width, color=console.color)
 
 
-def _judge(
-    paths: tuple[str, ...], options: StatsOptions, run: StatsRun, given: Mapping[str, Any], console: Console
-) -> Judge:
+def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
     """What checks the partitions, once the logs are folded where that is done elsewhere.
 
     Raises as ``engine_options.session``.
     """
-    spark = engine_options.session(given, paths, console.note, cannot={"--rate": given["rate"]})
+    paths = given.paths
+    spark = engine_options.session(given, paths, console.note, local_only=given.rate is not None)
     if spark is None:
         return run.judge()
-    from kdump.spark.stats import take_folds
+    from kdump.spark.tasks import on_spark
     from kdump.spark.verify import SparkJudge
+    from kdump.stats.tasks import take_folds
 
-    take_folds(spark, paths, options, run)
+    take_folds(paths, options, run, partial(on_spark, spark))
     return SparkJudge(spark, paths, options.checks, here=run.judge()).segments

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
-from kdump.cli import engine_options, exit_status
+from kdump.cli import engine_options
+from kdump.cli.arguments import VerifyArguments
 from kdump.cli.common import color_option, common_options, limit_option, rate_option
+from kdump.cli.conflicts import VERIFY, GivenOptions
 from kdump.cli.console import Console
-from kdump.cli.startup_options import refuse_without_startup, startup_options
+from kdump.cli.exit_status import RunStatus
+from kdump.cli.startup_options import startup_options
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.log.files import strip_credentials
 from kdump.log.metered import MeteredSource
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.reading.reporter import Reporter
 from kdump.verify.partition import Item, PartitionCheck
 from kdump.verify.report import JUnitReport, finding_json, finding_line, summary_line
@@ -41,90 +44,94 @@ Examples:
     "--output",
     type=click.Choice(["text", "jsonl", "junit"]),
     default="text",
-    help="A line a finding and one a segment (default), JSON lines of findings, or JUnit XML.",
+    help="One line per finding and per segment (default), JSON lines of findings, or JUnit XML.",
 )
 @rate_option
 @limit_option()
 @color_option("the text")
 @startup_options
 @engine_options.engine_options
+@engine_options.jobs_option
 @common_options
-def verify(paths: tuple[str, ...], depth: str, output: str, **given: Any) -> int:
-    """Check segments, partition directories, whole log directories, URIs of them and pipes, past every damaged place.
+def verify(paths: tuple[str, ...], **others: Any) -> int:
+    """Check segments, partition directories, whole log directories, URIs of them and pipes; continue after damage.
 
     Exit status 1 when there is an error (with --strict: or a warning).
     """
     if not paths:
         raise click.UsageError("no PATH given (kdump verify --help)")
-    paths = tuple(map(strip_credentials, paths))
-    if given["startup"]:
+    given = VerifyArguments({"paths": tuple(map(strip_credentials, paths)), **others})
+    GivenOptions().check(VERIFY)
+    if given.startup:
         from kdump.cli.startup import run_startup
 
-        return run_startup(paths, output, {**given, "depth": depth})
-    refuse_without_startup(given)
-    return _verify(paths, depth, output, given)
+        return run_startup(given)
+    return _verify(given)
 
 
-def _verify(paths: Sequence[str], depth: str, output: str, given: Mapping[str, Any]) -> int:
+def _verify(given: VerifyArguments) -> int:
     """The check of segments and what is beside them; gives the exit status."""
-    console = Console(color=given["color"], escapes=False, show_traceback=given["traceback"])
-    failing = frozenset({Severity.ERROR, Severity.WARNING} if given["strict"] else {Severity.ERROR})
+    console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
+    failing = frozenset({Severity.ERROR, Severity.WARNING} if given.strict else {Severity.ERROR})
     report = JUnitReport(failing)
-    reporter = console.reporter(verbose=given["verbose"])
-    options = CheckOptions(deep=depth == "deep", limit=given["max_decompressed_size"])
-    damaged = unreadable = False
+    reporter = console.reporter(verbose=given.verbose)
+    options = CheckOptions(deep=given.depth == "deep", limit=given.max_decompressed_size)
+    status = RunStatus(console.show_error)
 
     def fail(error: KdumpError) -> None:
-        nonlocal unreadable
-        unreadable = True
         report.add_error(error)
-        console.show_error(error)
+        status.fail(error)
 
     try:
-        verification = Verification(_judge(paths, options, given, console, reporter), on_error=fail)
+        verification = Verification(_judge(options, given, console, reporter), on_error=fail)
     except KdumpError as error:
-        console.show_error(error)
-        return exit_status.UNREADABLE
+        status.fail(error)
+        return status.code
     overview = TerminalSummary(width=console.width, color=console.color)
-    for path in paths:
+    for path in given.paths:
         try:
             for item in verification.path(path):
                 if isinstance(item, Finding):
-                    damaged |= item.severity in failing
-                    if output == "junit":
+                    status.add(damaged=item.severity in failing)
+                    if given.output == "junit":
                         report.add_finding(item)
                     overview.add_finding(item)
                 else:
-                    if output == "junit":
+                    if given.output == "junit":
                         report.add_segment(item)
                     overview.add_segment(item)
                     if reporter.verbose:
                         read = "" if item.size is None else f"{item.size:,} bytes, "
-                        reporter.note(f"{item.path}: {read}{depth}")
-                console.out.write(_line(item, output, color=console.color).encode("utf-8", "surrogateescape"))
+                        reporter.note(f"{item.path}: {read}{given.depth}")
+                console.out.write(_line(item, given.output, color=console.color).encode("utf-8", "surrogateescape"))
         except KdumpError as error:
             fail(error.located(path))
-    if output == "junit":
+    if given.output == "junit":
         console.out.write(report.xml())
-    elif output == "text" and console.is_terminal:
+    elif given.output == "text" and console.is_terminal:
         console.out.write(overview.text().encode("utf-8", "surrogateescape"))
     console.close()
-    return exit_status.combined(damaged=damaged, unreadable=unreadable)
+    return status.code
 
 
-def _judge(
-    paths: Sequence[str], options: CheckOptions, given: Mapping[str, Any], console: Console, reporter: Reporter
-) -> Judge:
-    """What checks the partitions: this process, or Spark. Raises as ``engine_options.session``."""
-    spark = engine_options.session(given, paths, console.note, cannot={"--rate": given["rate"]})
+def _judge(options: CheckOptions, given: VerifyArguments, console: Console, reporter: Reporter) -> Judge:
+    """What checks the partitions: this process, a pool, or Spark. Raises as ``engine_options.session``."""
+    paths, jobs = given.paths, given.jobs
+    spark = engine_options.session(given, paths, console.note, local_only=given.rate is not None or jobs > 1)
     if spark is not None:
         from kdump.spark.verify import SparkJudge
 
         return SparkJudge(spark, paths, options).segments
-    check = PartitionCheck(
-        options, opened=lambda path: MeteredSource(open_source(path), given["rate"], reporter.progress)
-    )
-    return check.segments
+
+    def opened(path: str) -> Source:
+        return MeteredSource(open_source(path), given.rate, reporter.progress)
+
+    if jobs == 1:
+        return PartitionCheck(options, opened=opened).segments
+    from kdump.verify.judging import pooled_judge
+
+    run = engine_options.pool(jobs, "kdump.verify.readings").run
+    return pooled_judge(paths, options, run, jobs, rate=given.rate, opened=opened, progress=reporter.progress)
 
 
 def _line(item: Item, output: str, *, color: bool) -> str:

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
-from click.core import ParameterSource
 
+from kdump.cli.arguments import DumpArguments
 from kdump.cli.common import color_option
 from kdump.cli.coordinatorkey import coordinated
 from kdump.cli.java_options import topic_decoder
 from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
 from kdump.codes import KdumpError
-from kdump.log.names import is_uri
-from kdump.log.paths import is_text_file
-from kdump.log.source import reads_once
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
-from kdump.rows.tables import (
-    BATCH,
-    CHECKPOINT,
-    EPOCH,
-    PROPERTY,
-    RECORD,
-    RECORD_DECODED,
-    RECORD_METADATA,
-    Column,
-    ColumnType,
-    Table,
-)
+from kdump.rows.filetables import CHECKPOINT, EPOCH, PROPERTY
+from kdump.rows.schema import Column, ColumnType, Table
+from kdump.rows.tables import BATCH, RECORD, RECORD_DECODED, RECORD_METADATA
 
 if TYPE_CHECKING:
     from kdump.log.context import FileContext
@@ -43,9 +31,9 @@ _OPTIONS: Final = (
         "--output",
         type=click.Choice(["kafka", "jsonl", "csv", "table"]),
         default="kafka",
-        help="Text of DumpLogSegments (default), JSON lines, CSV, or a table for eyes.",
+        help="Text of DumpLogSegments (default), JSON lines, CSV, or a human-readable table.",
     ),
-    click.option("--csv-safe", is_flag=True, help="With --output csv: no cell begins as a spreadsheet's formula does."),
+    click.option("--csv-safe", is_flag=True, help="With --output csv: put a ' before cells that look like a formula."),
     click.option("--batches", "view", flag_value="batches", help="Structured output: show batches."),
     click.option("--records", "view", flag_value="records", help="Structured output: show records, contents included."),
     click.option("--fields", metavar="A,B,...", help="Structured output: only these columns; 'help' lists them."),
@@ -63,7 +51,7 @@ _OPTIONS: Final = (
     click.option(
         "--key-decoder",
         metavar="NAME",
-        help="Keys as text, hex, base64, json, int32, int64, float64, uuid, none, or as an installed decoder has them.",
+        help="Keys as text, hex, base64, json, int32, int64, float64, uuid, none, or a decoder from a plugin.",
     ),
     click.option("--value-decoder", metavar="NAME", help="The same for values."),
     click.option("--offset", "offsets", type=OffsetRange(), metavar="A:B", help="Offsets A up to B, B left out."),
@@ -74,7 +62,7 @@ _OPTIONS: Final = (
         metavar="T1..T2",
         help="Timestamps from T1 up to T2: ms, ISO 8601 (UTC), or -1h for an hour ago (s m h d w).",
     ),
-    click.option("--no-index", is_flag=True, help="Scan the log for a range, whatever its index files say."),
+    click.option("--no-index", is_flag=True, help="Do not use index files for a range."),
     click.option("--key", type=BytesPattern(), metavar="RE", help="Records with RE in the key."),
     click.option("--value", type=BytesPattern(), metavar="RE", help="Records with RE in the value."),
     click.option(
@@ -105,9 +93,9 @@ _OPTIONS: Final = (
         default="read_uncommitted",
         help="read_committed: without aborted transactions, up to the first open one.",
     ),
-    click.option("--resync", is_flag=True, help="Go on behind damage; what is skipped is said on stderr."),
+    click.option("--resync", is_flag=True, help="Skip damage and continue; report what is skipped on stderr."),
     click.option("-n", "take", type=click.IntRange(0), metavar="N", help="Show the first N batches or records."),
-    click.option("-f", "--follow", is_flag=True, help="Go on as a segment or partition grows, until interrupted."),
+    click.option("-f", "--follow", is_flag=True, help="Continue as a segment or partition grows, until interrupted."),
     click.option("--tail", type=click.IntRange(0), metavar="N", help="Show the last N batches or records."),
     click.option(
         "--redact",
@@ -127,103 +115,60 @@ def view_options(function: _Function) -> _Function:
     return function
 
 
-def check_together(given: Mapping[str, Any], paths: Sequence[str], *, other_files: bool) -> None:
-    """UsageError for options that exclude each other; ``other_files``: --files or --all-files is given."""
-    if not other_files and all(map(is_text_file, paths)):
-        _check_text_files(paths[0])
-    if given["template"] is not None and given["output"] != "kafka":
-        raise click.UsageError("--format is an output of its own, it does not go with --output")
-    if given["csv_safe"] and given["output"] != "csv":
-        raise click.UsageError("--csv-safe goes with --output csv")
-    if given["follow"]:
-        if len(paths) != 1 or given["resync"] or given["isolation"] == "read_committed":
-            raise click.UsageError("--follow takes one PATH, and neither --resync nor --isolation read_committed")
-        if other_files:
-            raise click.UsageError("--follow takes a PATH and its .log files, neither --files nor --all-files")
-        if is_uri(paths[0]):
-            raise click.UsageError("--follow takes a PATH of this machine, what lies behind a URI is not followed")
-        if given["output"] == "table":
-            raise click.UsageError("--follow shows rows as they come, a table is made of pages")
-    if given["tail"] is not None:
-        once = next((path for path in paths if reads_once(path)), None)
-        if once is not None:
-            raise click.UsageError(f"--tail reads its input twice, {once} is a stream")
-        if given["follow"] or given["take"] is not None:
-            raise click.UsageError("--tail goes neither with --follow nor with -n")
-
-
-def selection(given: Mapping[str, Any]) -> Selection:
+def selection(given: DumpArguments) -> Selection:
     """The ranges and filters."""
     wanted = coordinated(given)
     return Selection(
-        offsets=given["offsets"] or Range(),
-        times=given["times"] or Range(),
-        key=given["key"],
-        value=given["value"],
-        headers=given["headers"],
-        producer_ids=frozenset(given["producer_ids"]),
-        control=given["control"],
+        offsets=given.offsets or Range(),
+        times=given.times or Range(),
+        key=given.key,
+        value=given.value,
+        headers=given.headers,
+        producer_ids=frozenset(given.producer_ids),
+        control=given.control,
         coordinated=None if wanted is None else wanted.key_pattern,
     )
 
 
-def decoding(given: Mapping[str, Any]) -> DecoderChoice:
-    """The decoders of keys and values; UsageError for those that exclude each other and for unknown ones."""
+def decoding(given: DumpArguments) -> DecoderChoice:
+    """The decoders of keys and values; UsageError for unknown ones."""
     internal = topic_decoder(given)
-    own = given["key_decoder"], given["value_decoder"]
+    own = given.key_decoder, given.value_decoder
     wanted = coordinated(given)
-    if wanted is not None and internal is None and given["decode"] is None and not any(own):
+    if wanted is not None and internal is None and given.decode is None and not any(own):
         internal = wanted.decoder
-    choice = DecoderChoice(internal, given["decode"] == "auto", *own)
-    if not choice.is_made:
-        return choice
-    if internal is not None and (choice.by_topic or any(own)):
-        raise click.UsageError(
-            f"--{internal}-decoder goes neither with --decode nor with --key-decoder, --value-decoder"
-        )
-    for part, name in (("key", own[0]), ("value", own[1])):
-        if name is not None and given[f"{part}_decoder_class"] is not None:
-            raise click.UsageError(f"--{part}-decoder and --{part}-decoder-class exclude each other")
+    for name in own:
         if name is not None:
             check_decoder(name)
-    if secret(given) is not None:
-        raise click.UsageError("--redact hides what a decoder would show, they exclude each other")
-    return choice
+    return DecoderChoice(internal, given.decode == "auto", *own)
 
 
-def secret(given: Mapping[str, Any]) -> bytes | None:
+def secret(given: DumpArguments) -> bytes | None:
     """The key of ``--redact``; a new one a run when none is given."""
-    if given["redact_key"] is not None:
+    if given.redact_key is not None:
         import hashlib
 
-        return hashlib.blake2b(given["redact_key"].encode("utf-8", "surrogateescape")).digest()
-    return os.urandom(32) if given["redact"] else None
+        return hashlib.blake2b(given.redact_key.encode("utf-8", "surrogateescape")).digest()
+    return os.urandom(32) if given.redact else None
 
 
-def table(given: Mapping[str, Any], chosen: Selection) -> Table:
-    """What structured output shows of a log: batches, or records when something asks for them.
-
-    UsageError for batches by their contents, which only decoding would tell.
-    """
-    if given["view"] == "batches" and chosen.by_contents:
-        raise click.UsageError("--key, --value, --header and --group choose records, they do not go with --batches")
-    if given["view"] == "batches" and decoding(given).is_made:
-        raise click.UsageError("decoders show records, they do not go with --batches")
+def table(given: DumpArguments, chosen: Selection) -> Table:
+    """What structured output shows of a log: batches, or records when something asks for them."""
     records = RECORD_DECODED if decoding(given).is_made else RECORD
-    if given["template"] is not None or given["view"] == "records":
+    if given.template is not None or given.view == "records":
         return records
-    if given["view"] is None and (given["print_data_log"] or chosen.by_contents or records is RECORD_DECODED):
+    if given.view is None and (given.print_data_log or chosen.by_contents or records is RECORD_DECODED):
         return records
-    if given["view"] is None and given["deep_iteration"]:
+    if given.view is None and given.deep_iteration:
         return RECORD_METADATA
     return BATCH
 
 
-def fields(given: Mapping[str, Any], shown: Table) -> tuple[str, ...] | None:
+def fields(given: DumpArguments, shown: Table) -> tuple[str, ...] | None:
     """The columns that ``--fields`` names; UsageError for one that the table does not have."""
-    if given["fields"] is None:
+    if given.fields is None:
         return None
-    names = tuple(name.strip() for name in given["fields"].split(","))
+    names = tuple(name.strip() for name in given.fields.split(","))
     known = shown.names + RECORD_METADATA.names if shown.type == RECORD.type else shown.names
     for name in names:
         if name not in known:
@@ -231,34 +176,10 @@ def fields(given: Mapping[str, Any], shown: Table) -> tuple[str, ...] | None:
     return names
 
 
-def fields_of_text_files(given: Mapping[str, Any]) -> tuple[str, ...] | None:
+def fields_of_text_files(given: DumpArguments) -> tuple[str, ...] | None:
     """Those of ``--fields`` where every PATH is a text file; UsageError for a column that rows of none have."""
     columns = tuple(dict.fromkeys(name for shown in (CHECKPOINT, EPOCH, PROPERTY) for name in shown.names))
     return fields(given, Table("text file", tuple(Column(name, ColumnType.TEXT) for name in columns)))
-
-
-def _check_text_files(path: str) -> None:
-    """UsageError for options about batches and records where every PATH is a text file, the first one ``path``."""
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        is_given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
-        if is_given and parameter.name not in _WITH_TEXT_FILES:
-            raise click.UsageError(f"{path} is a text file, shown as it is: {parameter.opts[-1]} does not go with it")
-
-
-_WITH_TEXT_FILES: Final = {
-    "paths",
-    "all_files",
-    "output",
-    "fields",
-    "color",
-    "pager",
-    "engine",
-    "master",
-    "conf",
-    "verbose",
-    "traceback",
-}
 
 
 def list_fields() -> str:
@@ -271,7 +192,7 @@ def list_fields() -> str:
 
 
 def lines(
-    given: Mapping[str, Any], chosen: tuple[str, ...] | None, *, width: int, color: bool
+    given: DumpArguments, chosen: tuple[str, ...] | None, *, width: int, color: bool
 ) -> Callable[[FileContext], Lines]:
     """Makes the writer of a file's rows; UsageError for a wrong ``--format``."""
     from kdump.log.context import FileContext
@@ -280,16 +201,16 @@ def lines(
     from kdump.rows.spelling import Output
     from kdump.rows.table import TableLines
 
-    template = given["template"]
+    template = given.template
     if template is not None:
         try:
             FormatLines(template, FileContext("", None, None))
         except ValueError as error:
             raise click.UsageError(f"--format: {error}") from None
         return lambda context: FormatLines(template, context)
-    if given["output"] == "table":
+    if given.output == "table":
         return lambda context: TableLines(chosen, context, width=width, color=color)
-    syntax: Output = "csv-safe" if given["csv_safe"] else given["output"]
+    syntax: Output = "csv-safe" if given.csv_safe else "csv" if given.output == "csv" else "jsonl"
     return lambda context: RowLines(syntax, chosen, context)
 
 

@@ -18,7 +18,8 @@ from kdump.convert.segment import Progress, SegmentResult
 from kdump.log.context import FileContext
 from kdump.log.gaps import Gap
 from kdump.log.names import parse_file_name
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.reading.printing import Emit
 from kdump.reading.selection import Selection
 from kdump.reading.transactions import TransactionReader, Transactions

@@ -69,7 +69,7 @@ class _JsonBatch(NamedTuple):
 
     @classmethod
     def of(cls, lines: list[_Line], before: int) -> Self:
-        """The batch begins where its lines say, if that is behind the offset ``before`` and they fit it."""
+        """The batch begins where its lines say, if that is after the offset ``before`` and they fit it."""
         header, first, last = lines[0].header, lines[0].record, lines[-1].record
         base_offset = header.base_offset
         if not (before < base_offset <= first.offset and last.offset - base_offset <= MAX_INT32):
@@ -251,7 +251,7 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
     # A message of magic 0 or 1 that is not compressed is an entry of its own.
     position = None if row.get("position") is None else _integer(row, "position", 0, _INT64)
     place = position if magic == MAGIC or codec else record.offset
-    stamp = record.timestamp if is_log_append_time else None
+    append_time = record.timestamp if is_log_append_time else None
     file = row.get("file")
     if not (file is None or isinstance(file, str)):
         raise ValueError(f"file is {_shown(file)}, not text")
@@ -260,7 +260,7 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
         place,
         row.get("batchBaseOffset"),
         file,
-        stamp,
+        append_time,
         header._replace(base_offset=0),
     )
     if place is None:

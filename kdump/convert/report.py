@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from kdump.convert.segment import SegmentResult
 from kdump.log.context import FileContext
+from kdump.rows.filetables import CONVERTED, LOSS, MARKER
+from kdump.rows.schema import Table
 from kdump.rows.spelling import json_line
-from kdump.rows.tables import CONVERTED, LOSS, MARKER, Table
 from kdump.system.blocks import escaped
 
 

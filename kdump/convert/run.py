@@ -17,6 +17,7 @@ from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, Form, export_segment
 from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment, count_records
 from kdump.log.lock import is_held
+from kdump.log.named import is_stream
 from kdump.log.names import MAX_OFFSET, Kind, sibling
 from kdump.log.paths import (
     LogSegment,
@@ -28,7 +29,6 @@ from kdump.log.paths import (
     file_by_name,
     resolve,
 )
-from kdump.log.source import is_stream
 from kdump.system.files import Staged, discard, make_directories, publish, remove_empty
 
 _OFFSET_NAME: Final = re.compile(r"(\d{20})\.log")
@@ -216,7 +216,7 @@ def _pairs_below(directory: PathDirectory, destination: str, suffix: str) -> Ite
 
 
 def _numbered(jobs: Sequence[SegmentJob], first: int, names_logs: bool) -> Iterator[SegmentJob]:
-    """The jobs with the offset that each begins with; those of a partition go on one behind the other."""
+    """The jobs with the offset that each begins with; those of a partition go on one after the other."""
     for _, partition in groupby(jobs, key=lambda job: os.path.dirname(job.source)):
         of_partition = list(partition)
         offset = first

@@ -18,8 +18,10 @@ from kdump.convert.losses import Losses
 from kdump.convert.output import OutputSegments, WrittenSegment
 from kdump.convert.slices import EndMarker, SliceTransactions
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
+from kdump.log.named import STDIN
 from kdump.log.names import Kind, parse_file_name, sibling
-from kdump.log.source import STDIN, Source, open_source, read_whole
+from kdump.log.opening import open_source, read_whole
+from kdump.log.source import Source
 from kdump.reading.selection import Range
 from kdump.reading.transactions import TransactionReader, Transactions
 from kdump.system.files import Staged, discard, status_of
@@ -182,7 +184,7 @@ def _part(job: SegmentJob, source: Source, conversion: Conversion) -> SliceTrans
 
 
 def _producers(job: SegmentJob, conversion: Conversion, part: SliceTransactions | None) -> list[ProducerEntry]:
-    """Those at the segment's start; none without a sound snapshot. Of a part only those with open transactions."""
+    """Those at the segment's start; none without a valid snapshot. Of a part only those with open transactions."""
     if part is not None:
         unknown = ProducerEntry(-1, -1, -1, -1, 0, -1, -1, -1)
         return [

@@ -31,9 +31,9 @@ from kdump.format.batch import (
     parse_header,
 )
 from kdump.log.names import parse_file_name
+from kdump.log.opening import open_source
 from kdump.log.partition import segments_after, segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
-from kdump.log.source import open_source
 from kdump.reading.outcomes import ABORTED
 from kdump.reading.transactions import AbortedRanges, TransactionReader, marked_outcome
 from kdump.verify.validentries import read_batch
@@ -60,7 +60,7 @@ class SliceTransactions:
         path: of the segment.
         conversion: its ranges.
         reader: follows the transactions of the partition; None: the source is a stream, which ends where it ends.
-        is_alone: nothing else of the partition is converted; the markers behind the segment then go with it.
+        is_alone: nothing else of the partition is converted; the markers after the segment then go with it.
 
     ``added`` are the markers outside of the ranges that were taken, ``left_open`` the (producer id, first offset) of
     transactions without an end, where these may be kept.
@@ -159,8 +159,8 @@ class SliceTransactions:
         wanted = {end for end in ends.values() if end is not None}
         if not (wanted and self._is_alone):
             return
-        behind = segments_after(self._path)
-        for segment in behind[_holding(behind, min(wanted)) :]:
+        after = segments_after(self._path)
+        for segment in after[_holding(after, min(wanted)) :]:
             for header, batch in _transactional_batches(segment):
                 if header.is_control and header.base_offset in wanted:
                     outcome = marked_outcome(header, batch)
@@ -219,7 +219,7 @@ def _base_offset(path: str) -> int | None:
 
 
 def _transactional_batches(path: str) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """The sound transactional batches of a segment, markers too."""
+    """The valid transactional batches of a segment, markers too."""
     with open_source(path) as source:
         for chunk in ResyncWalk(source).items():
             if not isinstance(chunk, CheckedChunk):

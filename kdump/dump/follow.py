@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from kdump.codes import Codes, KdumpError
-from kdump.dump.run import Follow, Target, target_by_path
+from kdump.dump.targets import Follow, Target, target_by_path
 from kdump.log import files
 from kdump.log.names import Kind
 from kdump.log.partition import segments_after

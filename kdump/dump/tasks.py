@@ -9,17 +9,20 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from functools import partial
 from typing import Final, NamedTuple
 
 from kdump.codes import KdumpError
-from kdump.dump.rowdump import RowDump, RowOptions
-from kdump.dump.run import FileRun, target_of
+from kdump.dump.output import DumpOptions
+from kdump.dump.run import DumpRun
+from kdump.dump.targets import target_of
 from kdump.log import files
 from kdump.log.paths import file_by_name
 from kdump.reading.printing import Emit
 from kdump.reading.reporter import Reporter
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import OPEN_COST, SPLIT_BYTES
+from kdump.tasks.work import Work, Workplace
 
 _PIECE_BYTES: Final = 1 << 20
 _ERROR: Final = PlainData(())
@@ -78,7 +81,23 @@ def plan_dump(paths: Iterable[str], *, task_bytes: int = SPLIT_BYTES, whole_part
     return [DumpTask(tuple(task), not number) for number, task in enumerate(tasks)]
 
 
-def dump_task(task: DumpTask, options: RowOptions, *, verbose: bool = False) -> Iterator[DumpPiece]:
+def dump_work(paths: Iterable[str], options: DumpOptions, *, verbose: bool) -> Work[DumpTask, DumpPiece]:
+    """The dump of tasks that were planned for ``paths``."""
+    function = partial(dump_task, options=options, verbose=verbose)
+    # Rows show relative paths as they were given.
+    return Work(function, _packed, _unpacked, Workplace.of(paths), is_large=True)
+
+
+def _packed(piece: DumpPiece) -> bytes:
+    """Output is most of the result, and stays as it is: one byte is put before it."""
+    return b"%c%b" % (piece.kind, piece.data)
+
+
+def _unpacked(data: bytes) -> DumpPiece:
+    return DumpPiece(PieceKind(data[0]), data[1:])
+
+
+def dump_task(task: DumpTask, options: DumpOptions, *, verbose: bool = False) -> Iterator[DumpPiece]:
     """The pieces of a task as they are made."""
     pieces: list[DumpPiece] = []
     held = bytearray()
@@ -96,12 +115,7 @@ def dump_task(task: DumpTask, options: RowOptions, *, verbose: bool = False) -> 
         flush()
         pieces.append(DumpPiece(PieceKind.NOTE, line.encode("utf-8", "surrogateescape")))
 
-    run = RowDump(
-        options,
-        held.extend,
-        Reporter(show_error, complain, verbose=verbose),
-        titled=None if task.is_first else options.table,
-    )
+    run = DumpRun(options, held.extend, Reporter(show_error, complain, verbose=verbose), is_first=task.is_first)
     for path in task.paths:
         file = file_by_name(path)
         if file is None:
@@ -119,7 +133,7 @@ def dump_task(task: DumpTask, options: RowOptions, *, verbose: bool = False) -> 
 class CollectedRun:
     """Takes the pieces of all tasks, in order, to where a run in this process would have put them."""
 
-    def __init__(self, run: FileRun, emit: Emit) -> None:
+    def __init__(self, run: DumpRun, emit: Emit) -> None:
         self._run = run
         self._emit = emit
         self._notes: set[bytes] = set()

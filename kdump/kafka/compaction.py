@@ -1,7 +1,7 @@
 """What one run of the log cleaner leaves of a partition: the Cleaner of Kafka 4.3.1, from the log's first offset on.
 
-Source: KIP-58, KIP-98, KIP-534 (delete horizons); what these leave open was measured on the real code, against which
-tests/oracle/test_maintenance.py holds this. The rules:
+Source: KIP-58, KIP-98, KIP-534 (delete horizons); what these leave open was measured on the real code.
+tests/oracle/test_maintenance.py compares both. The rules:
 
 - The active segment and those from the one on in which the first open transaction begins are not cleaned.
 - Of each key the newest record stays, wherever in the cleaned segments it is; records of aborted transactions are none.
@@ -37,7 +37,7 @@ _FEWEST_PENDING: Final = 1 << 20
 class NewestOffsets:
     """The offset of the newest record of each key, by digests of the keys as in Kafka's own offset map.
 
-    It holds 24 bytes a distinct key, and four times as much while what has come is merged into it.
+    It needs 24 bytes for each key, and four times as much while new keys are merged into it.
     """
 
     def __init__(self) -> None:
@@ -165,7 +165,7 @@ class Cleaning:
 
     Args:
         newest: of the keys in them.
-        end: the base offset of the first segment behind them, or that of the next record.
+        end: the base offset of the first segment after them, or that of the next record.
         now: ms since 1970.
         delete_retention_ms: how long tombstones and markers stay.
         producers: of the whole log, cleaned or not.
@@ -260,7 +260,7 @@ class Cleaning:
         last_offset = native_column(headers, "base_offset") + native_column(headers, "last_offset_delta")
         keeps: NDArray[np.bool_] = last_offset + 1 == self._end
         producer, epoch = native_column(headers, "producer_id"), native_column(headers, "producer_epoch")
-        # Few batches come into question: those that end where some producer's last one does, and markers.
+        # Only few batches can stay: those that end where the last one of some producer does, and markers.
         may_be_last = ~is_control & np.isin(last_offset, list(self._last_data.values()))
         may_be_last |= is_control & np.isin(producer, list(self._last_epochs)) if self._last_epochs else False
         for number in np.flatnonzero(may_be_last).tolist():

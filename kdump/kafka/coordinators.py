@@ -36,7 +36,7 @@ class CoordinatorKey(NamedTuple):
 
     @property
     def stored_name(self) -> bytes:
-        """The name as its records hold it, behind its length in two bytes."""
+        """The name as its records hold it, after its length in two bytes."""
         return self.name.encode("utf-8", "surrogateescape")
 
     @property
@@ -46,26 +46,26 @@ class CoordinatorKey(NamedTuple):
         return re.compile(rb"(?s)\A.." + re.escape(struct.pack(">h", len(name)) + name))
 
     def partition(self, partitions: int) -> int:
-        """The partition of a topic of that many."""
+        """The partition of a topic with ``count`` partitions."""
         number = string_hash(self.name)
         return (0 if number == _SMALLEST_INT32 else abs(number)) % partitions
 
     def likely_partitions(self, partition: int, least: int, count_here: int | None = None) -> int | None:
-        """How many partitions the topic has where it is in ``partition``, if Kafka put it there; None: it did not.
+        """How many partitions the topic must have for Kafka to put this name in ``partition``; None: Kafka did not.
 
-        As many as are here, else Kafka's default, else the least that fits.
+        The number of partitions here, else Kafka's default, else the least one that fits.
 
         Args:
             partition: that has records of it.
             least: the topic has as many or more.
-            count_here: of the partitions that are here, where they look like all of them.
+            count_here: how many partitions are here, where they seem to be all.
         """
         if count_here is not None and self.partition(count_here) == partition:
             return count_here
         least = max(least, partition + 1)
         if least <= DEFAULT_PARTITIONS and self.partition(DEFAULT_PARTITIONS) == partition:
             return DEFAULT_PARTITIONS
-        # A number that leaves this rest divides the difference.
+        # A number of partitions with this remainder divides the difference.
         difference = abs(string_hash(self.name)) - partition
         return next((count for count in range(least, 10 * DEFAULT_PARTITIONS) if difference % count == 0), None)
 

@@ -1,8 +1,8 @@
-"""What a coordinator's topic says at a point in time: committed offsets, or transactional ids.
+"""The state of a coordinator's topic at a point in time: committed offsets, or transactional ids.
 
-The state is what a broker has that has read the log up to then: of each key the last value in offset order, a tombstone
-removes it (expiry is a tombstone that the broker writes), and an offset committed within a transaction counts once the
-transaction's commit marker is there. Source: Kafka's OffsetMetadataManager (replay, replayEndTransactionMarker) and
+It is what a broker knows that has read the log up to then. The last value of each key in offset order counts, and a
+tombstone removes it; for expired keys the broker writes one. An offset that was committed in a transaction counts from
+the commit marker of the transaction on. Source: Kafka's OffsetMetadataManager (replay, replayEndTransactionMarker) and
 TransactionStateManager; docs/spec/decoders.md#3-coordinator-decoders for the records.
 """
 
@@ -58,7 +58,7 @@ class CoordinatorState:
 
     Args:
         decoder: OFFSETS or TRANSACTION_LOG.
-        at: ms since 1970; records and markers with a later timestamp are passed over. None: all count.
+        at: ms since 1970; records and markers with a later timestamp do not count. None: all count.
         undecoded: takes the offset of each record that counts and cannot be read, and why.
     """
 

@@ -24,9 +24,9 @@ from kdump.wire.output import Output
 def convert_down(
     groups: RecordGroups, to_magic: int, codec: NDArray[np.int64], level: int | None = None
 ) -> Iterator[EncodedEntries]:
-    """The records of ``groups`` as messages, in order; groups without records vanish.
+    """The records of ``groups`` as messages, in order; groups without records give nothing.
 
-    Uncompressed groups become a message a record, with absolute offsets; compressed ones a wrapper each.
+    An uncompressed group becomes one message for each record, with absolute offsets; a compressed one a wrapper.
 
     Args:
         groups: batches, or messages of a newer format than asked for.
@@ -49,7 +49,7 @@ def convert_down(
 def convert_large(
     records: Iterator[RecordGroups], to_magic: int, codec: int, level: int | None, limit: int
 ) -> Iterator[EncodedEntries]:
-    """The records of one batch or message, which come in pieces of a group each, likewise.
+    """The records of one batch or message as messages; the batch comes in pieces, each of one group.
 
     ``limit``: most bytes of messages in the wrapper, as its readers have such a bound too. Raises DamageError
     PAYLOAD_TOO_LARGE.

@@ -43,7 +43,7 @@ class FailureKind(Enum):
     TXN_NOT_STARTED = "transaction-not-started", "java.lang.IllegalArgumentException"
     """A marker for a transaction whose first offset another transaction took over."""
     TXN_INDEX_ORDER = "txnindex-order", "java.lang.IllegalArgumentException"
-    """An aborted transaction that does not end behind the one before it."""
+    """An aborted transaction that does not end after the one before it."""
 
     def __init__(self, code: str, java_class: str) -> None:
         self.code = code

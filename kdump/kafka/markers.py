@@ -1,7 +1,7 @@
 """Transaction markers as a broker reads them when it rebuilds the producer state.
 
 Source: docs/spec/recovery.md#rule-8-markers (EndTransactionMarker.deserialize); what throws which exception was
-measured on Kafka 4.3.1. Only the first record of a control batch is looked at.
+measured on Kafka 4.3.1. Only the first record of a control batch is read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PAYLOAD_CODES: Final = frozenset({Codes.PAYLOAD, Codes.PAYLOAD_TOO_LARGE})
 
 
 class InvalidRecordError(Exception):
-    """A control batch whose first record cannot be read: recovery truncates behind the batch."""
+    """A control batch whose first record cannot be read: recovery truncates after the batch."""
 
 
 class EndTxnMarker(NamedTuple):
@@ -42,7 +42,7 @@ def read_marker(header: BatchHeader, batch: memoryview) -> EndTxnMarker | None:
         batch: the whole batch.
 
     Raises:
-        InvalidRecordError: recovery truncates behind the batch.
+        InvalidRecordError: recovery truncates after the batch.
         KafkaFailureError: recovery throws.
     """
     if header.record_count == 0:
@@ -71,7 +71,7 @@ def _first_record(header: BatchHeader, batch: memoryview) -> Record:
             raise KafkaFailureError(FailureKind.MARKER_LENGTH, "a control record whose length is a varint over 5 bytes")
     try:
         if header.codec != NONE and header.record_count < 0:
-            # The stream is opened before the count is looked at.
+            # Kafka opens the stream before it reads the count.
             batch_body(header, batch)
         return next(read_records(header, batch))
     except DamageError as error:

@@ -63,7 +63,7 @@ class CompletedTxn(NamedTuple):
 class ProducerStates:
     """All producers at one offset of a log.
 
-    ``end_offset`` is the offset behind the last v2 batch seen: where the broker's next snapshot is taken.
+    ``end_offset`` is the offset after the last v2 batch seen: where the broker's next snapshot is taken.
     """
 
     def __init__(self, end_offset: int = 0) -> None:
@@ -75,7 +75,7 @@ class ProducerStates:
 
     @classmethod
     def from_snapshot(cls, entries: Iterable[ProducerEntry], end_offset: int = 0) -> Self:
-        """The state that a snapshot taken at ``end_offset`` holds; expired producers are the caller's to leave out."""
+        """The state that a snapshot taken at ``end_offset`` holds; the caller leaves out expired producers."""
         states = cls(end_offset)
         for entry in entries:
             first_offset = entry.current_txn_first_offset
@@ -162,7 +162,7 @@ class ProducerStates:
         return CompletedTxn(header.producer_id, first_offset, header.base_offset, marker.is_abort)
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
-        """Once ``completed`` has ended: where the first open transaction of another producer begins, else its end."""
+        """The last stable offset after ``completed``: where the first other open transaction begins, else its end."""
         own = []
         found = None
         while self._first_offsets and found is None:
@@ -178,7 +178,7 @@ class ProducerStates:
         return completed.last_offset + 1 if found is None else found
 
     def complete(self, completed: CompletedTxn) -> None:
-        """Take a transaction that ``append`` returned off the open ones.
+        """Remove a transaction that ``append`` returned from the open ones.
 
         Raises:
             KafkaFailureError: TXN_NOT_STARTED, two transactions that began at one offset.
@@ -192,7 +192,7 @@ class ProducerStates:
             )
 
     def see_last(self, producer_ids: Iterable[int]) -> None:
-        """Take these producers for seen after all others, in this order: a snapshot's depends on it."""
+        """Move these producers to the end, in this order: the order of a snapshot depends on it."""
         for producer_id in producer_ids:
             self._states[producer_id] = self._states.pop(producer_id)
 

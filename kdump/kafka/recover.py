@@ -11,16 +11,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from kdump.fast.policy import BATCHES_IN_CHUNK, RECOVERED_BATCHES
 from kdump.format import legacy
-from kdump.format.batch import (
-    CRC_START,
-    HEADER_SIZE,
-    MAGIC_OFFSET,
-    MAX_INT32,
-    BatchHeader,
-    parse_header,
-    wrap_int64,
-)
+from kdump.format.batch import CRC_START, HEADER_SIZE, MAGIC_OFFSET, MAX_INT32, BatchHeader, parse_header, wrap_int64
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.markers import InvalidRecordError
 from kdump.kafka.producers import ProducerStates
@@ -29,11 +22,6 @@ from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
 from kdump.reading.view import DecodePath
 from kdump.wire.checksum import crc32c
-
-COLUMNAR_BATCHES: Final = 60_000
-"""Batches after which columns are faster, the import of numpy included."""
-COLUMNAR_CHUNK: Final = 64
-"""Batches of a chunk from which on its numpy calls cost less than Python a batch."""
 
 
 class RecoveryOutcome(Enum):
@@ -79,7 +67,7 @@ class RecoveryFailure:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The result of one recovery. After a failure ``producers`` mean nothing; the rest is as far as it came."""
+    """The result of one recovery. After a failure ``producers`` mean nothing, the rest is what was read until then."""
 
     outcome: RecoveryOutcome
     size: int
@@ -87,7 +75,7 @@ class Recovery:
     end: int
     """Bytes up to which batches are good: the size of the log afterwards, unless recovery fails."""
     next_offset: int
-    """Behind the last good batch; the base offset without one."""
+    """The offset after the last good batch; the base offset without one."""
     max_timestamp: int
     """The largest of the good batches (ms), -1 without one."""
     leader_epochs: list[tuple[int, int]]
@@ -106,7 +94,7 @@ class Recovery:
 
 
 class _InvalidBatchError(Exception):
-    """The walk ends in front of this batch."""
+    """Recovery ends before this batch."""
 
     def __init__(self, reason: CutReason, message: str) -> None:
         super().__init__(message)
@@ -160,7 +148,7 @@ def recover(
 
 
 class SegmentRecovery:
-    """One recovery, fed with the chunks of a walk: ``open``, then ``take`` each chunk until it says no, ``finish``.
+    """One recovery. Call ``open``, then ``take`` with each chunk of a walk until it says no, then ``finish``.
 
     ``producers`` are changed; ``indexes`` collect the entries.
     """
@@ -238,7 +226,7 @@ class SegmentRecovery:
             self.indexes.contents(),
         )
 
-    def check_offset(self, last_offset: int) -> None:
+    def _check_offset(self, last_offset: int) -> None:
         """KafkaFailureError OFFSET_OVERFLOW when the segment's indexes cannot hold this offset."""
         if not 0 <= wrap_int64(last_offset - self.base_offset) <= MAX_INT32:
             raise KafkaFailureError(
@@ -246,7 +234,7 @@ class SegmentRecovery:
                 f"offset {last_offset} does not fit a segment with base offset {self.base_offset}",
             )
 
-    def add_leader_epoch(self, epoch: int, base_offset: int) -> None:
+    def _add_leader_epoch(self, epoch: int, base_offset: int) -> None:
         """Note a batch's leader epoch if it is above all before it. Raises KafkaFailureError LEADER_EPOCH."""
         if epoch > self.latest_leader_epoch:
             if base_offset < 0:
@@ -256,7 +244,7 @@ class SegmentRecovery:
             self.latest_leader_epoch = epoch
             self.leader_epochs.append((epoch, base_offset))
 
-    def add_to_producer(self, header: BatchHeader, batch: memoryview) -> None:
+    def _add_to_producer(self, header: BatchHeader, batch: memoryview) -> None:
         """A v2 batch with a producer id. Raises InvalidRecordError or KafkaFailureError."""
         completed = self.producers.append(header, batch)
         if completed is not None:
@@ -266,13 +254,48 @@ class SegmentRecovery:
 
     def _is_columnar(self, chunk: Chunk) -> bool:
         if self._path is DecodePath.AUTO:
-            return self._batches >= COLUMNAR_BATCHES and len(chunk.starts) >= COLUMNAR_CHUNK
+            return self._batches >= RECOVERED_BATCHES and len(chunk.starts) >= BATCHES_IN_CHUNK
         return self._path is DecodePath.COLUMNAR
 
     def _take_columns(self, chunk: Chunk) -> bool:
-        from kdump.kafka.recovercolumns import take_chunk
+        """Take many entries at once; False, with nothing changed, where one of them may fail."""
+        from kdump.kafka.recovercolumns import read_entries
 
-        return take_chunk(self, chunk)
+        entries, count = read_entries(chunk), len(chunk.starts)
+        plan = entries.plan_indexes(self.indexes, chunk, count) if entries and entries.fit(self.base_offset) else None
+        if entries is None or plan is None:
+            return False
+        ended: InvalidRecordError | KafkaFailureError | None = None
+        rows = entries.producer_rows(count)
+        for row in rows:
+            try:
+                self._add_row_to_producer(chunk, row)
+            except (InvalidRecordError, KafkaFailureError) as error:
+                ended = error
+                count = row + 1
+                # A last batch after the end does not count: the last one before the end takes its place.
+                for late in sorted({*entries.producer_rows(row)} - {*rows}):
+                    self._add_row_to_producer(chunk, late)
+                plan = entries.plan_indexes(self.indexes, chunk, count)
+                break
+        # The whole chunk planned cleanly, so every part of it does.
+        assert plan is not None
+        self.indexes.add_batches(plan)
+        self.end = chunk.position + (chunk.starts[count] if count < len(chunk.starts) else chunk.end)
+        self.next_offset = int(entries.last_offset[count - 1]) + 1
+        for epoch, base_offset in entries.new_epochs(count, self.latest_leader_epoch):
+            self._add_leader_epoch(epoch, base_offset)
+        end_offset = entries.end_of_v2(count if ended is None else count - 1)
+        if end_offset is not None:
+            self.producers.end_offset = end_offset
+        if ended is not None:
+            raise ended
+        return True
+
+    def _add_row_to_producer(self, chunk: Chunk, row: int) -> None:
+        start, end = chunk.entry(row)
+        batch = chunk.data[start:end]
+        self._add_to_producer(parse_header(batch), batch)
 
     def _take_entry(self, entry: memoryview, position: int) -> None:
         if entry[MAGIC_OFFSET] in _V2_MAGICS:
@@ -281,7 +304,7 @@ class SegmentRecovery:
         message = legacy.parse_message(entry)
         if not message.is_valid:
             raise _InvalidBatchError(CutReason.CRC, f"wrong CRC of the message at offset {message.offset}")
-        self.check_offset(message.offset)
+        self._check_offset(message.offset)
         self.indexes.add_batch(position, message.offset, message.timestamp)
         self.end = position + len(entry)
         self.next_offset = message.offset + 1
@@ -293,13 +316,13 @@ class SegmentRecovery:
         if crc32c(batch[CRC_START:]) != header.crc:
             raise _InvalidBatchError(CutReason.CRC, f"wrong CRC of the batch at offset {header.base_offset}")
         last_offset = header.last_offset
-        self.check_offset(last_offset)
+        self._check_offset(last_offset)
         self.indexes.add_batch(position, last_offset, header.max_timestamp)
         self.end = position + len(batch)
         self.next_offset = last_offset + 1
-        self.add_leader_epoch(header.partition_leader_epoch, header.base_offset)
+        self._add_leader_epoch(header.partition_leader_epoch, header.base_offset)
         if header.producer_id >= 0:
-            self.add_to_producer(header, batch)
+            self._add_to_producer(header, batch)
         self.producers.end_offset = last_offset + 1
 
 

@@ -1,51 +1,37 @@
-"""Recovery of many batches at once, with the results of :class:`kdump.kafka.recover.SegmentRecovery`.
+"""The entries of a chunk as columns, for a recovery that takes many of them at once (``kdump.kafka.recover``).
 
-CRCs, offsets and index entries are checked for a whole chunk; where one may fail the chunk is left to the walk over
-single batches.
-Of each producer's batches only those run in Python that can change more than "the last one": its markers, and the
-first and the last of each stretch between them.
+CRCs, offsets and index entries are checked for the whole chunk. Where one may fail, the chunk is left to the walk over
+single entries. Most batches of a producer only replace what is known of its last batch. Those that may do more run one
+by one: markers, and the first and the last batch between two markers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.fast.headers import native_column, read_headers
 from kdump.fast.ragged import windows
-from kdump.format.batch import (
-    CONTROL,
-    CRC_START,
-    HEADER_SIZE,
-    MAGIC_OFFSET,
-    MAX_INT32,
-    TRANSACTIONAL,
-    parse_header,
-)
+from kdump.format.batch import CONTROL, CRC_START, HEADER_SIZE, MAGIC_OFFSET, MAX_INT32, TRANSACTIONAL
 from kdump.format.legacy import NO_TIMESTAMP
-from kdump.kafka.failures import KafkaFailureError
-from kdump.kafka.markers import InvalidRecordError
-from kdump.kafka.segmentindexes import BatchesPlan
+from kdump.kafka.segmentindexes import BatchesPlan, IndexBuilder
 from kdump.log.walk import Chunk
 from kdump.wire.checksum import crc32, crc32c
-
-if TYPE_CHECKING:
-    from kdump.kafka.recover import SegmentRecovery
 
 _LEGACY_HEAD: Final = np.dtype(
     [("offset", ">i8"), ("length", ">i4"), ("crc", ">u4"), ("magic", "i1"), ("attributes", "u1"), ("timestamp", ">i8")]
 )
-"""The smallest entry; in magic 0 the timestamp's place holds other fields."""
+"""The smallest entry; in magic 0 other fields are at the place of the timestamp."""
 
 _NO_PRODUCER: Final = -1
 _NO_EPOCH: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class _GoodEntries:
+class GoodEntries:
     """The entries of a chunk whose CRCs are right; every array has the shape (entries,)."""
 
     base_offset: NDArray[np.int64]
@@ -58,51 +44,38 @@ class _GoodEntries:
     attributes: NDArray[np.int64]
     is_v2: NDArray[np.bool_]
 
+    def fit(self, base_offset: int) -> bool:
+        """A segment with this base offset can hold all offsets."""
+        relative = self.last_offset - base_offset
+        return not ((relative < 0) | (relative > MAX_INT32) | (self.base_offset < 0)).any()
 
-def take_chunk(recovery: SegmentRecovery, chunk: Chunk) -> bool:
-    """Take a chunk in, or return False with nothing changed.
+    def plan_indexes(self, indexes: IndexBuilder, chunk: Chunk, count: int) -> BatchesPlan | None:
+        """What the first ``count`` entries of the chunk add to the indexes; None where one may fail."""
+        return indexes.plan_batches(
+            chunk.position, chunk.starts[:count], self.last_offset[:count], self.max_timestamp[:count]
+        )
 
-    Raises:
-        InvalidRecordError: recovery truncates behind a marker.
-        KafkaFailureError: recovery throws.
-    """
-    columns = _read(chunk)
-    if columns is None:
-        return False
-    relative = columns.last_offset - recovery.base_offset
-    if ((relative < 0) | (relative > MAX_INT32) | (columns.base_offset < 0)).any():
-        return False
-    count = len(chunk.starts)
-    plan = _plan_indexes(recovery, chunk, columns, count)
-    if plan is None:
-        return False
-    ended: InvalidRecordError | KafkaFailureError | None = None
-    for row in (taken := _rows_of(columns, count)).tolist():
-        try:
-            _add_to_producer(recovery, chunk, row)
-        except (InvalidRecordError, KafkaFailureError) as error:
-            ended = error
-            count = row + 1
-            # What stood for a stretch may lie behind the end: what now is the last one stands for it.
-            for late in np.setdiff1d(_rows_of(columns, row), taken).tolist():
-                _add_to_producer(recovery, chunk, late)
-            break
-    if ended is not None:
-        plan = _plan_indexes(recovery, chunk, columns, count)
-    # Of a plan that cannot fail no part can.
-    assert plan is not None
-    recovery.indexes.add_batches(plan)
-    _accept(recovery, chunk, columns, count)
-    v2_rows = np.flatnonzero(columns.is_v2[: count if ended is None else count - 1])
-    if v2_rows.size:
-        recovery.producers.end_offset = int(columns.last_offset[v2_rows[-1]]) + 1
-    if ended is not None:
-        raise ended
-    return True
+    def producer_rows(self, count: int) -> list[int]:
+        """Which of the first ``count`` entries must be applied one by one, see ``_producer_rows``."""
+        rows: list[int] = _producer_rows(self.producer_id[:count], self.attributes[:count]).tolist()
+        return rows
+
+    def new_epochs(self, count: int, latest: int) -> list[tuple[int, int]]:
+        """(leader epoch, base offset) where one of the first ``count`` entries is above ``latest`` and all before."""
+        epochs = self.leader_epoch[:count]
+        highest = np.maximum.accumulate(epochs)
+        before = np.maximum(np.append(latest, highest[:-1]), latest)
+        rows = np.flatnonzero(epochs > before)
+        return list(zip(epochs[rows].tolist(), self.base_offset[rows].tolist(), strict=True))
+
+    def end_of_v2(self, count: int) -> int | None:
+        """The offset after the last batch of magic 2 among the first ``count`` entries; None where there is none."""
+        rows = np.flatnonzero(self.is_v2[:count])
+        return int(self.last_offset[rows[-1]]) + 1 if rows.size else None
 
 
-def _read(chunk: Chunk) -> _GoodEntries | None:
-    """The chunk's entries as columns, None when one is not valid."""
+def read_entries(chunk: Chunk) -> GoodEntries | None:
+    """The chunk's entries as columns; None where the CRC or the length of one is wrong."""
     view = chunk.data
     data = np.frombuffer(view, np.uint8)
     starts = np.array(chunk.starts, np.int64)
@@ -133,7 +106,7 @@ def _read(chunk: Chunk) -> _GoodEntries | None:
         column[~is_v2] = of_legacy
         return column
 
-    return _GoodEntries(
+    return GoodEntries(
         merged(v2.base_offset, offset),
         merged(v2.last_offset, offset),
         merged(v2.max_timestamp, timestamp),
@@ -144,7 +117,7 @@ def _read(chunk: Chunk) -> _GoodEntries | None:
     )
 
 
-def _read_v2(view: memoryview, data: NDArray[np.uint8], starts: NDArray[np.int64], chunk: Chunk) -> _GoodEntries | None:
+def _read_v2(view: memoryview, data: NDArray[np.uint8], starts: NDArray[np.int64], chunk: Chunk) -> GoodEntries | None:
     if (np.diff(starts, append=chunk.end) < HEADER_SIZE).any():
         return None
     headers = read_headers(data, starts)
@@ -159,9 +132,9 @@ def _crcs_hold(view: memoryview, starts: list[int], ends: list[int], headers: ND
     return computed == crcs
 
 
-def _v2_columns(headers: NDArray[np.void]) -> _GoodEntries:
+def _v2_columns(headers: NDArray[np.void]) -> GoodEntries:
     base_offset = native_column(headers, "base_offset")
-    return _GoodEntries(
+    return GoodEntries(
         base_offset,
         base_offset + native_column(headers, "last_offset_delta"),
         native_column(headers, "max_timestamp"),
@@ -173,7 +146,7 @@ def _v2_columns(headers: NDArray[np.void]) -> _GoodEntries:
 
 
 def producer_entries(chunk: Chunk) -> list[int] | None:
-    """Numbers of the entries of a chunk that must be applied one by one, CRCs unseen, see ``_producer_rows``.
+    """Numbers of the entries of a chunk that must be applied one by one (``_producer_rows``). CRCs are not checked.
 
     None where one is shorter than a header.
     """
@@ -187,16 +160,11 @@ def producer_entries(chunk: Chunk) -> list[int] | None:
     return rows
 
 
-def _rows_of(columns: _GoodEntries, count: int) -> NDArray[np.intp]:
-    """Of the first ``count`` entries."""
-    return _producer_rows(columns.producer_id[:count], columns.attributes[:count])
-
-
 def _producer_rows(producer_id: NDArray[np.int64], attributes: NDArray[np.int64]) -> NDArray[np.intp]:
     """Which entries must be applied one by one, in order, to give each producer's state.
 
-    Between two markers, of batches of one producer with the same transactional bit the first may open a transaction
-    or break one; each one after it only replaces what is known of the last batch.
+    Take the batches of one producer between two markers that have the same transactional bit. The first may open a
+    transaction, or break one. Each one after it only replaces what is known of the last batch.
     """
     rows = np.flatnonzero(producer_id >= 0)
     if not rows.size:
@@ -207,26 +175,3 @@ def _producer_rows(producer_id: NDArray[np.int64], attributes: NDArray[np.int64]
     is_control = kind & CONTROL > 0
     differs = (producer_id[1:] != producer_id[:-1]) | (kind[1:] != kind[:-1]) | is_control[1:]
     return np.sort(rows[np.append(True, differs) | np.append(differs, True)])
-
-
-def _add_to_producer(recovery: SegmentRecovery, chunk: Chunk, row: int) -> None:
-    start, end = chunk.entry(row)
-    batch = chunk.data[start:end]
-    recovery.add_to_producer(parse_header(batch), batch)
-
-
-def _plan_indexes(recovery: SegmentRecovery, chunk: Chunk, columns: _GoodEntries, count: int) -> BatchesPlan | None:
-    return recovery.indexes.plan_batches(
-        chunk.position, chunk.starts[:count], columns.last_offset[:count], columns.max_timestamp[:count]
-    )
-
-
-def _accept(recovery: SegmentRecovery, chunk: Chunk, columns: _GoodEntries, count: int) -> None:
-    """The first ``count`` entries are good."""
-    recovery.end = chunk.position + (chunk.starts[count] if count < len(chunk.starts) else chunk.end)
-    recovery.next_offset = int(columns.last_offset[count - 1]) + 1
-    epochs = columns.leader_epoch[:count]
-    highest = np.maximum.accumulate(epochs)
-    before = np.maximum(np.append(recovery.latest_leader_epoch, highest[:-1]), recovery.latest_leader_epoch)
-    for row in np.flatnonzero(epochs > before).tolist():
-        recovery.add_leader_epoch(int(epochs[row]), int(columns.base_offset[row]))

@@ -1,9 +1,9 @@
 """Which segments a broker deletes: UnifiedLog.deleteOldSegments of the Kafka release named in kdump.kafka.failures.
 
-Each rule goes through the segments from the oldest on and stops at the first one that it keeps. The active segment is
-no exception: when its turn comes a new one is rolled and it goes, unless it is empty. Held against the real code by
-tests/oracle/test_maintenance.py. Assumed: every record is replicated (the high watermark is at the log's end) and
-nothing is kept in remote storage.
+Each rule goes through the segments from the oldest on, and stops at the first one that it keeps. It may delete the
+active segment, too, unless that is empty: the broker then makes a new one first. tests/oracle/test_maintenance.py
+compares this with the real code. It is assumed that every record is replicated (the high watermark is at the end of the
+log), and that nothing is kept in remote storage.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def largest_timestamp(time_index: Sequence[TimeEntry] | None, newest: int | None
 def deleted_segments(
     segments: Sequence[RetainedSegment], retention: Retention, *, now: int, log_start_offset: int | None = None
 ) -> list[Reason]:
-    """Why each of the oldest segments goes, in their order; those behind them stay.
+    """Why each of the oldest segments goes, in their order; those after them stay.
 
     Args:
         segments: of one partition, in offset order; the last one is the active one.

@@ -95,7 +95,7 @@ class IndexBuilder:
         """The next batch: where it begins in the log, its last offset, its largest timestamp (-1: none).
 
         Raises:
-            KafkaFailureError: INVALID_OFFSET or INDEX_FULL; the entries before stand.
+            KafkaFailureError: INVALID_OFFSET or INDEX_FULL; the entries before stay.
         """
         if max_timestamp > self.max_timestamp:
             self.max_timestamp, self._max_timestamp_offset = max_timestamp, last_offset
@@ -149,7 +149,7 @@ class IndexBuilder:
         )
 
     def add_batches(self, plan: BatchesPlan) -> None:
-        """Carry a plan out."""
+        """Add what a plan says."""
         self.max_timestamp, self._max_timestamp_offset = plan.max_timestamp, plan.max_timestamp_offset
         if plan.positions:
             self._offset_count += len(plan.positions)

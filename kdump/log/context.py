@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kdump.log.named import STDIN
 from kdump.log.names import partition_of_file
-from kdump.log.source import STDIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,30 +1,18 @@
 """Files and directories by their paths, on this machine or behind a URI.
 
 What is asked here about a URI (``s3://bucket/orders-0``) goes to ``stores``; everything else goes to the operating
-system. Nothing is ever written. Bytes come from ``source.open_source`` and ``source.read_whole``, which take both too.
+system. Nothing is ever written. Bytes of both come from ``opening.open_source`` and ``opening.read_whole``.
 """
 
 from __future__ import annotations
 
 import glob
 import os
-from typing import NamedTuple
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.listing import ListingEntry
+from kdump.log.named import check_link, note_named
 from kdump.log.names import is_uri
-from kdump.log.source import check_link, note_named
-
-
-class ListingEntry(NamedTuple):
-    """A file or directory in a listing; ``size`` in bytes, None where the listing does not tell it.
-
-    A link to a directory is none where it must not be followed; see ``source.check_link``.
-    """
-
-    name: str
-    path: str
-    is_directory: bool
-    size: int | None = None
 
 
 def strip_credentials(path: str) -> str:
@@ -32,7 +20,7 @@ def strip_credentials(path: str) -> str:
 
     A URI loses its credentials and its query, which are remembered for this process (the newest of each store), so
     that nothing can print them; what was known of its directories is forgotten. Any other path stays as it is, and may
-    be a link or a pipe: ``source.open_source`` opens it as the user knows it.
+    be a link or a pipe: ``opening.open_source`` opens it as the user knows it.
     """
     if not is_uri(path):
         note_named(path)

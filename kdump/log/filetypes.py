@@ -19,8 +19,9 @@ from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.heads import read_head
+from kdump.log.named import STDIN
 from kdump.log.names import is_uri
-from kdump.log.source import STDIN, Source
+from kdump.log.source import Source
 
 _HEAD_SIZE: Final = 4096
 _BLOCK: Final = 512

@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.named import open_found
 from kdump.log.names import LOCK_FILE, is_uri
-from kdump.log.source import open_found
 from kdump.system.mounts import file_system, tells_locks
 
 _OWN: Final[set[str]] = set()

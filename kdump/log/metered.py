@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final
 
 from kdump.log.source import Source
 
 _PIECE: Final = 1 << 18
 """Bytes read at a time at a bounded rate: the pauses stay short."""
+_rate: ContextVar[int | None] = ContextVar("_rate", default=None)
+
+
+@contextmanager
+def limited_rate(rate: int | None) -> Iterator[None]:
+    """What ``at_limited_rate`` gives in here reads at most ``rate`` bytes a second; None: any number."""
+    token = _rate.set(rate)
+    try:
+        yield
+    finally:
+        _rate.reset(token)
+
+
+def at_limited_rate(source: Source) -> Source:
+    """The source, slowed down where the process has a limit."""
+    rate = _rate.get()
+    return source if rate is None else MeteredSource(source, rate, lambda path, done, size: None)
 
 
 class MeteredSource(Source):

@@ -9,6 +9,7 @@ import os
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -83,6 +84,7 @@ def is_uri(path: str) -> bool:
     return _URI.match(path) is not None
 
 
+@lru_cache(maxsize=1 << 12)
 def parse_file_name(path: str) -> FileName | None:
     """None for a file that is no segment file by its name.
 

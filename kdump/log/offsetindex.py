@@ -5,7 +5,7 @@ from __future__ import annotations
 from kdump.codes import KdumpError
 from kdump.format.index import OffsetEntry, parse_offset_index, used_entries
 from kdump.log.names import Kind, sibling
-from kdump.log.source import read_whole
+from kdump.log.opening import read_whole
 
 
 def rising_entries(log_path: str, base_offset: int | None) -> list[OffsetEntry]:

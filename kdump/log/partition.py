@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
+from kdump.log.listing import ListingEntry
+from kdump.log.named import check_link
 from kdump.log.names import (
     LOG_DIRECTORY_TEXT_FILES,
     META_PROPERTIES,
@@ -18,7 +20,7 @@ from kdump.log.names import (
     parse_file_name,
     parse_partition_directory,
 )
-from kdump.log.source import check_link, read_whole
+from kdump.log.opening import read_whole
 
 _SIBLING_ORDER = {kind: order for order, kind in enumerate(Kind)}
 
@@ -64,11 +66,11 @@ def files_by_partition(
         on_error(no_segments(directory, top))
 
 
-def _folders(directory: str, entries: list[files.ListingEntry]) -> list[str]:
+def _folders(directory: str, entries: list[ListingEntry]) -> list[str]:
     return [directory, *(path for _, path in sorted(_partitions(entries)))]
 
 
-def no_segments(directory: str, entries: list[files.ListingEntry]) -> KdumpError:
+def no_segments(directory: str, entries: list[ListingEntry]) -> KdumpError:
     """The error NO_SEGMENTS for a directory: what it is instead. ``entries``: what lies in it."""
     names = {entry.name for entry in entries}
     partitions = sum(1 for _ in _partitions(entries))
@@ -108,7 +110,7 @@ def _owner(directory: str) -> str:
     return "" if node_id is None else f" of broker {node_id}"
 
 
-def _entries(folder: str, on_error: Callable[[KdumpError], None]) -> list[files.ListingEntry] | None:
+def _entries(folder: str, on_error: Callable[[KdumpError], None]) -> list[ListingEntry] | None:
     try:
         return files.listing(folder)
     except KdumpError as error:
@@ -116,7 +118,7 @@ def _entries(folder: str, on_error: Callable[[KdumpError], None]) -> list[files.
         return None
 
 
-def _entries_unless_gone(folder: str, on_error: Callable[[KdumpError], None]) -> list[files.ListingEntry] | None:
+def _entries_unless_gone(folder: str, on_error: Callable[[KdumpError], None]) -> list[ListingEntry] | None:
     """Of a folder that has gone since its name was seen: as if it had been empty."""
     try:
         return files.listing(folder)
@@ -132,14 +134,14 @@ def has_gone(path: str, error: KdumpError) -> bool:
     return error.code is Codes.MISSING and not files.exists(path)
 
 
-def _partitions(entries: list[files.ListingEntry]) -> Iterator[tuple[tuple[str, int], str]]:
+def _partitions(entries: list[ListingEntry]) -> Iterator[tuple[tuple[str, int], str]]:
     for entry in entries:
         parsed = parse_partition_directory(entry.name)
         if parsed is not None and entry.is_directory:
             yield parsed, entry.path
 
 
-def _partitions_elsewhere(entries: list[files.ListingEntry]) -> Iterator[KdumpError]:
+def _partitions_elsewhere(entries: list[ListingEntry]) -> Iterator[KdumpError]:
     """Why links in place of partition directories are not followed."""
     for entry in entries:
         if not entry.is_directory and parse_partition_directory(entry.name) is not None and os.path.isdir(entry.path):
@@ -149,7 +151,7 @@ def _partitions_elsewhere(entries: list[files.ListingEntry]) -> Iterator[KdumpEr
                 yield error
 
 
-def _segment_names(entries: list[files.ListingEntry], all_files: bool) -> list[str]:
+def _segment_names(entries: list[ListingEntry], all_files: bool) -> list[str]:
     chosen = []
     for entry in entries:
         parsed = parse_file_name(entry.name)

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
+from kdump.log.named import STDIN, is_named, is_stream_mode
 from kdump.log.names import (
     CLUSTER_METADATA,
     TEXT_FILES,
@@ -27,8 +28,9 @@ from kdump.log.names import (
     partition_of_file,
     sibling,
 )
+from kdump.log.opening import open_source
 from kdump.log.partition import files_by_partition, segment_files
-from kdump.log.source import STDIN, Source, is_named, is_stream_mode, open_source
+from kdump.log.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ def resolve(path: str) -> Resolved:
     """What a PATH means, or a path that was found.
 
     Asks the operating system once, of a URI the store unless the name is that of a segment file. Only a path that a
-    user named is a stream (see ``files.enter``).
+    user named is a stream (see ``files.strip_credentials``).
 
     Raises:
         KdumpError: UNREADABLE, when a store cannot be asked.
@@ -222,7 +224,7 @@ def expanded(path: str, on_error: Callable[[KdumpError], None]) -> list[str]:
     """The files and directories that fit a PATH, which may be a pattern.
 
     Args:
-        path: as ``files.enter`` gave it.
+        path: as ``files.strip_credentials`` gave it.
         on_error: takes MISSING where nothing fits, and UNREADABLE where a store cannot be asked.
     """
     try:

@@ -8,7 +8,8 @@ from itertools import accumulate
 from typing import Final, Generic, Protocol, TypeVar
 
 from kdump.codes import Codes, KdumpError
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 
 _ZEROS: Final = bytes(1 << 20)
 

@@ -26,8 +26,9 @@ from kdump.format.index import (
 )
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log.files import absolute, listing
+from kdump.log.named import STDIN
 from kdump.log.names import CLEANER_STATES, Kind, is_uri, parse_file_name, parse_partition_directory, sibling
-from kdump.log.source import STDIN, read_whole
+from kdump.log.opening import read_whole
 
 
 def read_time_index(path: str, base_offset: int | None) -> list[TimeEntry]:

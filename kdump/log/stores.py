@@ -17,12 +17,12 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from kdump.codes import Codes, KdumpError
-from kdump.log.files import ListingEntry
+from kdump.log.listing import ListingEntry
 from kdump.log.names import parse_file_name
 from kdump.log.objects import ObjectSource
 from kdump.log.uris import Uri, encoded, parse_uri
 
-_NEEDS: Final = "a path with a scheme needs pyarrow: pip install 'kdump[spark]'"
+_NEEDS: Final = "a path with a scheme needs pyarrow: pip install 'kdump[parquet]'"
 
 
 class Store:
@@ -73,7 +73,7 @@ class Store:
         return list(entries.values())
 
     def open(self, path: str) -> ObjectSource:
-        """A file, to be read in ranges. Raises as ``source.open_source``."""
+        """A file, to be read in ranges. Raises as ``opening.open_source``."""
         known = self.known(path)
         if known is False:
             raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
@@ -218,7 +218,7 @@ def listing(directory: str) -> list[ListingEntry]:
 
 
 def open_object(path: str) -> ObjectSource:
-    """See ``source.open_source``."""
+    """See ``opening.open_source``."""
     return store_of(path).open(parse_uri(path).clean)
 
 

@@ -19,8 +19,7 @@ from kdump.log.resync import CheckedChunk
 from kdump.log.walk import Chunk
 from kdump.reading import masks
 from kdump.reading.printing import BlockPrinter, OffsetObserver, RowsT
-from kdump.reading.selection import RowBudget
-from kdump.reading.view import ViewOptions
+from kdump.reading.selection import RowBudget, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +31,11 @@ class ColumnarView(Generic[RowsT]):
     """
 
     printer: BlockPrinter[RowsT]
-    options: ViewOptions
+    selection: Selection
     budget: RowBudget
     emit: Callable[[RowsT], None]
     observer: OffsetObserver | None
+    with_records: bool
     scalar: Callable[[Chunk, int, int], None]
     on_damage: Callable[[], None]
     reader: BlockReader
@@ -43,7 +43,7 @@ class ColumnarView(Generic[RowsT]):
     def show(self, chunk: Chunk) -> None:
         """Show all entries of a chunk; DamageError as the scalar path raises it."""
         bounds = [*chunk.starts, chunk.end]
-        wanted = None if self.options.selection.is_everything else self._wanted
+        wanted = None if self.selection.is_everything else self._wanted
         damaged = chunk.damaged if isinstance(chunk, CheckedChunk) else None
         for part in self.reader.read(chunk.data, bounds, chunk.position, wanted, damaged):
             if isinstance(part, EntryRange):
@@ -58,9 +58,9 @@ class ColumnarView(Generic[RowsT]):
                 return
 
     def _wanted(self, headers: NDArray[np.void]) -> NDArray[np.bool_]:
-        if self.options.with_records:
-            return masks.may_hold_records(headers, self.options.selection)
-        return masks.accepts_batches(headers, self.options.selection)
+        if self.with_records:
+            return masks.may_hold_records(headers, self.selection)
+        return masks.accepts_batches(headers, self.selection)
 
     def _show_batches(self, block: BatchBlock) -> None:
         first, end = self.budget.admit(block.headers.size)
@@ -75,10 +75,10 @@ class ColumnarView(Generic[RowsT]):
 
     def _selected(self, block: BatchBlock, records: RecordColumns) -> BatchBlock:
         """Without the records that are not selected, and without batches that have none left."""
-        if self.options.selection.is_everything:
+        if self.selection.is_everything:
             return block
         self._note_passed(block)
-        rows = masks.accepts_records(block, records, self.options.selection)
+        rows = masks.accepts_records(block, records, self.selection)
         has_rows = np.bincount(records.batch[rows], minlength=block.headers.size) > 0
         return block.select(has_rows | _left_to_scalar(block, records), rows)
 
@@ -123,7 +123,7 @@ class ColumnarView(Generic[RowsT]):
         records = block.records
         if records is None:
             return
-        chosen = np.flatnonzero(masks.accepts_records(block, records, self.options.selection))
+        chosen = np.flatnonzero(masks.accepts_records(block, records, self.selection))
         first, end = self.budget.admit(chosen.size)
         self._note_passed(block)
         rows = np.zeros(records.batch.size, np.bool_)

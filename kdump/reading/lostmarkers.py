@@ -20,17 +20,20 @@ takeSnapshot) of Kafka 4.3.1.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from operator import itemgetter
-from typing import Final, NamedTuple
+from itertools import accumulate
+from operator import attrgetter, itemgetter
+from typing import Final, NamedTuple, overload
 
 from kdump.format.index import AbortedTxn
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 
 _NEVER: Final = 2**63
 """Above every offset."""
+_FIRST_OFFSET: Final = attrgetter("first_offset")
+_LAST_OFFSET: Final = attrgetter("last_offset")
 
 
 class LostOffsets(NamedTuple):
@@ -39,6 +42,63 @@ class LostOffsets(NamedTuple):
     first: int
     last: int
     room: int
+
+
+_FIRST: Final = attrgetter("first")
+_LAST: Final = attrgetter("last")
+
+
+class GapRange(Sequence[LostOffsets]):
+    """Successive gaps of a list, without a copy: thousands of transactions may be open over thousands of gaps.
+
+    Args:
+        gaps: in offset order.
+        start: number of the first one.
+        stop: number of the first one after the range; None: the range grows with the list.
+    """
+
+    __slots__ = ("_gaps", "_start", "_stop")
+
+    def __init__(self, gaps: list[LostOffsets], start: int = 0, stop: int | None = None) -> None:
+        self._gaps = gaps
+        self._start = start
+        self._stop = stop
+
+    def __len__(self) -> int:
+        return max(0, (len(self._gaps) if self._stop is None else self._stop) - self._start)
+
+    @overload
+    def __getitem__(self, number: int) -> LostOffsets: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[LostOffsets]: ...
+    def __getitem__(self, number: int | slice) -> LostOffsets | Sequence[LostOffsets]:
+        places = range(self._start, self._start + len(self))[number]
+        return self._gaps[places] if isinstance(places, int) else [self._gaps[place] for place in places]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GapRange) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def end(self) -> None:
+        """The range does not grow any more."""
+        self._stop = len(self._gaps)
+
+    def between(self, after: int, before: int) -> GapRange:
+        """The gaps that end after one offset and begin before another."""
+        start, stop = self._start, self._start + len(self)
+        start = bisect_right(self._gaps, after, start, stop, key=_LAST)
+        return GapRange(self._gaps, start, max(start, bisect_left(self._gaps, before, start, stop, key=_FIRST)))
+
+    def within(self, numbers: range) -> GapRange:
+        """Those with these successive numbers in the list."""
+        return GapRange(self._gaps, max(self._start, numbers.start), min(self._start + len(self), numbers.stop))
+
+
+_NO_GAPS: Final = GapRange([], 0, 0)
 
 
 class RemainingMarker(NamedTuple):
@@ -63,8 +123,9 @@ class TransactionRemains:
         epoch: of the first batch.
         first_offset: of the first batch.
         low: the transaction began here or later: its first batch may be lost.
+        gaps: those after the first batch and before the marker.
+        with_room: those of them that may hold a marker.
         batches: (first offset, epoch) of the first batch after each gap, and of each batch with a higher epoch.
-        gaps: those after the first batch, rising.
         end: the marker; None where the log ends before.
         raises_epochs: the epochs of the producer rise with each marker (KIP-890).
     """
@@ -73,8 +134,9 @@ class TransactionRemains:
     epoch: int
     first_offset: int
     low: int
+    gaps: GapRange
+    with_room: GapRange
     batches: list[tuple[int, int]] = field(default_factory=list)
-    gaps: list[LostOffsets] = field(default_factory=list)
     end: RemainingMarker | None = None
     raises_epochs: bool = False
 
@@ -101,7 +163,8 @@ class Follower:
         open: the open transactions by producer id.
         touched: those that have ended and that a gap touches.
         gaps: all of them so far.
-        aborted: (producer id, first offset, offset of the marker) of aborted transactions that no gap touches.
+        with_room: those of them that may hold a marker.
+        aborted: (offset of the marker, producer id, first offset) of aborted transactions that no gap touches.
         begun: the producer by the first offset of each transaction, and of the first batch after each gap.
     """
 
@@ -109,7 +172,8 @@ class Follower:
         self.open: dict[int, TransactionRemains] = {}
         self.touched: list[TransactionRemains] = []
         self.gaps: list[LostOffsets] = []
-        self.aborted: set[tuple[int, int, int]] = set()
+        self.with_room: list[LostOffsets] = []
+        self.aborted: list[tuple[int, int, int]] = []
         self.begun: dict[int, int] = {}
         self._raises_epochs: set[int] = set()
         self._newest_marker: dict[int, int] = {}
@@ -117,16 +181,14 @@ class Follower:
     def begin_before(self, producer_id: int, epoch: int, first_offset: int) -> None:
         """A transaction was open where the log begins."""
         # Of what lies before all may be lost.
-        self.open[producer_id] = TransactionRemains(producer_id, epoch, first_offset, 0)
+        self._begin(producer_id, epoch, first_offset, 0)
 
     def batch(self, producer_id: int, epoch: int, offset: int) -> None:
         """The next batch of a transaction."""
         stretch = self.open.get(producer_id)
         if stretch is None:
             low = self._lost_since_marker(producer_id, offset)
-            self.open[producer_id] = TransactionRemains(
-                producer_id, epoch, offset, low, raises_epochs=producer_id in self._raises_epochs
-            )
+            self._begin(producer_id, epoch, offset, low)
             self.begun[offset] = producer_id
         elif stretch.see_batch(offset, epoch):
             self.begun[offset] = producer_id
@@ -138,10 +200,12 @@ class Follower:
         if stretch is None:
             return
         stretch.end = marker
+        stretch.gaps.end()
+        stretch.with_room.end()
         if stretch.gaps:
             self.touched.append(stretch)
         elif marker.is_abort:
-            self.aborted.add((producer_id, stretch.first_offset, marker.offset))
+            self.aborted.append((marker.offset, producer_id, stretch.first_offset))
         if marker.epoch == stretch.newest_epoch:
             self._raises_epochs.discard(producer_id)
         elif not marker.is_abort:
@@ -150,8 +214,8 @@ class Follower:
     def gap(self, gap: LostOffsets) -> None:
         """Offsets lost."""
         self.gaps.append(gap)
-        for stretch in self.open.values():
-            stretch.gaps.append(gap)
+        if gap.room:
+            self.with_room.append(gap)
 
     def is_lost(self, offset: int) -> bool:
         """It lies in a gap."""
@@ -171,13 +235,24 @@ class Follower:
             open_before: producers with a transaction open there.
         """
         begun = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index}
-        for producer_id, begin, last in self.aborted:
+        start = bisect_left(self.aborted, first, key=itemgetter(0))
+        stop = len(self.aborted) if end is None else bisect_left(self.aborted, end, key=itemgetter(0))
+        for last, producer_id, begin in self.aborted[start:stop]:
             known = begun.get((producer_id, last))
-            if not (first <= last and (end is None or last < end)):
-                continue
             if known is None or not (known == begin or known < since or self.is_lost(known)):
                 return False
         return all(self._may_be(entry, since, open_before) for entry in index)
+
+    def _begin(self, producer_id: int, epoch: int, offset: int, low: int) -> None:
+        self.open[producer_id] = TransactionRemains(
+            producer_id,
+            epoch,
+            offset,
+            low,
+            GapRange(self.gaps, len(self.gaps)),
+            GapRange(self.with_room, len(self.with_room)),
+            raises_epochs=producer_id in self._raises_epochs,
+        )
 
     def _may_be(self, entry: AbortedTxn, since: int, open_before: Set[int]) -> bool:
         stable = entry.last_stable_offset
@@ -265,41 +340,72 @@ class TransactionEvidence:
         indexes = list(indexes)
         self._complete = [(index.first, index.end) for index in indexes]
         self._entries = [entry for index in indexes for entry in index.entries]
+        # The last stable offset of a log never falls.
+        self._stable = list(accumulate((entry.last_stable_offset for entry in self._entries), max))
+        self._with_stable: dict[int, list[AbortedTxn]] = {}
         self._by_producer: dict[int, list[AbortedTxn]] = {}
         for entry in self._entries:
             self._by_producer.setdefault(entry.producer_id, []).append(entry)
+            self._with_stable.setdefault(entry.last_stable_offset, []).append(entry)
+        self._next_of_other = _next_of_other(self._entries)
         self._snapshots = list(snapshots)
 
-    def of(self, producer_id: int) -> Sequence[AbortedTxn]:
-        """The aborted transactions of a producer."""
-        return self._by_producer.get(producer_id, ())
+    def aborted(self, producer_id: int, low: int, start: int) -> AbortedTxn | None:
+        """The entry of a producer's transaction that began at ``low`` or later and was open at ``start``."""
+        entry = self._first_entry_after(producer_id, start)
+        return entry if entry is not None and low <= entry.first_offset <= start else None
 
-    def is_complete(self, first: int, last: int) -> bool:
-        """Every ABORT marker from ``first`` to ``last`` that ended a transaction has an entry."""
-        number = bisect_right(self._complete, first, key=itemgetter(0)) - 1
-        return number >= 0 and last < self._complete[number][1]
+    def is_abort(self, producer_id: int, offset: int) -> bool:
+        """An entry names the marker of a producer at ``offset``."""
+        entry = self._first_entry_after(producer_id, offset - 1)
+        return entry is not None and entry.last_offset == offset
+
+    def is_complete(self, gaps: GapRange) -> bool:
+        """Every ABORT marker that was in one of the gaps and ended a transaction has an entry."""
+        while gaps:
+            number = bisect_right(self._complete, gaps[0].first, key=itemgetter(0)) - 1
+            if number < 0 or gaps[0].last >= self._complete[number][1]:
+                return False
+            gaps = gaps.between(self._complete[number][1] - 1, _NEVER)
+        return True
 
     def bounds(self, producer_id: int, low: int, start: int) -> EndBounds:
         """How long a transaction was open that began at ``low`` or later and not after ``start``."""
-        open_at, closed, over = start, _NEVER, _NEVER
-        for entry in self._entries:
-            if entry.producer_id == producer_id:
-                closed = min(closed, entry.first_offset) if entry.first_offset > start else closed
-            elif entry.last_offset > start:
-                stable = entry.last_stable_offset
-                if stable > start:
-                    over = min(over, entry.last_offset)
-                elif stable == start:
-                    open_at = max(open_at, entry.last_offset)
-        for snapshot in self._snapshots:
+        of_producer = self._by_producer.get(producer_id, [])
+        own = bisect_right(of_producer, start, key=_FIRST_OFFSET)
+        closed = of_producer[own].first_offset if own < len(of_producer) else _NEVER
+        with_stable = (entry for entry in self._with_stable.get(start, ()) if entry.producer_id != producer_id)
+        open_at = max(start, *(entry.last_offset for entry in with_stable), start)
+        number = max(bisect_right(self._entries, start, key=_LAST_OFFSET), bisect_right(self._stable, start))
+        if number < len(self._entries) and self._entries[number].producer_id == producer_id:
+            number = self._next_of_other[number]
+        over = self._entries[number].last_offset if number < len(self._entries) else _NEVER
+        for snapshot in self._snapshots[bisect_right(self._snapshots, start, key=itemgetter(0)) :]:
             known = snapshot.open_from.get(producer_id)
-            if known is None or snapshot.offset <= start:
+            if known is None:
                 continue
             if known < 0 or known > start:
+                # Those after it tell of later transactions.
                 closed = min(closed, snapshot.offset if known < 0 else known)
-            elif known >= low:
+                break
+            if known >= low:
                 open_at = max(open_at, snapshot.offset)
         return EndBounds(open_at, closed, over)
+
+    def _first_entry_after(self, producer_id: int, offset: int) -> AbortedTxn | None:
+        """The entry of a producer's first ABORT marker after ``offset``."""
+        entries = self._by_producer.get(producer_id, [])
+        number = bisect_right(entries, offset, key=_LAST_OFFSET)
+        return entries[number] if number < len(entries) else None
+
+
+def _next_of_other(entries: Sequence[AbortedTxn]) -> list[int]:
+    """For each entry the number of the first one after it of another producer; the number of entries: there is none."""
+    following = [len(entries)] * len(entries)
+    for number in range(len(entries) - 2, -1, -1):
+        is_other = entries[number].producer_id != entries[number + 1].producer_id
+        following[number] = number + 1 if is_other else following[number + 1]
+    return following
 
 
 class Ending(NamedTuple):
@@ -317,7 +423,7 @@ class Ending(NamedTuple):
     first_offset: int
     epoch: int
     outcome: str | None
-    gaps: Sequence[LostOffsets]
+    gaps: GapRange
     marker: int | None = None
     has_ended: bool = False
 
@@ -330,10 +436,10 @@ def endings(stretch: TransactionRemains, evidence: TransactionEvidence) -> Itera
         yield ending
         if ended is None:
             return
-        following = [one for one in stretch.batches if one[0] >= ended]
-        if not following:
+        following = bisect_left(stretch.batches, ended, key=itemgetter(0))
+        if following == len(stretch.batches):
             return
-        low, (start, epoch) = ended, following[0]
+        low, (start, epoch) = ended, stretch.batches[following]
 
 
 class _Question:
@@ -347,18 +453,17 @@ class _Question:
         self._low = low
         self._start = start
         self._epoch = epoch
-        self._gaps = [gap for gap in stretch.gaps if gap.last > start]
 
     def answer(self) -> tuple[Ending, int | None]:
         """What became of it, and the offset from which on the next transaction may begin, None where none does."""
         end = self._stretch.end
-        for entry in self._evidence.of(self._stretch.producer_id):
-            if self._low <= entry.first_offset <= self._start < entry.last_offset:
-                return self._aborted(entry)
+        entry = self._evidence.aborted(self._stretch.producer_id, self._low, self._start)
+        if entry is not None:
+            return self._aborted(entry)
         bounds = self._bounds()
         end_offset = _NEVER if end is None else end.offset
-        gaps = self._gaps_between(bounds.open_at, min(bounds.closed, bounds.over, end_offset))
-        is_not_aborted = all(self._evidence.is_complete(gap.first, gap.last) for gap in gaps)
+        gaps = self._stretch.with_room.between(bounds.open_at, min(bounds.closed, bounds.over, end_offset))
+        is_not_aborted = self._evidence.is_complete(gaps)
         closed = self._closed_by(bounds, gaps)
         if closed is not None:
             is_clear = bool(gaps) and not self._batches_between(gaps[-1].last, closed)
@@ -370,25 +475,27 @@ class _Question:
         if end is None:
             return self._ending(None if gaps else OPEN, gaps), None
         if not gaps or (is_not_aborted and not end.is_abort) or self._is_its_own(end, gaps):
-            return self._ending(end.outcome, ()), None
+            return self._ending(end.outcome, _NO_GAPS), None
         return self._ending(None, gaps), None
 
     def _aborted(self, entry: AbortedTxn) -> tuple[Ending, int | None]:
         """An entry names it: its marker is left, or lost in a gap."""
-        for gap in self._gaps:
-            if gap.first <= entry.last_offset <= gap.last:
-                return self._ending(ABORTED, [gap], entry.last_offset, has_ended=True), entry.last_offset + 1
-        return self._ending(ABORTED, ()), None
+        gaps = self._stretch.gaps.between(max(self._start, entry.last_offset - 1), entry.last_offset + 1)
+        if gaps:
+            return self._ending(ABORTED, gaps, entry.last_offset, has_ended=True), entry.last_offset + 1
+        return self._ending(ABORTED, _NO_GAPS), None
 
     def _bounds(self) -> EndBounds:
         """See Evidence.bounds; the batches and the next marker of the producer tell more."""
         stretch, end = self._stretch, self._stretch.end
         open_at, closed, over = self._evidence.bounds(stretch.producer_id, self._low, self._start)
-        for offset, epoch in stretch.batches:
-            if offset > self._start and epoch > self._epoch:
-                closed = min(closed, offset)
-            elif offset > self._start and stretch.raises_epochs:
-                open_at = max(open_at, offset)
+        batches = stretch.batches
+        following = bisect_right(batches, self._start, key=itemgetter(0))
+        risen = bisect_right(batches, self._epoch, following, key=itemgetter(1))
+        if risen < len(batches):
+            closed = min(closed, batches[risen][0])
+        if stretch.raises_epochs and risen > following:
+            open_at = max(open_at, batches[risen - 1][0])
         if end is not None and (end.epoch > self._epoch + 1 or self._ends_nothing(end)):
             closed = min(closed, end.offset)
         if end is not None:
@@ -396,25 +503,21 @@ class _Question:
             closed, over = (_NEVER if offset > end.offset else offset for offset in (closed, over))
         return EndBounds(open_at, closed, over)
 
-    def _gaps_between(self, after: int, before: int) -> list[LostOffsets]:
-        """Those that may hold the marker."""
-        return [gap for gap in self._gaps if gap.room and gap.last > after and gap.first < before]
-
-    def _closed_by(self, bounds: EndBounds, gaps: Sequence[LostOffsets]) -> int | None:
+    def _closed_by(self, bounds: EndBounds, gaps: GapRange) -> int | None:
         """An offset just before which the transaction, and no other, has ended; None where it need not have."""
         if bounds.closed <= bounds.over:
             return None if bounds.closed == _NEVER else bounds.closed
         # The next batch after the gap began another one.
-        following = self._batches_between(gaps[-1].last, bounds.over) if gaps else []
-        return min(following, default=bounds.over)
+        following = self._batches_between(gaps[-1].last, bounds.over) if gaps else range(0)
+        return self._stretch.batches[following[0]][0] if following else bounds.over
 
     def _ends_nothing(self, end: RemainingMarker) -> bool:
         """An ABORT marker that ended a transaction would have an entry."""
-        if not end.is_abort or not self._evidence.is_complete(end.offset, end.offset):
+        if not end.is_abort or not self._evidence.is_complete(GapRange([LostOffsets(end.offset, end.offset, 1)])):
             return False
-        return all(entry.last_offset != end.offset for entry in self._evidence.of(self._stretch.producer_id))
+        return not self._evidence.is_abort(self._stretch.producer_id, end.offset)
 
-    def _is_its_own(self, end: RemainingMarker, gaps: Sequence[LostOffsets]) -> bool:
+    def _is_its_own(self, end: RemainingMarker, gaps: GapRange) -> bool:
         """By its epoch, or because the gaps cannot hold a marker and a record of the next transaction.
 
         A coordinator aborts what has no record in a partition, too, but commits nothing that has none. When it fences a
@@ -422,16 +525,21 @@ class _Question:
         """
         if end.epoch == self._epoch + 1 and (self._stretch.raises_epochs or not end.is_abort):
             return True
-        has_room = sum(gap.room for gap in gaps) > 1 or bool(self._batches_between(gaps[0].last, end.offset))
+        has_room = len(gaps) > 1 or gaps[0].room > 1 or bool(self._batches_between(gaps[0].last, end.offset))
         return not (end.is_abort or has_room or self._evidence.is_compacted)
 
-    def _batches_between(self, after: int, before: int) -> list[int]:
-        """First offsets of batches of the producer that are left, as far as the stretch has them."""
-        return [offset for offset, _ in self._stretch.batches if after < offset < before]
+    def _batches_between(self, after: int, before: int) -> range:
+        """Numbers of batches of the producer that are left, as far as the stretch has them."""
+        batches = self._stretch.batches
+        return range(
+            bisect_right(batches, after, key=itemgetter(0)),
+            bisect_left(batches, before, key=itemgetter(0)),
+        )
 
     def _ending(
-        self, outcome: str | None, gaps: Sequence[LostOffsets], marker: int | None = None, *, has_ended: bool = False
+        self, outcome: str | None, gaps: GapRange, marker: int | None = None, *, has_ended: bool = False
     ) -> Ending:
-        newest = max(self._batches_between(self._start, gaps[-1].first), default=self._start) if gaps else self._start
-        after = [gap for gap in gaps if gap.last > newest]
-        return Ending(self._start, self._epoch, outcome, after, marker, has_ended)
+        newest = self._start
+        if gaps and (before := self._batches_between(self._start, gaps[-1].first)):
+            newest = self._stretch.batches[before[-1]][0]
+        return Ending(self._start, self._epoch, outcome, gaps.between(newest, _NEVER), marker, has_ended)

@@ -25,7 +25,8 @@ from kdump.format.batch import (
 )
 from kdump.format.index import OffsetEntry, parse_offset_index, parse_time_index, used_entries
 from kdump.log.names import Kind, parse_file_name, sibling
-from kdump.log.source import Source, read_whole
+from kdump.log.opening import read_whole
+from kdump.log.source import Source
 from kdump.reading.selection import Selection
 from kdump.wire.checksum import crc32c
 from kdump.wire.compression import NONE

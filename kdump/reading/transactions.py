@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import struct
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.format import control
@@ -32,11 +33,13 @@ from kdump.format.batch import (
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.format.snapshot import parse_snapshot
 from kdump.log import gaps as bytegaps
+from kdump.log.named import reads_once
 from kdump.log.names import Kind, base_of, parse_file_name, sibling
+from kdump.log.opening import open_source, read_whole
 from kdump.log.partition import segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.siblings import read_snapshot, read_txn_index
-from kdump.log.source import Source, open_source, read_whole, reads_once
+from kdump.log.source import Source
 from kdump.reading.lostmarkers import (
     Follower,
     LostOffsets,
@@ -44,6 +47,7 @@ from kdump.reading.lostmarkers import (
     SegmentIndex,
     Snapshot,
     TransactionEvidence,
+    TransactionRemains,
     are_sound,
     endings,
 )
@@ -150,6 +154,18 @@ class _PartitionSegments:
         self.end_of[segment] = self._transactions.end_offset
 
 
+class _Judged(NamedTuple):
+    """A transaction that a gap touches: its first offset, where it ends, and its outcome (None: nobody knows)."""
+
+    first_offset: int
+    end: int
+    outcome: str | None
+
+
+_JudgedTransactions: TypeAlias = dict[int, list[_Judged]]
+"""By producer id, in offset order."""
+
+
 class _ReadSegment(NamedTuple):
     """A segment that was read; ``next_base`` is that of the one after it, None for the last one."""
 
@@ -168,20 +184,23 @@ class AbortedRanges:
         """Take in the possible entries of the index of segment ``path``; a damaged or missing one says nothing."""
         with suppress(KdumpError, ValueError):
             for txn in filter(is_possible, parse_txn_index(read_whole(sibling(path, Kind.TXN_INDEX)))):
-                self._of_producers.setdefault(txn.producer_id, []).append((txn.first_offset, txn.last_offset))
+                insort(self._of_producers.setdefault(txn.producer_id, []), (txn.last_offset, txn.first_offset))
 
-    def of_producer(self, producer_id: int) -> Sequence[tuple[int, int]]:
-        """(first offset, offset of the marker) of its transactions."""
-        return self._of_producers.get(producer_id, ())
+    def transaction(self, producer_id: int, offset: int) -> tuple[int, int] | None:
+        """(first offset, offset of the marker) of the producer's first transaction that ends at ``offset`` or later."""
+        known = self._of_producers.get(producer_id, ())
+        number = bisect_left(known, offset, key=itemgetter(0))
+        return known[number][::-1] if number < len(known) else None
 
     def has_lost_marker(self, producer_id: int, offset: int, marker: int) -> bool:
         """The batch of a producer at ``offset`` had another marker than the first one in the log, at ``marker``.
 
         An entry ends before that one, where its own marker was, or ends there and begins behind the batch.
         """
-        return any(
-            (first <= offset <= last < marker) or (last == marker and first > offset)
-            for first, last in self.of_producer(producer_id)
+        ends_before = self.transaction(producer_id, offset)
+        ends_there = self.transaction(producer_id, marker)
+        return (ends_before is not None and ends_before[0] <= offset and ends_before[1] < marker) or (
+            ends_there is not None and ends_there[1] == marker and ends_there[0] > offset
         )
 
 
@@ -198,7 +217,11 @@ class Transactions:
         """After the last sound batch."""
         self._is_after_damage = False
         self._damaged: set[tuple[int, int]] = set()
-        self._judged: dict[int, list[tuple[int, int, str | None]]] | None = None
+        self._snapshots: list[Snapshot] = []
+        self._indexes: list[SegmentIndex | None] = []
+        self._settled: _JudgedTransactions = {}
+        self._settled_count = 0
+        self._judged: _JudgedTransactions | None = None
 
     @property
     def open_transactions(self) -> frozenset[tuple[int, int]]:
@@ -209,10 +232,11 @@ class Transactions:
     def undecided(self) -> frozenset[tuple[int, int]]:
         """(producer id, first offset) of those whose marker may be lost, so that nobody knows their outcome."""
         return frozenset(
-            (producer_id, first)
-            for producer_id, found in self._over_gaps().items()
-            for first, _, outcome in found
-            if outcome is None
+            (producer_id, one.first_offset)
+            for judged in (self._waiting(), self._settled)
+            for producer_id, found in judged.items()
+            for one in found
+            if one.outcome is None
         )
 
     def read_segment(self, path: str, next_base: int | None = None) -> None:
@@ -274,64 +298,96 @@ class Transactions:
         None: it has none, or the marker is lost.
         """
         markers = self._markers.get(producer_id, [])
-        for first, stop, judged in self._over_gaps().get(producer_id, ()):
-            if first <= offset < stop:
-                return stop if (stop, judged) in markers else None
-        following = bisect_right(markers, offset, key=lambda marker: marker[0])
+        judged = self._over_gap(producer_id, offset)
+        if judged is not None:
+            number = bisect_left(markers, judged.end, key=itemgetter(0))
+            is_left = markers[number : number + 1] == [(judged.end, judged.outcome)]
+            return judged.end if is_left else None
+        following = bisect_right(markers, offset, key=itemgetter(0))
         if following == len(markers) or self._aborted.has_lost_marker(producer_id, offset, markers[following][0]):
             return None
         return markers[following][0]
 
     def outcome(self, producer_id: int, offset: int) -> str:
         """What became of the transactional batch of a producer at an offset."""
-        for first, end, judged in self._over_gaps().get(producer_id, ()):
-            if first <= offset < end:
-                return judged or OPEN
+        judged = self._over_gap(producer_id, offset)
+        if judged is not None:
+            return judged.outcome or OPEN
         markers = self._markers.get(producer_id, [])
-        following = bisect_right(markers, offset, key=lambda marker: marker[0])
+        following = bisect_right(markers, offset, key=itemgetter(0))
         marker_offset, outcome = markers[following] if following < len(markers) else (None, OPEN)
-        for first, last in self._aborted.of_producer(producer_id):
+        aborted = self._aborted.transaction(producer_id, offset)
+        if aborted is not None:
+            first, last = aborted
             # A transaction index ends at the marker. It counts only where that marker is lost: the log says more.
-            is_lost = first <= offset <= last and (marker_offset is None or last < marker_offset)
+            is_lost = first <= offset and (marker_offset is None or last < marker_offset)
             # A marker in between ended the transaction that begins with the entry.
-            if is_lost and bisect_right(markers, first, key=lambda marker: marker[0]) == following:
+            if is_lost and bisect_right(markers, first, key=itemgetter(0)) == following:
                 return ABORTED
         return outcome
 
-    def _over_gaps(self) -> dict[int, list[tuple[int, int, str | None]]]:
-        """Of the transactions that a gap touches, by producer: (first offset, end, outcome; None: nobody knows)."""
+    def _over_gap(self, producer_id: int, offset: int) -> _Judged | None:
+        """The transaction of a producer's batch at ``offset``, where a gap touches it."""
+        waiting = self._waiting()
+        for judged in (self._settled, waiting):
+            found = judged.get(producer_id, ())
+            number = bisect_right(found, offset, key=itemgetter(0)) - 1
+            if number >= 0 and offset < found[number].end:
+                return found[number]
+        return None
+
+    def _waiting(self) -> _JudgedTransactions:
+        """Those that a gap touches of which a later segment may tell more; all others are settled then."""
         if self._judged is None:
+            self._settle()
             self._judged = {}
-            followed = self._followed
-            stretches = [*followed.touched, *(stretch for stretch in followed.open.values() if stretch.gaps)]
-            evidence = self._evidence() if stretches else TransactionEvidence()
-            for stretch in stretches:
-                found = list(endings(stretch, evidence))
-                stop = _NO_END if stretch.end is None else stretch.end.offset
-                ends = [*(ending.first_offset for ending in found[1:]), stop]
-                self._judged.setdefault(stretch.producer_id, []).extend(
-                    (ending.first_offset, end, ending.outcome) for ending, end in zip(found, ends, strict=True)
-                )
+            still_open = (remains for remains in self._followed.open.values() if remains.gaps)
+            self._judge([*self._followed.touched[self._settled_count :], *still_open], self._judged)
         return self._judged
+
+    def _settle(self) -> None:
+        """Judge once what no later segment tells more about: what ended before the newest segment that was read."""
+        newest = self._segments[-1].base_offset if self._segments else 0
+        touched = self._followed.touched
+        start = stop = self._settled_count
+        while stop < len(touched) and (end := touched[stop].end) is not None and end.offset < newest:
+            stop += 1
+        self._judge(touched[start:stop], self._settled)
+        self._settled_count = stop
+
+    def _judge(self, transactions: Sequence[TransactionRemains], judged: _JudgedTransactions) -> None:
+        if not transactions:
+            return
+        evidence = self._evidence()
+        for remains in transactions:
+            found = list(endings(remains, evidence))
+            stop = _NO_END if remains.end is None else remains.end.offset
+            ends = [*(ending.first_offset for ending in found[1:]), stop]
+            judged.setdefault(remains.producer_id, []).extend(
+                _Judged(ending.first_offset, end, ending.outcome) for ending, end in zip(found, ends, strict=True)
+            )
 
     def _evidence(self) -> TransactionEvidence:
         """What the files beside the logs say."""
-        indexes = []
-        for path, base_offset, next_base in self._segments:
-            index = read_txn_index(path) or []
-            is_sound = are_sound(index, base_offset, self._may_be_aborted)
-            since = self._segments[0].base_offset
-            if index and is_sound and self._followed.agrees(index, base_offset, next_base, since, self._open_before):
-                end = index[-1].last_offset + 1 if next_base is None else next_base
-                indexes.append(SegmentIndex(index, base_offset, end))
-        snapshots = [
-            Snapshot(
-                segment.base_offset,
-                {entry.producer_id: entry.current_txn_first_offset for entry in read_snapshot(segment.path)},
-            )
-            for segment in self._segments
-        ]
-        return TransactionEvidence(indexes, snapshots)
+        for segment in self._segments[len(self._snapshots) :]:
+            open_from = {entry.producer_id: entry.current_txn_first_offset for entry in read_snapshot(segment.path)}
+            self._snapshots.append(Snapshot(segment.base_offset, open_from))
+        # What is lost at the end of the newest segment is known after the next one was read.
+        for segment in self._segments[len(self._indexes) : -1]:
+            self._indexes.append(self._valid_index(segment))
+        indexes = [*self._indexes, *map(self._valid_index, self._segments[-1:])]
+        return TransactionEvidence([index for index in indexes if index is not None], self._snapshots)
+
+    def _valid_index(self, segment: _ReadSegment) -> SegmentIndex | None:
+        """The .txnindex of a segment; None where it says nothing, or does not agree with the logs."""
+        path, base_offset, next_base = segment
+        index = read_txn_index(path) or []
+        since = self._segments[0].base_offset
+        if not index or not are_sound(index, base_offset, self._may_be_aborted):
+            return None
+        if not self._followed.agrees(index, base_offset, next_base, since, self._open_before):
+            return None
+        return SegmentIndex(index, base_offset, index[-1].last_offset + 1 if next_base is None else next_base)
 
     def _may_begin(self, txn: AbortedTxn) -> bool:
         """The log, as far as it was read, has the first batch of an aborted transaction."""
@@ -340,7 +396,9 @@ class Transactions:
 
     def _may_be_aborted(self, producer_id: int, offset: int) -> bool:
         """The ABORT marker of a producer is at an offset, or lost there."""
-        return (offset, ABORTED) in self._markers.get(producer_id, ()) or self._followed.is_lost(offset)
+        markers = self._markers.get(producer_id, [])
+        number = bisect_left(markers, offset, key=itemgetter(0))
+        return markers[number : number + 1] == [(offset, ABORTED)] or self._followed.is_lost(offset)
 
     def _see_chunk(self, chunk: CheckedChunk) -> None:
         data = chunk.data

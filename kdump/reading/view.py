@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic
 
 from kdump.codes import Codes, DamageError, Finding
+from kdump.fast import policy
 from kdump.format import legacy
 from kdump.format import record as v2
 from kdump.format.batch import CRC_START, HEADER_SIZE, MAGIC_OFFSET, BatchHeader, parse_header
@@ -33,12 +34,6 @@ if TYPE_CHECKING:
 
 _BATCHES_CHUNK = 1 << 20
 _RECORDS_CHUNK = 4 << 20
-_COLUMNAR_BATCHES = 60_000
-_COLUMNAR_RECORDS = 15_000
-"""Rows of a file from which on the columnar path is faster, its import (0.1 s) included."""
-_COLUMNAR_CHUNK = 500
-"""Rows of a chunk from which on its numpy calls cost less than Python a row."""
-_STREAM_CHUNKS = 16
 
 
 class DecodePath(Enum):
@@ -214,11 +209,9 @@ class LogView(Generic[RowT, RowsT]):
             return None
         with_records = self._options.with_records
         rows_here = _declared_records(chunk) if with_records else len(chunk.starts)
-        size = self._source.size
-        # Of a stream nothing more is known than that a full chunk has more behind it.
-        expected = rows_here * max(1, _STREAM_CHUNKS if size is None else size // (chunk.end - chunk.starts[0]))
-        enough = _COLUMNAR_RECORDS if with_records else _COLUMNAR_BATCHES
-        if path is DecodePath.AUTO and (expected < enough or rows_here < _COLUMNAR_CHUNK):
+        expected = policy.expected(rows_here, chunk.end - chunk.starts[0], self._source.size)
+        enough = policy.SHOWN_RECORDS if with_records else policy.SHOWN_BATCHES
+        if path is DecodePath.AUTO and (expected < enough or rows_here < policy.SHOWN_IN_CHUNK):
             return None
         printer = self._printer.columns()
         if printer is None:
@@ -228,10 +221,11 @@ class LogView(Generic[RowT, RowsT]):
 
         return ColumnarView(
             printer,
-            self._options,
+            self._selection,
             self._budget,
             self._emit,
             self._observer,
+            with_records=with_records,
             scalar=self._scalar,
             on_damage=self._mark_damaged,
             reader=BlockReader(

@@ -1,4 +1,4 @@
-"""What came from where, and what is gone, as a manifest tells it: plain values for JSON."""
+"""What came from where, and what is gone, as plain values for JSON and the manifest."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import asdict
 from enum import Enum
 from typing import Any
 
-from kdump.repair.pieces import LogPiece, PieceOrigin
-from kdump.repair.plan import PartitionPlan, RepairMode, SegmentPlan
+from kdump.repair.plan.plan import PartitionPlan, RepairMode, SegmentPlan
+from kdump.repair.salvage.pieces import LogPiece, PieceOrigin
 
 
 def account(plan: PartitionPlan) -> list[dict[str, Any]]:
-    """A member a log to which something happens; names as in the JSON lines of the other commands."""
+    """One member for each log; the names are those of the JSON lines of other commands."""
     if plan.way is RepairMode.SALVAGE:
         return [_salvaged(segment) for segment in plan.segments]
     return [_like_broker(segment) for segment in plan.segments]
 
 
 def json_account(plan: PartitionPlan) -> bytes:
-    """The same as a file beside repaired copies."""
+    """The account as the file beside repaired copies."""
     return json.dumps({"way": plan.way.value, "source": plan.target, "logs": account(plan)}, indent=1).encode() + b"\n"
 
 
 def losses(plan: PartitionPlan) -> dict[str, Any]:
-    """What each way costs; null for one that leads nowhere, or was not worked out."""
+    """What each mode costs; null where it cannot repair the log, or was not planned."""
     ways = ((RepairMode.LIKE_BROKER, plan.broker_loss()), (RepairMode.SALVAGE, plan.salvage_loss()))
     return {way.value: None if loss is None else _named(asdict(loss)) for way, loss in ways}
 
 
 def _like_broker(segment: SegmentPlan) -> dict[str, Any]:
-    recovery, behind = segment.recovered.recovery, segment.behind
+    recovery, good_after = segment.recovered.recovery, segment.good_after
     end = 0 if segment.is_after_cut else recovery.end
     first_lost = segment.base_offset if segment.is_after_cut else recovery.next_offset
     members = _head(segment, segment.base_offset, "" if segment.is_after_cut else segment.recovered.read.kept_sha256)
@@ -46,10 +46,10 @@ def _like_broker(segment: SegmentPlan) -> dict[str, Any]:
     if end:
         kept = {"origin": PieceOrigin.KEPT.value, "path": segment.path, "position": 0, "length": end}
         members["pieces"] = [{**kept, "firstOffset": segment.base_offset, "lastOffset": recovery.next_offset - 1}]
-    if end < segment.stamp.size:
-        reason = "behind the cut" if segment.is_after_cut or recovery.cut is None else recovery.cut.message
-        extent = {"position": end, "length": segment.stamp.size - end, "reason": reason}
-        members["dropped"] = [{**extent, "batches": behind.batches, "records": behind.records}]
+    if end < segment.fingerprint.size:
+        reason = "after the cut" if segment.is_after_cut or recovery.cut is None else recovery.cut.message
+        extent = {"position": end, "length": segment.fingerprint.size - end, "reason": reason}
+        members["dropped"] = [{**extent, "batches": good_after.batches, "records": good_after.records}]
     if first_lost < segment.end_offset:
         members["lost"] = [{"firstOffset": first_lost, "lastOffset": segment.end_offset - 1, "isHeld": False}]
     return members
@@ -58,8 +58,8 @@ def _like_broker(segment: SegmentPlan) -> dict[str, Any]:
 def _salvaged(segment: SegmentPlan) -> dict[str, Any]:
     log = segment.salvaged
     assert log is not None
-    mended = segment.mended or segment.recovered
-    members = _head(segment, log.base_offset, mended.read.sha256)
+    repaired = segment.repaired or segment.recovered
+    members = _head(segment, log.base_offset, repaired.read.sha256)
     members["pieces"] = [_piece(piece) for piece in log.pieces]
     members["endFrom"] = log.end_from
     for name in ("dropped", "lost", "restored", "transactions", "not_taken"):

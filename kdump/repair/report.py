@@ -9,7 +9,8 @@ from kdump.codes import Codes, Finding
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
 from kdump.kafka.failures import FailureKind
 from kdump.log.lock import LockState
-from kdump.repair.pieces import (
+from kdump.repair.plan.plan import PartitionPlan, RepairLoss, RepairMode, SegmentPlan
+from kdump.repair.salvage.pieces import (
     Dropped,
     LogPiece,
     Lost,
@@ -19,12 +20,11 @@ from kdump.repair.pieces import (
     TouchedTransaction,
     TxnPolicy,
 )
-from kdump.repair.plan import PartitionPlan, RepairLoss, RepairMode, SegmentPlan
 from kdump.system.blocks import escaped
 from kdump.verify.report import finding_line
 
 _FEW = 5
-"""Ranges that are listed; of more only their number is told."""
+"""So many ranges are listed; of more only the number."""
 
 
 def plan_text(plan: PartitionPlan, *, is_done: bool, color: bool = False) -> str:
@@ -100,8 +100,8 @@ class _Text:
                 if segment.end_offset > segment.base_offset:
                     offsets = f"offsets {_range(segment.base_offset, segment.end_offset - 1)}"
                 yield (
-                    f"{self._would('remove', 'removed')} the segment, which lies behind the cut: "
-                    f"{segment.behind.records:,} good records, {offsets}"
+                    f"{self._would('remove', 'removed')} the segment, which lies after the cut: "
+                    f"{segment.good_after.records:,} good records, {offsets}"
                 )
         elif recovery.failure is not None:
             kind = recovery.failure.kind
@@ -111,8 +111,8 @@ class _Text:
             lost = ""
             if segment.end_offset > recovery.next_offset:
                 lost = f"; offsets {_range(recovery.next_offset, segment.end_offset - 1)} lost"
-            if segment.behind.batches:
-                lost += f", {segment.behind.records:,} good records among them"
+            if segment.good_after.batches:
+                lost += f", {segment.good_after.records:,} good records among them"
             rebuilt = f"; {self._would('rebuild', 'rebuilt')} {_kinds(segment)}" if segment.rebuilt else ""
             yield f"{self._would('cut', 'cut')} {text}{lost}{rebuilt}"
 
@@ -121,11 +121,11 @@ class _Text:
         if log is None:
             return
         yield from self._copies(log)
-        if segment.mended is None:
+        if segment.repaired is None:
             return
         if segment.is_missing:
             yield f"the .log is missing: {self._would('be written', 'written')} anew"
-        failure = segment.mended.recovery.failure
+        failure = segment.repaired.recovery.failure
         if failure is not None:
             yield f"what is left of it would not do either: {failure.message}; nothing is written"
         if log.base_offset != segment.base_offset:

@@ -1,4 +1,4 @@
-"""How the starts of a broker before and after repairs are told."""
+"""The text about the starts of a broker before and after repairs."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from kdump.kafka.startup.outcome import StartOutcome
+from kdump.repair.plan.starts import StartMode, Starts, WorseStart
 from kdump.repair.report import aligned
-from kdump.repair.startmodes import StartMode, Starts, WorseStart
 from kdump.system.blocks import escaped
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startreport import lost_members
 
 
 def modes_text(ways: Sequence[StartMode]) -> str:
-    """The start as it is and behind each repair, side by side; nothing without a repair."""
+    """The start as it is and after each repair, side by side; nothing without a repair."""
     if len(ways) < 2:
         return ""
     path = escaped(ways[0].check.path)
-    lines = [f"{path}: repairs behind which the start loses less"]
+    lines = [f"{path}: repairs after which the start loses less"]
     lines += _side_by_side(["as it is", *(f"({number})" for number in range(1, len(ways)))], ways)
     lines += [f"    ({number}) {escaped(way.command or '')}" for number, way in enumerate(ways) if number]
     return "".join(f"{line}\n" for line in lines)
@@ -80,7 +80,7 @@ def _cost(way: StartMode) -> str:
 
 
 def starts_members(starts: Starts) -> dict[str, Any]:
-    """The same as members of a JSON object."""
+    """The starts as members of a JSON object."""
     marker = None
     if starts.marker is not None:
         marker = "removed" if starts.removes_marker else "kept"

@@ -44,7 +44,8 @@ from kdump.rows.columns import (
     undecoded_batches,
 )
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row
-from kdump.rows.tables import WRONG_CRC, Column, ColumnType, Meaning, Row, Table
+from kdump.rows.schema import Column, ColumnType, Meaning, Row, Table
+from kdump.rows.tables import WRONG_CRC
 from kdump.wire.utf8 import decode_utf8
 
 ArrowRows: TypeAlias = "pa.RecordBatch | list[Row]"
@@ -255,7 +256,7 @@ class _ArrowColumns:
         if not block.headers.size:
             return []
         table = self._printer.table
-        batches = BatchColumns(block, table, self._printer.context)
+        batches = BatchColumns(block, table.type, self._printer.context)
         every = np.arange(block.headers.size)
         return pa.RecordBatch.from_arrays(
             [_of_batches(table.column(field.name), batches, every, field) for field in self._printer.schema],
@@ -295,7 +296,7 @@ class _ArrowColumns:
         states = None
         if self._printer.transactions is not None and (block.headers["attributes"] & TRANSACTIONAL).any():
             states = self._printer.transactions().column(block.headers)
-        return BatchColumns(block, self._printer.table, self._printer.context, states)
+        return BatchColumns(block, self._printer.table.type, self._printer.context, states)
 
     def _sound(self, block: BatchBlock) -> BatchBlock:
         return block if block.is_valid.all() else block.select(self._kept(block, np.ones(block.headers.size, np.bool_)))

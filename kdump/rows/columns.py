@@ -24,7 +24,6 @@ from kdump.log.context import FileContext
 from kdump.payloads.decoded import RecordDecoder
 from kdump.reading.outcomes import STATES
 from kdump.rows.decoded import DecodedJson, contents_of, decoded_json
-from kdump.rows.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +94,19 @@ class BatchColumns:
 
     Args:
         block: one batch or more.
-        table: whose rows are made.
+        row_type: what the column ``type`` says.
         context: where they come from.
         txn_state: shape (batches,), indexes into reading.outcomes.STATES; None: null for all.
     """
 
     def __init__(
-        self, block: BatchBlock, table: Table, context: FileContext, txn_state: NDArray[np.int8] | None = None
+        self, block: BatchBlock, row_type: str, context: FileContext, txn_state: NDArray[np.int8] | None = None
     ) -> None:
         self.position: NDArray[np.int64] = block.position
         self.is_valid: NDArray[np.bool_] = block.is_valid
         self._headers = block.headers
         self._txn_state = txn_state
-        self._constants = {"type": table.type, **context.columns()}
+        self._constants = {"type": row_type, **context.columns()}
 
     def header(self, name: str) -> NDArray[np.int64]:
         """A field of ``format.batch.BatchHeader``."""

@@ -18,7 +18,8 @@ from kdump.codes import Finding
 from kdump.log.context import FileContext
 from kdump.reading.printing import LongRow, TextRow
 from kdump.rows.longrows import is_long, text_pieces
-from kdump.rows.tables import RECORD, RECORD_DECODED, Column, ColumnType, Row, Table
+from kdump.rows.schema import Column, ColumnType, Row, Table
+from kdump.rows.tables import RECORD, RECORD_DECODED
 
 if TYPE_CHECKING:
     from kdump.reading.printing import BlockPrinter, TextBytes

@@ -14,9 +14,10 @@ from kdump.log.context import FileContext
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, LongRow, TextBytes, TextRow, TextRows
 from kdump.reading.transactions import Transactions
 from kdump.rows import longrows
+from kdump.rows.filetables import FINDING
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row
+from kdump.rows.schema import Row, Table
 from kdump.rows.spelling import Output, csv_line, json_line
-from kdump.rows.tables import FINDING, Row, Table
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,7 +18,8 @@ from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Headers, ManyHeaders, Record
 from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.payloads.message_json import json_value, known_version, message_json
-from kdump.rows.tables import WRONG_CRC, Row, Table
+from kdump.rows.schema import Row, Table
+from kdump.rows.tables import WRONG_CRC
 
 _CONTROL_TYPES: Final = {
     control.ABORT: "ABORT",

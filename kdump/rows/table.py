@@ -10,8 +10,8 @@ from kdump.codes import Finding
 from kdump.log.context import FileContext
 from kdump.reading.outcomes import ABORTED
 from kdump.rows.longrows import shortened
+from kdump.rows.schema import Column, ColumnType, Meaning, Row, Table
 from kdump.rows.spelling import plain
-from kdump.rows.tables import Column, ColumnType, Meaning, Row, Table
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
 

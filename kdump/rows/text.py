@@ -35,10 +35,11 @@ from kdump.rows.columns import (
     Same,
     Strings,
 )
+from kdump.rows.schema import Column as Declared
+from kdump.rows.schema import Table
 from kdump.rows.spelling import Output
 from kdump.rows.syntax import Syntax, syntax_of
-from kdump.rows.tables import BATCH, RECORD, Table
-from kdump.rows.tables import Column as Declared
+from kdump.rows.tables import BATCH, RECORD
 
 _BLOCK_ROWS: Final = 4096
 _BLOCK_BYTES: Final = 1 << 20
@@ -55,7 +56,7 @@ def batch_rows(
     count = block.headers.size
     if not count:
         return memoryview(b"")
-    batches = BatchColumns(block, table, context)
+    batches = BatchColumns(block, table.type, context)
     columns: list[Column] = []
     for number, name in enumerate(syntax.columns(fields)):
         columns += [
@@ -104,7 +105,7 @@ def record_runs(
         left_out[records.batch[rows.decoded.failed]] = True
         records = records.select(~left_out[records.batch], np.ones(left_out.size, np.bool_))
         rows = RowColumns(block, records, decoder)
-    lines = _RecordTexts(rows, BatchColumns(block, table, context, txn_state), table, syntax, fields)
+    lines = _RecordTexts(rows, BatchColumns(block, table.type, context, txn_state), table, syntax, fields)
     row_bounds = np.append(records.first_row, records.batch.size)
     cuts = np.flatnonzero(np.diff(left_out)) + 1
     first_batch = 0

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT, READERS
 from kdump.log.names import OFFSET_CHECKPOINTS
-from kdump.rows.tables import CHECKPOINT, EPOCH, PROPERTY, Row, Table
+from kdump.rows.filetables import CHECKPOINT, EPOCH, PROPERTY
+from kdump.rows.schema import Row, Table
 
 
 def text_file_rows(name: str, data: bytes) -> tuple[Table, Iterator[Row]]:

@@ -9,8 +9,9 @@ from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.extents import Extent, extent_of
+from kdump.log.named import is_named
 from kdump.log.offsetindex import rising_entries
-from kdump.log.source import Source, is_named
+from kdump.log.source import Source
 from kdump.spark.partitions import PartitionLog
 from kdump.spark.positions import DataLossError, StreamPosition, StreamTracker
 from kdump.tasks.splits import LogFile, Split

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Generator, Iterable, Iterator
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,14 +15,16 @@ from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.paths import expanded
 from kdump.rows.arrow import row_batch
-from kdump.rows.tables import FINDING, Row
+from kdump.rows.filetables import FINDING
+from kdump.rows.schema import Row
 from kdump.tasks.splits import OPEN_COST, STRANGERS, Wanted
 from kdump.verify.logdir import PartitionExtent
-from kdump.verify.partition import Item, PartitionCheck, base_offset_of, end_offset_of
+from kdump.verify.partition import Item, Judgement, PartitionCheck, base_offset_of, end_offset_of
 from kdump.verify.readings import Group, groups_of
 from kdump.verify.run import Verification
 from kdump.verify.segment import CheckOptions
 
+_LOG: Final = logging.getLogger("kdump")
 _ROWS_AT_A_TIME: Final = 4096
 
 
@@ -53,7 +55,7 @@ def read_findings(
         if isinstance(item, KdumpError):
             if fails_fast:
                 raise item
-            print(f"kdump: {item}", file=sys.stderr)
+            _LOG.warning("kdump: %s", item)
             finding = Finding(item.code, item.message, item.position or 0, path=item.path)
         elif isinstance(item, Finding):
             finding = item
@@ -67,13 +69,13 @@ def read_findings(
         yield row_batch(rows, schema)
 
 
-def _items(task: FindingTask, options: CheckOptions) -> Iterator[Item | KdumpError]:
+def _items(task: FindingTask, options: CheckOptions) -> Iterator[Judgement]:
     for store in task.stores:
         files.strip_credentials(store)
     check = PartitionCheck(options)
     for group in task.groups:
         absolute = group.absolute()
-        for item in check.segments(list(absolute.segments), absolute.folder):
+        for item in check.segments(absolute.segments, absolute.folder):
             yield group.as_given(item)
     for path in task.paths:
         yield from _path_items(path)
@@ -92,14 +94,12 @@ def _path_items(path: str) -> Iterator[Item | KdumpError]:
     yield from errors
 
 
-def _extent(segments: list[str], folder: str | None) -> Generator[Item | KdumpError, None, PartitionExtent | None]:
+def _extent(segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
     """What segments cover, without a word about them: by their names, and the last one that has batches."""
-    yield from ()
     first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
     end = None if folder is None else end_offset_of(segments)
-    if first_base is None or last_base is None or end is None:
-        return None
-    return PartitionExtent(first_base, end, last_base)
+    if first_base is not None and last_base is not None and end is not None:
+        yield PartitionExtent(first_base, end, last_base)
 
 
 def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list[FindingTask]:

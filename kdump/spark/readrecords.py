@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -16,10 +16,12 @@ from kdump.reading.selection import Range, Selection
 from kdump.reading.transactions import TransactionReader
 from kdump.reading.view import DecodePath, LogView, ViewOptions
 from kdump.rows.arrow import ArrowPrinter, ArrowRows, in_order, row_batch
-from kdump.rows.tables import RECORD, Table
+from kdump.rows.schema import Table
+from kdump.rows.tables import RECORD
 from kdump.tasks.splits import Split, Wanted
 from kdump.wire.compression import DEFAULT_LIMIT
 
+_LOG: Final = logging.getLogger("kdump")
 _ENOUGH_ROWS: Final = 8192
 _ENOUGH_BYTES: Final = 1 << 20
 
@@ -66,7 +68,7 @@ def read_splits(splits: Sequence[Split], options: ArrowOptions) -> Iterator[pa.R
             located = error.located(split.log.path)
             if options.mode is Mode.FAILFAST:
                 raise located from None
-            print(f"kdump: {located}", file=sys.stderr)
+            _LOG.warning("kdump: %s", located)
             if options.mode is Mode.PERMISSIVE and "problem" in options.schema.names:
                 row = {**split.log.context.columns(), "type": options.table.type, "problem": str(located)}
                 yield row_batch([row], options.schema)

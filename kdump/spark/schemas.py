@@ -9,7 +9,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kdump.rows.arrow import arrow_schema
-from kdump.rows.tables import RECORD, RECORD_DECODED, Table
+from kdump.rows.schema import Table
+from kdump.rows.tables import RECORD, RECORD_DECODED
 
 
 def checked(schema: StructType, table: Table) -> pa.Schema:

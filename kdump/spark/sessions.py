@@ -30,6 +30,7 @@ Session: TypeAlias = "SparkSession"
 LOCAL: Final = "local[*]"
 _LOCAL_MASTER: Final = re.compile(r"local(\[.*\])?")
 """Masters that run everything in the Java process of the driver."""
+_STDERR: Final = 2
 _LOOPBACK: Final = "127.0.0.1"
 _OLDEST_JAVA: Final = 17
 _CONNECT_PORT: Final = 15002
@@ -204,7 +205,7 @@ def _knock(remote: str) -> None:
 
 
 def _defaults() -> dict[str, str]:
-    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    is_terminal = os.isatty(_STDERR)
     return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": str(is_terminal).lower(),

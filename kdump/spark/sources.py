@@ -13,7 +13,9 @@ from pyspark.sql.types import StructType
 
 from kdump.codes import KdumpError
 from kdump.rows.arrow import arrow_schema
-from kdump.rows.tables import BATCH, FINDING, RECORD, Table
+from kdump.rows.filetables import FINDING
+from kdump.rows.schema import Table
+from kdump.rows.tables import BATCH, RECORD
 from kdump.spark.filters import Pushed
 from kdump.spark.options import SourceOptions, parse_options, parse_stream_options, schema_options
 from kdump.spark.readfindings import FindingTask, plan_findings, read_findings

@@ -6,11 +6,11 @@ is in ``limitedstream``.
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from kdump.codes import Codes, KdumpError
 from kdump.reading.selection import Range
-from kdump.rows.tables import Table
+from kdump.rows.schema import Table
 from kdump.spark.byteranges import ByteRange, byte_ranges_between
 from kdump.spark.options import EARLIEST, LATEST, StreamOptions
 from kdump.spark.partitions import PartitionLog, list_partitions
@@ -36,6 +36,8 @@ from kdump.spark.readrecords import ArrowOptions, read_splits
 from kdump.spark.schemas import checked, decoded, without_nulls
 from kdump.spark.worker import BeginsTask
 from kdump.tasks.splits import Wanted, packed, task_sizes
+
+_LOG: Final = logging.getLogger("kdump")
 
 _Seen: TypeAlias = tuple[tuple[int, ...], Status]
 """Of the files of a partition: while it is the same there is nothing new."""
@@ -182,7 +184,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
 
     @staticmethod
     def _say(what: str) -> None:
-        print(f"kdump: {what}", file=sys.stderr, flush=True)
+        _LOG.warning("kdump: %s", what)
 
     @staticmethod
     def _raise(error: KdumpError) -> None:

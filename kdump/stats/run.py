@@ -14,11 +14,13 @@ from kdump.format.index import parse_offset_index, parse_time_index, used_entrie
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.extents import Extent, extents_of
+from kdump.log.named import is_stream
 from kdump.log.names import Kind, sibling
 from kdump.log.offsetindex import rising_entries
+from kdump.log.opening import open_source, read_whole
 from kdump.log.partition import segments_after
 from kdump.log.paths import Sibling, file_by_name
-from kdump.log.source import Source, is_stream, open_source, read_whole
+from kdump.log.source import Source
 from kdump.reading.outcomes import OPEN
 from kdump.reading.transactions import TransactionReader
 from kdump.stats.figures import Damage, FiguresReport, report
@@ -191,7 +193,7 @@ class _FoldingReading:
             finally:
                 if fold is not self._fold:
                     # Written and read again: that changes the order in which a sketch of keys drops some.
-                    self._fold.merge(unpacked_fold(_FOLD.pack(fold)))
+                    self._fold.merge(repacked(fold))
             if extent is None or extent.start < extent.end:
                 self.ends_in_gap = look.ends_in_gap
 
@@ -206,8 +208,8 @@ class _FoldingReading:
         yield from zip(range(0, size, SPLIT_BYTES), extents, strict=True)
 
 
-def fold_split(split: Split, options: StatsOptions) -> bytes:
-    """The fold of what a split owns, to be ``unpacked_fold``."""
+def fold_split(split: Split, options: StatsOptions) -> StatsFold:
+    """The fold of what a split owns; what cannot be read is left out."""
     fold = options.fold()
     log = split.log
     try:
@@ -222,19 +224,19 @@ def fold_split(split: Split, options: StatsOptions) -> bytes:
     except KdumpError:
         # The judge of the partition says it.
         pass
-    return _FOLD.pack(fold)
+    return fold
+
+
+def repacked(fold: StatsFold) -> StatsFold:
+    """A fold as another process gets it."""
+    made: StatsFold = _FOLD.unpack(_FOLD.pack(fold))
+    return made
 
 
 def _log_of(path: str) -> str:
     """The log that a file of a segment belongs to; of other files the path itself."""
     file = None if is_stream(path) else file_by_name(path)
     return file.log if isinstance(file, Sibling) else path
-
-
-def unpacked_fold(fold: bytes) -> StatsFold:
-    """What ``fold_split`` gave."""
-    made: StatsFold = _FOLD.unpack(fold)
-    return made
 
 
 def _part(context: FileContext, whole: str, position: int) -> LogPart:

@@ -10,20 +10,25 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.extents import Extent, extent_of
+from kdump.log.metered import at_limited_rate
+from kdump.log.named import is_named
 from kdump.log.offsetindex import rising_entries
+from kdump.log.opening import open_source
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, expanded, file_by_name, resolve
-from kdump.log.source import Source, is_named, open_source
+from kdump.log.source import Source
 from kdump.reading.selection import Range
 
 SPLIT_BYTES: Final = 128 << 20
 STRANGERS: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
 """Errors of what a pattern fits and nobody meant."""
+LEAST_FOR_POOL: Final = 64 << 20
+"""Bytes of logs. To read fewer, a second process is not worth its start."""
 OPEN_COST: Final = 4 << 20
 """What opening a file counts, in bytes, as in Spark's ``spark.sql.files.openCostInBytes``."""
 
@@ -48,7 +53,7 @@ class LogFile:
         """The file, in whatever process. Raises as ``open_source``."""
         if self.is_named:
             files.strip_credentials(self.path)
-        return open_source(self.given or self.path)
+        return at_limited_rate(open_source(self.given or self.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,15 @@ class Split:
         return source
 
 
-SplitT = TypeVar("SplitT", bound=Split)
+class Sized(Protocol):
+    """Something to read."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+
+
+SizedT = TypeVar("SizedT", bound=Sized)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +152,15 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> l
             except KdumpError as error:
                 tell(error)
     return _without_duplicates(found)
+
+
+def listed_logs(paths: Iterable[str]) -> list[LogFile]:
+    """The logs at paths that come from a listing, each once; what is not there has none.
+
+    They are no PATHs of a user, so links and pipes among them are not followed.
+    """
+    found = (log for path in paths if isinstance(log := file_by_name(path), LogSegment))
+    return _without_duplicates(list(_logs_of(found, lambda error: None)))
 
 
 def _segments_of(path: str, on_error: Callable[[KdumpError], None]) -> Iterable[LogSegment]:
@@ -196,12 +218,17 @@ def plan(
     chosen = [log for log in logs if log.size and _may_hold(log, wanted)]
     total = sum(log.size for log in chosen)
     split_bytes, open_cost = task_sizes(total, split_bytes, min_partitions, open_cost)
-    splits = [split for log in chosen for split in _cut(log, split_bytes)]
+    splits = [split for log in chosen for split in cut(log, split_bytes)]
     return packed(splits, split_bytes=split_bytes, open_cost=open_cost)
 
 
-def _cut(log: LogFile, split_bytes: int) -> Iterator[Split]:
-    """The last split may be a tenth larger: brokers roll a segment a little behind its size, which is no task."""
+def cut(log: LogFile, split_bytes: int) -> Iterator[Split]:
+    """The splits of a log, none of an empty one.
+
+    The last one may be a tenth larger: brokers roll a segment a little after its size, which is no task.
+    """
+    if not log.size:
+        return
     first = 0
     while 10 * (log.size - first) > 11 * split_bytes:
         yield Split(log, first, first + split_bytes)
@@ -217,12 +244,18 @@ def task_sizes(total: int, split_bytes: int, min_partitions: int, open_cost: int
     return split_bytes, open_cost
 
 
-def packed(splits: Iterable[SplitT], *, split_bytes: int, open_cost: int) -> list[list[SplitT]]:
+def packed(splits: Iterable[SizedT], *, split_bytes: int, open_cost: int) -> list[list[SizedT]]:
     """Splits of at most ``split_bytes`` put together, one list a task."""
-    tasks: list[list[SplitT]] = []
-    room = 0
     # Largest first, so that the tasks that take longest begin first; the order of the files within a size.
-    for split in sorted(splits, key=lambda split: -split.size):
+    ordered = sorted(splits, key=lambda split: -split.size)
+    return packed_in_order(ordered, split_bytes=split_bytes, open_cost=open_cost)
+
+
+def packed_in_order(splits: Iterable[SizedT], *, split_bytes: int, open_cost: int = OPEN_COST) -> list[list[SizedT]]:
+    """The same for those who need the results in the order of the splits: only neighbours are put together."""
+    tasks: list[list[SizedT]] = []
+    room = 0
+    for split in splits:
         if not tasks or split.size > room:
             tasks.append([])
             room = split_bytes

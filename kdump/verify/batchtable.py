@@ -12,10 +12,9 @@ from kdump.log.gaps import Gap
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import Source
 from kdump.verify.indexes import IndexedLog
-from kdump.verify.prefilter import cleaned
 from kdump.verify.segment import Rows
 from kdump.verify.siblings import EpochRange
-from kdump.verify.table import first_offset, read_columns, row_at, row_dtype
+from kdump.verify.table import cleaned, first_offset, read_rows, row_at, row_dtype
 
 
 class BatchTable:
@@ -33,10 +32,9 @@ class BatchTable:
             return
         self._parts.append(rows)
         self.count += len(rows)
-        first, last = (rows[0], rows[-1]) if isinstance(rows, list) else (row_at(rows, 0), row_at(rows, -1))
         if self.first_offset is None:
-            self.first_offset = first_offset(first)
-        self.last_offset = last.last_offset
+            self.first_offset = first_offset(row_at(rows, 0))
+        self.last_offset = int(rows["last_offset"][-1])
 
     def log_view(
         self, base_offset: int, size: int, holes: list[tuple[int, int]], next_base: int | None = None
@@ -66,8 +64,7 @@ class BatchTable:
             yield EpochRange(int(epoch[start]), int(table["base_offset"][start]), int(table["last_offset"][end]))
 
     def _table(self) -> NDArray[np.void]:
-        parts = [np.array(part, row_dtype()) if isinstance(part, list) else part for part in self._parts]
-        return np.concatenate(parts) if parts else np.empty(0, row_dtype())
+        return np.concatenate(self._parts) if self._parts else np.empty(0, row_dtype())
 
 
 def read_table(source: Source) -> BatchTable:
@@ -75,7 +72,7 @@ def read_table(source: Source) -> BatchTable:
     rows = BatchTable()
     for item in ResyncWalk(source).items():
         if not isinstance(item, Gap):
-            rows.add(read_columns(item, is_after_gap=False))
+            rows.add(read_rows(item, is_after_gap=False))
     return rows
 
 

@@ -20,7 +20,7 @@ from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import record_timestamps
 from kdump.format.batch import CONTROL, HEADER_SIZE
 from kdump.log.resync import CheckedChunk
-from kdump.verify.contents import NO_TIMESTAMP
+from kdump.verify.batchrecords import NO_TIMESTAMP
 
 
 class RecordChecks:

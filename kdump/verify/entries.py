@@ -7,31 +7,30 @@ notice. Nothing here compares batches with one another: see :mod:`kdump.verify.o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kdump.codes import Finding
 from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.log.resync import CheckedChunk
 from kdump.verify.contents import check_batch
-from kdump.verify.headers import check_header
+from kdump.verify.headers import check_header, suspect_headers
 from kdump.verify.legacycontents import LegacyContents, check_entry
 from kdump.verify.markers import check_marker
-from kdump.verify.table import BatchRow, entry_of, row_at
+from kdump.verify.table import BatchRow, control_batches, entry_of, row_at
 from kdump.wire.compression import DEFAULT_LIMIT
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+Suspects: TypeAlias = Callable[[CheckedChunk, NDArray[np.void]], Iterator[int]]
+"""Reads the records of a chunk as columns: the numbers of the valid entries that are to be read one by one, rising.
 
-Suspects: TypeAlias = "Callable[[CheckedChunk, NDArray[np.void]], Iterator[int]]"
-"""Reads the records of a chunk as columns: the numbers of the sound entries that are to be read one by one, rising.
-
-It may fill in what the rows of legacy entries do not say (see ``check_rows``).
+It may fill in what the rows of legacy entries do not say (see ``EntryChecks.check``).
 """
 
 
 class EntryChecks:
-    """The checks of sound entries; entries with a wrong CRC are passed over.
+    """The checks of valid entries; entries with a wrong CRC are passed over.
 
     Args:
         deep: decompress and decode every record; else headers and markers only.
@@ -44,54 +43,48 @@ class EntryChecks:
         self._limit = limit
         self._suspect_entries = doubts
 
-    def check_rows(self, chunk: CheckedChunk, rows: list[BatchRow]) -> Iterator[Finding]:
-        """The findings of a chunk; ``rows`` are its entries.
+    def check(self, chunk: CheckedChunk, rows: NDArray[np.void], *, in_columns: bool) -> Iterator[Finding]:
+        """The findings of a chunk.
 
         With ``deep`` the first offset of compressed legacy entries and how many records they hold are filled in: the
         rows are changed in place.
+
+        Args:
+            chunk: what was read.
+            rows: its entries, an array of ``table.row_dtype``.
+            in_columns: there are many entries. Their records are read as columns, and ``check_headers`` is left to the
+                caller. Else they are read one by one, which needs no more modules.
         """
-        for row in rows:
-            if not row.is_valid:
-                continue
-            yield from check_header(row)
-            if row.is_control:
+        suspects = [] if in_columns else np.flatnonzero(suspect_headers(rows)).tolist()
+        control = set(control_batches(rows))
+        for number in sorted({*suspects, *control}):
+            row = row_at(rows, number)
+            if not in_columns:
+                yield from check_header(row)
+            if number in control:
                 yield from self._marker(chunk, row)
-        if self._deep:
-            sound = [number for number, row in enumerate(rows) if row.is_valid]
-            for number, found in self._contents(chunk, sound):
-                if isinstance(found, Finding):
-                    yield found
-                elif found.first_offset is not None:
-                    rows[number] = rows[number]._replace(
-                        base_offset=found.first_offset, record_count=found.record_count
-                    )
+        if not self._deep:
+            return
+        numbers = self._suspects(chunk, rows) if in_columns else np.flatnonzero(rows["is_valid"]).tolist()
+        for number, found in self._contents(chunk, numbers):
+            if isinstance(found, Finding):
+                yield found
+            elif found.first_offset is not None:
+                rows["base_offset"][number] = found.first_offset
+                rows["record_count"][number] = found.record_count
 
-    def check_columns(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[Finding]:
-        """The same where ``rows`` is an array of ``table.row_dtype``; but for ``check_header_columns``."""
-        from kdump.verify.table import control_batches
-
-        for number in control_batches(rows):
-            yield from self._marker(chunk, row_at(rows, number))
-        if self._deep:
-            if self._suspect_entries is None:
-                from kdump.verify.columns import RecordChecks
-
-                self._suspect_entries = RecordChecks(self._limit).in_doubt
-            for number, found in self._contents(chunk, self._suspect_entries(chunk, rows)):
-                if isinstance(found, Finding):
-                    yield found
-                elif found.first_offset is not None:
-                    rows["base_offset"][number] = found.first_offset
-                    rows["record_count"][number] = found.record_count
-
-    def check_header_columns(self, rows: NDArray[np.void]) -> Iterator[Finding]:
+    @staticmethod
+    def check_headers(rows: NDArray[np.void]) -> Iterator[Finding]:
         """The findings of the headers alone: of many chunks at once, which costs less than chunk by chunk."""
-        import numpy as np
-
-        from kdump.verify.headers import doubtful_headers
-
-        for number in np.flatnonzero(doubtful_headers(rows)).tolist():
+        for number in np.flatnonzero(suspect_headers(rows)).tolist():
             yield from check_header(row_at(rows, number))
+
+    def _suspects(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[int]:
+        if self._suspect_entries is None:
+            from kdump.verify.columns import RecordChecks
+
+            self._suspect_entries = RecordChecks(self._limit).in_doubt
+        return self._suspect_entries(chunk, rows)
 
     def _marker(self, chunk: CheckedChunk, row: BatchRow) -> Iterator[Finding]:
         batch = entry_of(chunk, row)

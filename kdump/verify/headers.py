@@ -6,15 +6,14 @@ Source: docs/spec/formats.md#2-messages-v0-and-v1, docs/spec/formats.md#3-record
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kdump.codes import Codes, Finding
 from kdump.format.batch import CODEC_MASK, CODEC_NAMES, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL
 from kdump.verify.table import BatchRow
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _NEWEST_MAGIC: Final = 2
 _USED_BITS: Final = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
@@ -69,10 +68,8 @@ def producer_problem(row: BatchRow) -> str | None:
     return None
 
 
-def doubtful_headers(rows: NDArray[np.void]) -> NDArray[np.bool_]:
+def suspect_headers(rows: NDArray[np.void]) -> NDArray[np.bool_]:
     """Which rows (shape (rows,), of ``table.row_dtype``) ``check_header`` may find something in; shape (rows,)."""
-    import numpy as np
-
     attributes, magic = rows["attributes"], rows["magic"]
     codec = attributes & CODEC_MASK
     is_control = attributes & CONTROL != 0

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kdump.verify.table import BatchRow
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 MOST_ROWS = 1 << 17
 """How far back a duplicate is recognized; an older one is an overlap."""
@@ -20,14 +18,14 @@ _KEY_COLUMNS = ["base_offset", "last_offset", "size", "crc", "leader_epoch"]
 
 
 class History:
-    """Rows of sound batches, newest last. A look-up table of them is made only when the first one is asked for."""
+    """Rows of valid batches, newest last. A look-up table of them is made only when the first one is asked for."""
 
     def __init__(self) -> None:
-        self._parts: deque[list[BatchRow] | NDArray[np.void]] = deque()
+        self._parts: deque[NDArray[np.void]] = deque()
         self._count = 0
         self._positions: dict[_Key, int] | None = None
 
-    def add(self, rows: list[BatchRow] | NDArray[np.void]) -> None:
+    def add(self, rows: NDArray[np.void]) -> None:
         """The next rows in file order."""
         self._parts.append(rows)
         self._count += len(rows)
@@ -52,17 +50,9 @@ class History:
         return None if position == row.position else position
 
     @staticmethod
-    def _fill(positions: dict[_Key, int], rows: list[BatchRow] | NDArray[np.void]) -> None:
-        pairs: Iterable[tuple[_Key, int]]
-        if isinstance(rows, list):
-            pairs = (
-                ((row.base_offset, row.last_offset, row.size, row.crc, row.leader_epoch), row.position)
-                for row in rows
-                if row.is_valid
-            )
-        else:
-            sound = rows[rows["is_valid"]]
-            keys = zip(*(sound[name].tolist() for name in _KEY_COLUMNS), strict=True)
-            pairs = zip(keys, sound["position"].tolist(), strict=True)
+    def _fill(positions: dict[_Key, int], rows: NDArray[np.void]) -> None:
+        valid = rows[rows["is_valid"]]
+        keys = zip(*(valid[name].tolist() for name in _KEY_COLUMNS), strict=True)
+        pairs = zip(keys, valid["position"].tolist(), strict=True)
         for key, position in pairs:
             positions.setdefault(key, position)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kdump.codes import Finding
 from kdump.log.gaps import Gap
@@ -15,12 +17,8 @@ from kdump.log.resync import CheckedChunk
 from kdump.log.source import Source
 from kdump.verify.entries import EntryChecks, Suspects
 from kdump.verify.gaps import GapChecks, NextSegment
-from kdump.verify.table import BatchRow, entry_of, row_at
+from kdump.verify.table import entry_of, row_at
 from kdump.wire.compression import DEFAULT_LIMIT
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class LocalChecks:
@@ -50,34 +48,25 @@ class LocalChecks:
         """What a stretch without entries is."""
         return self._holes.see_gap(gap)
 
-    def check_rows(self, chunk: CheckedChunk, rows: list[BatchRow]) -> Iterator[Finding]:
-        """The findings of a chunk; ``rows`` are its entries, changed in place as ``EntryChecks`` does."""
+    def check(self, chunk: CheckedChunk, rows: NDArray[np.void], *, in_columns: bool) -> Iterator[Finding]:
+        """The findings of a chunk; for the arguments see ``EntryChecks.check``, which changes ``rows``."""
         yield from self._checksums(chunk, rows)
-        yield from self._entries.check_rows(chunk, rows)
+        yield from self._entries.check(chunk, rows, in_columns=in_columns)
 
-    def check_columns(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[Finding]:
-        """The same where ``rows`` is an array of ``table.row_dtype``; but for ``check_header_columns``."""
-        yield from self._checksums(chunk, rows)
-        yield from self._entries.check_columns(chunk, rows)
-
-    def check_header_columns(self, rows: NDArray[np.void]) -> Iterator[Finding]:
-        """The findings of the headers alone: of many chunks at once, which costs less than chunk by chunk."""
-        return self._entries.check_header_columns(rows)
+    def check_headers(self, rows: NDArray[np.void]) -> Iterator[Finding]:
+        """See ``EntryChecks.check_headers``."""
+        return self._entries.check_headers(rows)
 
     def finish(self) -> Iterator[Finding]:
         """The segment is over."""
         return self._holes.finish()
 
-    def _checksums(self, chunk: CheckedChunk, rows: list[BatchRow] | NDArray[np.void]) -> Iterator[Finding]:
+    def _checksums(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[Finding]:
         first = 0
         for number in chain(chunk.damaged, (len(rows),)):
             if number > first:
-                yield from self._holes.see_valid(_row(rows, first), _row(rows, number - 1).last_offset)
+                yield from self._holes.see_valid(row_at(rows, first), row_at(rows, number - 1).last_offset)
             if number < len(rows):
-                row = _row(rows, number)
+                row = row_at(rows, number)
                 yield from self._holes.see_damaged(row, entry_of(chunk, row))
             first = number + 1
-
-
-def _row(rows: list[BatchRow] | NDArray[np.void], number: int) -> BatchRow:
-    return rows[number] if isinstance(rows, list) else row_at(rows, number)

@@ -19,8 +19,8 @@ from kdump.log import files
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.lock import is_held
 from kdump.log.names import LOCK_FILE, is_uri, parse_partition_directory
+from kdump.log.opening import read_whole
 from kdump.log.partition import has_gone
-from kdump.log.source import read_whole
 from kdump.verify.siblings import beyond_end
 
 _DIRECTORY_STATES: Final = ("-delete", "-future", "-stray")

@@ -15,9 +15,10 @@ from kdump.verify.table import BatchRow, first_offset
 
 _MOST_GAPS: Final = 1000
 """Gaps of a segment that are named one by one; of more only the number and the sum."""
-_MANY_GAPS: Final = 3
+MANY_GAPS: Final = 3
+"""The log cleaner leaves at least so many gaps between batches that lie side by side."""
 _GAP_SHARE: Final = 10
-"""Where one batch in this many is behind a gap, and there are many gaps, the log looks compacted."""
+"""Where one batch in this many comes after a gap, and there are many gaps, the log looks compacted."""
 
 
 @dataclass(slots=True)
@@ -105,7 +106,7 @@ class MissingOffsets:
     def finish_segment(self) -> Iterator[Finding]:
         """The segment is over: what can be said by now."""
         segment = self._segment
-        if not self._is_known and segment.gap_count >= max(_MANY_GAPS, segment.row_count // _GAP_SHARE):
+        if not self._is_known and segment.gap_count >= max(MANY_GAPS, segment.row_count // _GAP_SHARE):
             self.is_compacted = True
         if self.is_decided:
             yield from self.finish()

@@ -10,20 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kdump.codes import Codes, Finding
-from kdump.format.batch import DELETE_HORIZON, MAX_INT32
+from kdump.format.batch import MAX_INT32
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.verify.history import History
 from kdump.verify.missing import MissingOffsets
+from kdump.verify.prefilter import prefilter
 from kdump.verify.producers import ProducerChecks
 from kdump.verify.table import UNKNOWN_OFFSET, BatchRow, first_offset, row_at
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class OrderedChecks:
@@ -104,13 +103,11 @@ class OrderedChecks:
         self._is_after_gap = True
         self._producers.forget()
 
-    def see(self, rows: list[BatchRow] | NDArray[np.void]) -> Iterator[Finding]:
-        """The next rows of the segment, in file order: tuples, or columns of ``table.row_dtype``."""
-        if not len(rows):
-            return
-        self._history.add(rows)
-        found = self._see_rows(rows) if isinstance(rows, list) else self._see_columns(rows)
-        yield from map(self._at, found)
+    def see(self, rows: NDArray[np.void]) -> Iterator[Finding]:
+        """The next rows of the segment, in file order, of ``table.row_dtype``."""
+        if rows.size:
+            self._history.add(rows)
+            yield from map(self._at, self._see(rows))
 
     def finish_segment(self, *, ends_in_gap: bool) -> Iterator[Finding]:
         """All rows of the segment were seen; ``ends_in_gap``: damage lies behind the last one."""
@@ -131,19 +128,7 @@ class OrderedChecks:
     def _at(self, finding: Finding) -> Finding:
         return finding if self._path is None or finding.path is not None else replace(finding, path=self._path)
 
-    def _see_rows(self, rows: list[BatchRow]) -> Iterator[Finding]:
-        self._missing.note_rows(len(rows), are_cleaned=any(map(_is_cleaned, rows)))
-        for row in rows:
-            if not row.is_valid:
-                self._producers.see_hole()
-                self._is_after_gap = True
-                continue
-            yield from self._see_order(row)
-            yield from self._producers.see(row)
-
-    def _see_columns(self, rows: NDArray[np.void]) -> Iterator[Finding]:
-        from kdump.verify.prefilter import prefilter
-
+    def _see(self, rows: NDArray[np.void]) -> Iterator[Finding]:
         sieved = prefilter(rows, self._base_offset)
         self._missing.note_rows(len(rows), are_cleaned=sieved.are_cleaned)
         self._producers.latest = max(self._producers.latest, sieved.latest)
@@ -224,10 +209,3 @@ class OrderedChecks:
 
 def _span(row: BatchRow) -> str:
     return f"{first_offset(row)}..{row.last_offset}"
-
-
-def _is_cleaned(row: BatchRow) -> bool:
-    """The log cleaner has been at a batch: it holds fewer records than offsets, or a delete horizon."""
-    if row.magic < 2 or row.record_count < 0 or not row.is_valid:
-        return False
-    return bool(row.attributes & DELETE_HORIZON) or row.record_count <= row.last_offset - row.base_offset

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,11 +20,13 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
 from kdump.log import files
 from kdump.log.lock import is_held
+from kdump.log.named import STDIN
 from kdump.log.names import INDEX_KINDS, SWAP_STATE, Kind, parse_file_name, parse_partition_directory
 from kdump.log.offsetindex import rising_entries
+from kdump.log.opening import open_source
 from kdump.log.partition import has_gone, segment_files, segments_after
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
-from kdump.log.source import STDIN, Source, open_source
+from kdump.log.source import Source
 from kdump.verify.batchtable import BatchTable
 from kdump.verify.gaps import NextSegment
 from kdump.verify.indexes import IndexedLog
@@ -62,6 +64,8 @@ _SWAP_SECONDS: Final = 0.02
 """A broker renames the files of a segment within milliseconds; it may be slow, or have died amid that."""
 
 Item: TypeAlias = Finding | SegmentSummary
+Judgement: TypeAlias = Item | KdumpError | PartitionExtent
+"""What is said of the segments of a partition. Last comes what they cover, where their names and contents tell."""
 Looker: TypeAlias = Callable[[Source, NextSegment], SeenSegment]
 
 
@@ -85,17 +89,15 @@ class PartitionCheck:
         self._open = opened
         self._look: Looker = look or (lambda source, behind: SegmentReading(source, behind, self._options))
 
-    def segments(
-        self, segments: list[str], folder: str | None
-    ) -> Generator[Item | KdumpError, None, PartitionExtent | None]:
+    def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """Check the segments of one partition.
+
+        A segment that cannot be read is an error among the items. One that must not be read, because it may be there
+        to do harm, is a finding.
 
         Args:
             segments: in offset order.
             folder: the directory, when they are all of its segments; its other files are checked too.
-
-        Returns what they cover. A segment that cannot be read is an error among the items, and one that must not be
-        read (it may be there to do harm) a finding.
         """
         directory = files.directory_of(segments[0])
         watch = Watch(directory, segments[-1])
@@ -139,9 +141,8 @@ class PartitionCheck:
                 yield from _already_lost(folder, segments[-1], evidence, seen, watch)
             yield from _check_files(folder, segments[-1], seen, watch)
         first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
-        if first_base is None or last_base is None or not seen.is_end_known or exchanged:
-            return None
-        return PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base, seen.reached)
+        if first_base is not None and last_base is not None and seen.is_end_known and not exchanged:
+            yield PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base, seen.reached)
 
     def _segment(
         self, path: str, behind: Sequence[str], ordered: OrderedChecks, seen: _PartitionSummary

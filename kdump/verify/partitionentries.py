@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from kdump.codes import Finding, KdumpError
 from kdump.fast.entries import Entries
 from kdump.log.context import FileContext
+from kdump.log.named import STDIN
+from kdump.log.opening import open_source
 from kdump.log.partition import segments_after
-from kdump.log.source import STDIN, Source, open_source
+from kdump.log.source import Source
 from kdump.tasks.splits import LogFile, find_logs
 from kdump.verify.validentries import EntryReader
 from kdump.wire.compression import DEFAULT_LIMIT

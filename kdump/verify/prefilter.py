@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.fast.sequences import add_sequences
-from kdump.format.batch import CONTROL, DELETE_HORIZON, MAX_INT32, TRANSACTIONAL
-from kdump.verify.table import UNKNOWN_OFFSET
+from kdump.format.batch import CONTROL, MAX_INT32, TRANSACTIONAL
+from kdump.verify.table import UNKNOWN_OFFSET, cleaned
 
 _MAX_INT64 = 2**63 - 1
 
@@ -51,14 +51,6 @@ def prefilter(rows: NDArray[np.void], base_offset: int | None) -> Prefiltered:
     )
     latest = int(rows["max_timestamp"].max(where=rows["is_valid"], initial=-1))
     return Prefiltered(steps, last, bool(cleaned(rows).any()), latest)
-
-
-def cleaned(rows: NDArray[np.void]) -> NDArray[np.bool_]:
-    """Which rows are batches of magic 2 that the log cleaner has been at: fewer records than offsets, or a horizon."""
-    is_v2 = rows["is_valid"] & (rows["magic"] >= 2) & (rows["record_count"] >= 0)
-    span = rows["last_offset"] - rows["base_offset"]
-    found: NDArray[np.bool_] = is_v2 & ((rows["attributes"] & DELETE_HORIZON != 0) | (rows["record_count"] <= span))
-    return found
 
 
 def _out_of_order(rows: NDArray[np.void], base_offset: int | None) -> NDArray[np.bool_]:

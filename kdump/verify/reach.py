@@ -36,8 +36,8 @@ from kdump.format.checkpoint import (
 from kdump.format.snapshot import parse_snapshot
 from kdump.log import files
 from kdump.log.names import INDEX_KINDS, FileName, Kind, is_uri, parse_file_name, parse_partition_directory
+from kdump.log.opening import read_whole
 from kdump.log.siblings import parse_leader_epochs, read_checkpoint
-from kdump.log.source import read_whole
 from kdump.verify.indexes import IndexedLog, index_end, indexed_end, is_near, without_appended
 
 _TIERED: Final = "__remote_log_metadata"

@@ -1,17 +1,16 @@
-"""``verify`` in two halves that may be on many machines: looks at stretches of logs, and the judgement of partitions.
+"""The reading half of ``verify`` as tasks, which may run on many machines; the other half is ``verify.judging``.
 
-A look is all that the ordered checks and the checks of the files beside a log need of its bytes: the local findings and
-the batch table (a row a batch). The judge of a partition gets them in file order, and gives what ``PartitionCheck``
-gives when it looks itself.
+A reading is all that the ordered checks and the checks of the files beside a log need of its bytes: the local findings
+and the batch table, a row a batch.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import groupby
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,23 +18,20 @@ import numpy as np
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.log import files
 from kdump.log.paths import LogSegment, PathDirectory, Sibling, resolve
-from kdump.log.source import Source
 from kdump.tasks.plaindata import PlainData
-from kdump.tasks.splits import SPLIT_BYTES, LogFile, Split, find_logs, plan
-from kdump.verify.gaps import NextSegment
+from kdump.tasks.splits import SPLIT_BYTES, Split, cut, listed_logs, packed_in_order, task_sizes
+from kdump.tasks.work import Work, Workplace
 from kdump.verify.logdir import PartitionExtent
-from kdump.verify.partition import Item, PartitionCheck, next_segment_of, segments_following
+from kdump.verify.partition import Judgement, next_segment_of, segments_following
 from kdump.verify.run import checked_log
-from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
-from kdump.verify.table import row_dtype
+from kdump.verify.segment import CheckOptions, SegmentReading
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ROWS_A_PIECE: Final = 8192
-
-Judgement: TypeAlias = "Item | KdumpError | PartitionExtent | None"
-"""The last one of a group is what its segments cover."""
+_FINDING_BYTES: Final = 256
+"""What a finding counts, in bytes."""
 
 
 class Group(NamedTuple):
@@ -49,9 +45,9 @@ class Group(NamedTuple):
         folder = None if self.folder is None else files.absolute(self.folder)
         return Group(tuple(map(files.absolute, self.segments)), folder)
 
-    def as_given(self, item: Item | KdumpError) -> Item | KdumpError:
+    def as_given(self, item: Judgement) -> Judgement:
         """What was said of ``absolute``, with the paths as they are here."""
-        if item.path is None:
+        if isinstance(item, PartitionExtent) or item.path is None:
             return item
         given = os.path.dirname(self.segments[0])
         absolute = files.directory_of(self.segments[0])
@@ -84,159 +80,138 @@ def groups_of(path: str) -> list[Group]:
 
 @dataclass(frozen=True, slots=True)
 class ReadingTask:
-    """A stretch of one of the segments of a group; ``group`` and ``segment`` are numbers.
+    """A split of one of the segments of a group; ``group`` and ``segment`` are numbers.
 
-    ``behind``: the segment behind that one, where there is one.
+    ``following``: the segment after that one, where there is one.
     """
 
     group: int
     segment: int
     split: Split
-    behind: tuple[str, ...]
+    following: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.split.size
 
 
-class ReadingPiece(NamedTuple):
-    """A part of what was seen: its place, and the part itself (packed, see ``read_piece``)."""
+class ReadingEnd(NamedTuple):
+    """How a reading ended.
 
-    group: int
-    segment: int
-    place: int
-    number: int
-    seen: bytes
-
-
-def plan_readings(groups: Sequence[Group], *, split_bytes: int = SPLIT_BYTES) -> list[list[ReadingTask]]:
-    """The stretches of all segments, one list a task. What is not there or empty has none."""
-    places: dict[int, tuple[int, int]] = {}
-    behind: dict[tuple[int, int], tuple[str, ...]] = {}
-    logs: list[LogFile] = []
-    for number, group in enumerate(groups):
-        for segment, path in enumerate(group.segments):
-            for log in find_logs([path], lambda error: None):
-                places[id(log)] = number, segment
-                behind[number, segment] = tuple(segments_following(group.segments, segment)[:1])
-                logs.append(log)
-    tasks = []
-    for splits in plan(logs, split_bytes=split_bytes):
-        task = []
-        for split in splits:
-            number, segment = places[id(split.log)]
-            task.append(ReadingTask(number, segment, split, behind[number, segment]))
-        tasks.append(task)
-    return tasks
-
-
-def read_piece(task: ReadingTask, options: CheckOptions) -> Iterator[ReadingPiece]:
-    """Look at a stretch: its findings and rows in order, and last how it ends, or the error."""
-    place, pieces = task.split.first, 0
-
-    def piece(seen: list[Finding] | NDArray[np.void] | _End | KdumpError) -> ReadingPiece:
-        nonlocal pieces
-        pieces += 1
-        return ReadingPiece(task.group, task.segment, place, pieces, _SEEN.pack(seen))
-
-    try:
-        with task.split.open() as source:
-            behind = next_segment_of(task.split.log.path, task.behind)
-            look = SegmentReading(source, behind, options, task.split.extent(source))
-            findings: list[Finding] = []
-            for item in look.items():
-                if isinstance(item, Finding):
-                    findings.append(item)
-                    continue
-                if findings:
-                    yield piece(findings)
-                    findings = []
-                rows = np.array(item, row_dtype()) if isinstance(item, list) else item
-                for first in range(0, len(rows), _ROWS_A_PIECE):
-                    yield piece(rows[first : first + _ROWS_A_PIECE])
-            if findings:
-                yield piece(findings)
-            yield piece(_End(look.ends_in_gap, task.split.log.size, source.file_number))
-    except KdumpError as error:
-        yield piece(error.located(task.split.log.path))
-
-
-class _End(NamedTuple):
-    """Damage lies behind the last row; ``size``: of the log when it was looked at; ``file_number``: of its file."""
+    ``in_gap``: damage lies after the last row. ``size``: of the log when it was read. ``file_number``: of its file.
+    """
 
     in_gap: bool
     size: int
     file_number: int | None
 
 
-_SEEN: Final = PlainData((Finding, Codes, Severity, _End))
+class ReaderDied(NamedTuple):
+    """The process that read it was killed."""
+
+    error: KdumpError
 
 
-class _StoredReading:
-    """A look that was made in stretches, by others; see ``verify.segment.Look``."""
+Seen: TypeAlias = "list[Finding] | NDArray[np.void] | ReadingEnd | ReaderDied | KdumpError"
 
-    def __init__(self, pieces: Iterable[ReadingPiece], source: Source) -> None:
-        self._seen = [_SEEN.unpack(piece.seen) for piece in pieces]
-        self._source = source
-        self.ends_in_gap = False
+
+class ReadingPiece(NamedTuple):
+    """A part of what was seen of a segment, and its place in the file order.
+
+    ``position``: where the split begins in the file. ``number``: of the piece in the split.
+    """
+
+    group: int
+    segment: int
+    position: int
+    number: int
+    seen: Seen
 
     @property
-    def is_of_this_file(self) -> bool:
-        """What was looked at is the file that is open now: a broker may have put another one in its place."""
-        return all(
-            not isinstance(seen, KdumpError)
-            and not (isinstance(seen, _End) and seen.file_number != self._source.file_number)
-            for seen in self._seen
-        )
-
-    def items(self) -> Iterator[Finding | Rows]:
-        """See Look."""
-        for seen in self._seen:
-            if isinstance(seen, _End):
-                self.ends_in_gap = seen.in_gap
-                # A live log may have grown since.
-                self._source.size = seen.size
-            elif isinstance(seen, list):
-                yield from seen
-            elif isinstance(seen, np.ndarray):
-                yield seen
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        if isinstance(self.seen, np.ndarray):
+            return self.seen.nbytes
+        return _FINDING_BYTES * len(self.seen) if isinstance(self.seen, list) else 0
 
 
-def judge(
-    groups: Sequence[Group], pieces: Iterable[ReadingPiece], options: CheckOptions
-) -> Iterator[tuple[int, int, Judgement]]:
-    """(group, number, item) for all groups of which there are pieces.
+PIECES: Final = PlainData((Codes, Finding, ReadingEnd, ReadingPiece, Severity))
+
+
+def plan_readings(
+    groups: Sequence[Group], *, split_bytes: int = SPLIT_BYTES, min_tasks: int = 1
+) -> list[list[ReadingTask]]:
+    """The splits of all segments in their order, one list a task. What is not there or empty has none.
+
+    With ``min_tasks`` splits become smaller until there are so many.
+    """
+    logs = [
+        (number, segment, log)
+        for number, group in enumerate(groups)
+        for segment, path in enumerate(group.segments)
+        for log in listed_logs([path])
+    ]
+    split_bytes, open_cost = task_sizes(sum(log.size for *_, log in logs), split_bytes, min_tasks)
+    tasks = (
+        ReadingTask(number, segment, split, tuple(segments_following(groups[number].segments, segment)[:1]))
+        for number, segment, log in logs
+        for split in cut(log, split_bytes)
+    )
+    return packed_in_order(tasks, split_bytes=split_bytes, open_cost=open_cost)
+
+
+def reading_work(options: CheckOptions, *, rate: int | None = None) -> Work[Sequence[ReadingTask], ReadingPiece]:
+    """The reading of the tasks of ``plan_readings``, whose groups are ``absolute``.
 
     Args:
-        groups: all of them.
-        pieces: sorted by group, segment, place and number.
-        options: those of the looks.
+        options: how deep.
+        rate: bytes a second that each process may read; None: any.
     """
-    for group, own in groupby(pieces, key=lambda piece: piece.group):
-        yield from _judge(group, groups[group], own, options)
+    function = partial(read_pieces, options=options)
+    return Work(function, PIECES.pack, PIECES.unpack, Workplace(rate=rate), lost=_died)
 
 
-def _judge(
-    number: int, group: Group, pieces: Iterator[ReadingPiece], options: CheckOptions
-) -> Iterator[tuple[int, int, Judgement]]:
-    by_segment = groupby(pieces, key=lambda piece: piece.segment)
-    held: list[tuple[int, Iterator[ReadingPiece]]] = []
+def read_pieces(tasks: Sequence[ReadingTask], options: CheckOptions) -> Iterator[ReadingPiece]:
+    """What is seen of some splits."""
+    for task in tasks:
+        yield from read_piece(task, options)
 
-    def stored(source: Source, behind: NextSegment) -> SeenSegment:
-        wanted = group.segments.index(source.path)
-        while True:
-            segment, own = held.pop() if held else next(by_segment, (len(group.segments), iter(())))
-            if segment == wanted:
-                known = _StoredReading(own, source)
-                return known if known.is_of_this_file else SegmentReading(source, behind, options)
-            if segment > wanted:
-                held.append((segment, own))
-                # It was empty, or not there, when the looks were planned.
-                return SegmentReading(source, behind, options)
 
-    checked = PartitionCheck(options, look=stored).segments(list(group.segments), group.folder)
-    count = 0
-    while True:
-        try:
-            item: Judgement = next(checked)
-        except StopIteration as end:
-            yield number, count, end.value
-            return
-        yield number, count, item
-        count += 1
+def read_piece(task: ReadingTask, options: CheckOptions) -> Iterator[ReadingPiece]:
+    """Read a split: its findings and rows in order, and last how it ends, or the error."""
+    for number, seen in enumerate(_seen(task, options)):
+        yield ReadingPiece(task.group, task.segment, task.split.first, number, seen)
+
+
+def _seen(task: ReadingTask, options: CheckOptions) -> Iterator[Seen]:
+    try:
+        with task.split.open() as source:
+            following = next_segment_of(task.split.log.path, task.following)
+            reading = SegmentReading(source, following, options, task.split.extent(source))
+            findings: list[Finding] = []
+            for item in reading.items():
+                if isinstance(item, Finding):
+                    findings.append(item)
+                    continue
+                if findings:
+                    yield findings
+                    findings = []
+                for first in range(0, len(item), _ROWS_A_PIECE):
+                    yield item[first : first + _ROWS_A_PIECE]
+            if findings:
+                yield findings
+            yield ReadingEnd(reading.ends_in_gap, task.split.log.size, source.file_number)
+    except KdumpError as error:
+        yield error.located(task.split.log.path)
+
+
+def _died(tasks: Sequence[ReadingTask], pieces: Sequence[ReadingPiece], error: KdumpError) -> Iterator[ReadingPiece]:
+    """Says of the split that was being read that its process died. Those after it have no pieces: the judge reads them.
+
+    A split that was read has an end, or an error.
+    """
+    ended = sum(isinstance(piece.seen, ReadingEnd | KdumpError) for piece in pieces)
+    for task in tasks[ended : ended + 1]:
+        number = len(pieces)
+        yield ReadingPiece(task.group, task.segment, task.split.first, number, ReaderDied(error))

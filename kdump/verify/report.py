@@ -10,8 +10,8 @@ from xml.etree import ElementTree as Xml
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.kafka.recover import Recovery, RecoveryOutcome
 from kdump.log.context import FileContext
+from kdump.rows.filetables import FINDING
 from kdump.rows.spelling import json_line
-from kdump.rows.tables import FINDING
 from kdump.system.blocks import escaped
 from kdump.verify.summary import SegmentSummary
 

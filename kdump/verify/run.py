@@ -6,17 +6,25 @@ What a PATH stands for, partition by partition (``partitioncheck``), and what on
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
 from kdump.log import files
 from kdump.log.names import Kind, parse_partition_directory
+from kdump.log.opening import read_whole
 from kdump.log.partition import segment_files
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, resolve
-from kdump.log.source import read_whole
 from kdump.verify.logdir import Checkpoints, PartitionExtent, check_log_directory
-from kdump.verify.partition import Item, PartitionCheck, already_lost_finding, base_offset_of, counted
+from kdump.verify.partition import (
+    Item,
+    Judgement,
+    PartitionCheck,
+    already_lost_finding,
+    base_offset_of,
+    counted,
+)
 from kdump.verify.reach import PartitionEvidence
 from kdump.verify.segment import CheckOptions
 from kdump.verify.siblings import (
@@ -28,7 +36,8 @@ from kdump.verify.siblings import (
 )
 from kdump.verify.summary import SegmentSummary
 
-Judge = Callable[[list[str], str | None], Generator[Item | KdumpError, None, PartitionExtent | None]]
+Judge: TypeAlias = Callable[[Sequence[str], str | None], Iterator[Judgement]]
+"""See ``PartitionCheck.segments``."""
 
 
 class Verification:
@@ -55,15 +64,15 @@ class Verification:
             case PathDirectory() as directory:
                 yield from self._directory(directory)
             case Stream():
-                yield from self._partition([path], None)
+                yield from self._log(path)
             case LogSegment(kind=kind):
                 if kind is Kind.LOG:
                     for finding in check_names([os.path.basename(path)]):
                         yield replace(finding, path=path)
-                yield from self._partition([path], None)
+                yield from self._log(path)
             case Sibling(kind=kind) as file:
                 log = checked_log(file)
-                yield from self._alone(path, kind) if log is None else self._partition([log], None)
+                yield from self._alone(path, kind) if log is None else self._log(log)
             case OtherFile() as file:
                 raise file.error
 
@@ -76,7 +85,15 @@ class Verification:
             if not partition.names:
                 without_logs.append(partition.path)
                 continue
-            extent = yield from self._partition(partition.paths, partition.path)
+            extent = None
+            for item in self._judge(partition.paths, partition.path):
+                match item:
+                    case KdumpError():
+                        self._fail(item)
+                    case PartitionExtent():
+                        extent = item
+                    case _:
+                        yield item
             name = parse_partition_directory(os.path.basename(partition.path))
             if name is not None and not partition.is_given:
                 extents[name] = extent
@@ -84,6 +101,10 @@ class Verification:
             yield from _without_logs(folder)
         if extents:
             yield from check_log_directory(checkpoints, extents)
+        yield from self._tell(errors)
+
+    def _tell(self, errors: Iterable[KdumpError]) -> Iterator[Finding]:
+        """What was wrong with the listings; raises the first error of the directory where nobody takes errors."""
         for error in errors:
             if error.code in HOSTILE_CODES:
                 yield Finding(error.code, error.message, 0, path=error.path)
@@ -92,20 +113,13 @@ class Verification:
         if self._failed:
             raise self._failed[0]
 
-    def _partition(self, segments: list[str], folder: str | None) -> Generator[Item, None, PartitionExtent | None]:
-        checked = self._judge(segments, folder)
-        while True:
-            try:
-                item = next(checked)
-            except StopIteration as end:
-                extent: PartitionExtent | None = end.value
-                return extent
-            if not isinstance(item, KdumpError):
-                yield item
-            elif folder is None:
+    def _log(self, path: str) -> Iterator[Item]:
+        """One log, without the other files of its directory."""
+        for item in self._judge([path], None):
+            if isinstance(item, KdumpError):
                 raise item
-            else:
-                self._fail(item)
+            if not isinstance(item, PartitionExtent):
+                yield item
 
     def _fail(self, error: KdumpError) -> None:
         """Tell, or keep for the end: the others are still looked at."""

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kdump.codes import Finding
+from kdump.fast import policy
 from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.log.extents import Extent
 from kdump.log.gaps import Gap
@@ -20,22 +24,14 @@ from kdump.verify.entries import Suspects
 from kdump.verify.gaps import NextSegment
 from kdump.verify.local import LocalChecks
 from kdump.verify.ordered import OrderedChecks
-from kdump.verify.table import BatchRow, read_columns, read_rows
+from kdump.verify.table import read_rows
 from kdump.wire.compression import DEFAULT_LIMIT
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+Rows: TypeAlias = NDArray[np.void]
+"""Of the batch table: shape (rows,), of ``table.row_dtype``."""
 
-Rows: TypeAlias = "list[BatchRow] | NDArray[np.void]"
-
-_COLUMNAR_BATCHES: Final = 3000
-_COLUMNAR_RECORDS: Final = 20_000
-"""From so many on importing numpy pays."""
 _ROWS_AT_A_TIME: Final = 4096
 """Rows of several chunks are looked at together: a step by columns costs the same for a few as for some thousands."""
-_STREAM_CHUNKS: Final = 8
-"""How many chunks a stream is taken to have when its first is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +107,15 @@ class SegmentReading:
                 continue
             if is_columnar is None:
                 is_columnar = _pays(item, source.size, self._options.deep)
+            rows = read_rows(item, is_after_gap)
+            yield from local.check(item, rows, in_columns=is_columnar)
             if is_columnar:
-                columns = read_columns(item, is_after_gap)
-                yield from local.check_columns(item, columns)
-                held.append(columns)
-                held_count += columns.size
+                held.append(rows)
+                held_count += rows.size
                 if held_count >= _ROWS_AT_A_TIME:
                     yield from self._hand_over(held)
                     held, held_count = [], 0
             else:
-                rows = read_rows(item, is_after_gap)
-                yield from local.check_rows(item, rows)
                 yield rows
             is_after_gap = bool(item.damaged) and item.damaged[-1] == len(item.starts) - 1
         if held:
@@ -149,10 +143,8 @@ class SegmentReading:
 
     def _hand_over(self, parts: list[NDArray[np.void]]) -> Iterator[Finding | Rows]:
         """Rows of several chunks, and what is said of them without the bytes of their chunks."""
-        import numpy as np
-
         rows = np.concatenate(parts)
-        yield from self._local.check_header_columns(rows)
+        yield from self._local.check_headers(rows)
         yield rows
 
 
@@ -199,8 +191,8 @@ def check_segment(
 
 def _pays(chunk: CheckedChunk, size: int | None, deep: bool) -> bool:
     """The segment, by its first chunk, has enough to pay for the columnar paths."""
-    chunks = max(1, _STREAM_CHUNKS if size is None else size // (chunk.end - chunk.starts[0]))
-    if len(chunk.starts) * chunks >= _COLUMNAR_BATCHES:
+    chunk_size = chunk.end - chunk.starts[0]
+    if policy.expected(len(chunk.starts), chunk_size, size) >= policy.CHECKED_BATCHES:
         return True
     if not deep:
         return False
@@ -209,4 +201,4 @@ def _pays(chunk: CheckedChunk, size: int | None, deep: bool) -> bool:
         for start in chunk.starts
         if chunk.data[start + MAGIC_OFFSET] >= 2
     )
-    return records * chunks >= _COLUMNAR_RECORDS
+    return policy.expected(records, chunk_size, size) >= policy.CHECKED_RECORDS

@@ -29,8 +29,8 @@ from kdump.log.names import (
     parse_file_name,
     sibling,
 )
+from kdump.log.opening import read_whole
 from kdump.log.partition import has_gone
-from kdump.log.source import read_whole
 from kdump.verify.grouping import grouped
 from kdump.verify.indexes import IndexedLog, check_offset_index, check_time_index, without_appended
 

@@ -15,8 +15,8 @@ from kdump.codes import Codes
 from kdump.fast.records import decode_slices
 from kdump.format.batch import header_dtype
 from kdump.format.record import most_headers, read_body
+from kdump.verify.batchrecords import BatchRecords
 from kdump.verify.columns import RecordRules
-from kdump.verify.contents import BatchRecords
 from kdump.wire.checksum import Buffer
 
 

@@ -19,7 +19,7 @@ from kdump.format.checkpoint import (
 )
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.content import Content
-from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.directory import Directory, FileAction
 from kdump.kafka.startup.errors import ILLEGAL_STATE, KAFKA, KAFKA_STORAGE
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.logdirectory import (
@@ -30,17 +30,37 @@ from kdump.kafka.startup.logdirectory import (
     served_partition,
     sort_folders,
 )
-from kdump.kafka.startup.outcome import StartOutcome
+from kdump.kafka.startup.outcome import (
+    OpenTransaction,
+    RecoveredSegment,
+    RemovalReason,
+    Served,
+    Start,
+    StartFailure,
+    StartOutcome,
+)
 from kdump.log import files
+from kdump.log.listing import ListingEntry
 from kdump.log.lock import is_held
 from kdump.log.names import CLUSTER_METADATA, Kind, parse_file_name, parse_partition_directory
+from kdump.log.opening import read_whole
 from kdump.log.partition import no_segments
 from kdump.log.paths import PathDirectory, resolve
 from kdump.log.siblings import read_checkpoint
-from kdump.log.source import read_whole
-from kdump.verify.reach import KnownOffsets, PartitionEvidence
+from kdump.tasks.plaindata import PlainData
+from kdump.tasks.work import Runner, Work, Workplace, in_process
+from kdump.verify.reach import AlreadyLost, KnownOffsets, PartitionEvidence
 from kdump.verify.settling import Watch, settled
-from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck, check_start
+from kdump.verify.startcheck import (
+    LogDirectoryCheck,
+    LossReason,
+    LostRange,
+    Obstacle,
+    StartCheck,
+    StartedFile,
+    TransactionStart,
+    check_start,
+)
 from kdump.verify.transactionalids import transactional_id
 
 _OF_A_PARTITION: Final = frozenset({LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA})
@@ -131,7 +151,14 @@ class KeepsChanging(NamedTuple):
 
 
 Item = StartCheck | Obstacle | LogDirectoryCheck | KeepsChanging
-Runner = Callable[[Sequence[Task]], Iterable[StartCheck | KdumpError]]
+_RESULT: Final = PlainData(
+    (
+        AlreadyLost, FileAction, LoadSettings, LossReason, LostRange, OpenTransaction, RecoveredSegment, RemovalReason,
+        Served, Start, StartCheck, StartedFile, StartFailure, StartOutcome, TransactionStart,
+    )
+)  # fmt: skip
+_MOST_GROUPS: Final = 256
+"""A task of its own for each directory would cost more than most starts."""
 
 
 class _StartTarget(NamedTuple):
@@ -144,9 +171,17 @@ class _StartTarget(NamedTuple):
     obstacles: list[Obstacle]
 
 
-def in_process(tasks: Sequence[Task]) -> Iterator[StartCheck | KdumpError]:
-    """One after the other."""
-    return (task.run() for task in tasks)
+def _run_all(group: Sequence[Task]) -> Iterator[StartCheck | KdumpError]:
+    return (task.run() for task in group)
+
+
+def _died(
+    group: Sequence[Task], results: Sequence[StartCheck | KdumpError], error: KdumpError
+) -> Iterator[StartCheck | KdumpError]:
+    """The process was killed at one of the tasks; those after it are done here."""
+    died, *left = group[len(results) :]
+    yield KdumpError(error.code, error.message, path=died.path)
+    yield from _run_all(left)
 
 
 def start_all(
@@ -163,8 +198,10 @@ def start_all(
         paths: of both kinds.
         options: see StartOptions.
         on_error: takes what is wrong with one of them; the others follow.
-        run: does the work.
+        run: where the starts are worked out.
     """
+    paths = list(paths)
+    work = Work(_run_all, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_died)
     places = []
     for path in paths:
         try:
@@ -176,7 +213,9 @@ def start_all(
     for place in places:
         failed = []
         unread = 0
-        for task, result in zip(place.tasks, run(place.tasks), strict=True):
+        size = max(1, -(-len(place.tasks) // _MOST_GROUPS))
+        groups = [place.tasks[first : first + size] for first in range(0, len(place.tasks), size)]
+        for task, result in zip(place.tasks, run(groups, work), strict=True):
             if isinstance(result, KdumpError):
                 if place.is_whole and not files.exists(task.path):
                     # Deleted since the log directory was listed.
@@ -266,7 +305,7 @@ def is_partition(path: str) -> bool:
         return False
 
 
-def _holds_segments(path: str, entries: Sequence[files.ListingEntry]) -> bool:
+def _holds_segments(path: str, entries: Sequence[ListingEntry]) -> bool:
     """By the files in it; an empty directory by its name."""
     for entry in entries:
         name = parse_file_name(entry.name)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.names import is_uri, parse_file_name
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 
 OFFSET_BYTES = 8
 """With which every entry begins: its first offset, of a compressed message of magic 0 or 1 the last one."""

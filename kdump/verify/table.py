@@ -1,19 +1,25 @@
 """The batch table of a segment: one row an entry, from headers alone (and the first record of control batches).
 
-It is built while the chunks of a walk pass, as tuples where there are few entries and as numpy columns where there are
-many; tables of parts in file order are joined by concatenation. A row has the same fields both ways.
+It is an array of ``row_dtype``, built while the chunks of a walk pass. Tables of parts in file order are joined by
+concatenation. A check that looks at one row takes it as a tuple, a ``BatchRow`` with the same fields.
 """
 
 from __future__ import annotations
 
 import struct
 from functools import cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kdump.codes import DamageError
+from kdump.fast.headers import native_column, read_headers
+from kdump.fast.ragged import windows
 from kdump.format.batch import (
     CODEC_MASK,
     CONTROL,
+    DELETE_HORIZON,
     MAGIC_OFFSET,
     TRANSACTIONAL,
     increment_sequence,
@@ -21,10 +27,6 @@ from kdump.format.batch import (
 )
 from kdump.log.resync import CheckedChunk
 from kdump.verify.markers import NO_MARKER, ControlMarker, read_marker
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 UNKNOWN_OFFSET: Final = -(2**63)
 """Base offset of a compressed entry of magic 0 or 1: only its last offset is in the header."""
@@ -112,38 +114,6 @@ def entry_of(chunk: CheckedChunk, row: BatchRow) -> memoryview:
     return chunk.data[start : start + row.size]
 
 
-def read_rows(chunk: CheckedChunk, is_after_gap: bool) -> list[BatchRow]:
-    """The rows of a chunk; ``is_after_gap``: of its first entry."""
-    damaged = set(chunk.damaged)
-    rows = []
-    for number, (start, end) in enumerate(chunk.entries()):
-        is_valid = number not in damaged
-        rows.append(_read_row(chunk, start, end, is_valid, is_after_gap))
-        is_after_gap = not is_valid
-    return rows
-
-
-def _read_row(chunk: CheckedChunk, start: int, end: int, is_valid: bool, is_after_gap: bool) -> BatchRow:
-    data, position, size = chunk.data, chunk.position + start, end - start
-    if data[start + MAGIC_OFFSET] < 2:
-        offset, _, crc, magic, attributes, timestamp = _LEGACY.unpack_from(data, start)
-        base_offset = UNKNOWN_OFFSET if attributes & CODEC_MASK else offset
-        timestamp = timestamp if magic else -1
-        return BatchRow(
-            position, size, base_offset, offset, -1, magic, crc, attributes, 1, NO_PRODUCER, -1, -1,
-            timestamp, timestamp, *NO_MARKER, is_valid, is_after_gap,
-        )  # fmt: skip
-    header = parse_header(data, start)
-    marker = NO_MARKER
-    if is_valid and header.is_control:
-        marker = _marker(data[start:end])
-    return BatchRow(
-        position, size, header.base_offset, header.last_offset, header.partition_leader_epoch, header.magic, header.crc,
-        header.attributes, header.record_count, header.producer_id, header.producer_epoch, header.base_sequence,
-        header.base_timestamp, header.max_timestamp, *marker, is_valid, is_after_gap,
-    )  # fmt: skip
-
-
 def _marker(batch: memoryview) -> ControlMarker:
     """The marker of a control batch; NO_MARKER also where it cannot be read (a local check says why)."""
     header = parse_header(batch)
@@ -155,13 +125,8 @@ def _marker(batch: memoryview) -> ControlMarker:
         return NO_MARKER
 
 
-def read_columns(chunk: CheckedChunk, is_after_gap: bool) -> NDArray[np.void]:
-    """The same as one structured array, shape (entries,), of ``row_dtype``."""
-    import numpy as np
-
-    from kdump.fast.headers import native_column, read_headers
-    from kdump.fast.ragged import windows
-
+def read_rows(chunk: CheckedChunk, is_after_gap: bool) -> NDArray[np.void]:
+    """The rows of a chunk: shape (entries,), of ``row_dtype``; ``is_after_gap``: of its first entry."""
     data = np.frombuffer(chunk.data, np.uint8)
     starts = np.array(chunk.starts, np.int64)
     rows = np.empty(starts.size, row_dtype())
@@ -212,9 +177,7 @@ _HEADER_COLUMNS: Final = (
 
 
 def control_batches(rows: NDArray[np.void]) -> list[int]:
-    """Numbers of the rows that are sound control batches, rising."""
-    import numpy as np
-
+    """Numbers of the rows that are valid control batches, rising."""
     candidates = np.flatnonzero(rows["attributes"] & CONTROL)
     if candidates.size:
         candidates = candidates[rows["is_valid"][candidates] & (rows["magic"][candidates] >= 2)]
@@ -222,11 +185,24 @@ def control_batches(rows: NDArray[np.void]) -> list[int]:
     return numbers
 
 
+def cleaned(rows: NDArray[np.void], *, wrappers: bool = False) -> NDArray[np.bool_]:
+    """Which batches the log cleaner has been at, shape (rows,): they have fewer records than offsets, or a horizon.
+
+    Args:
+        rows: of ``row_dtype``.
+        wrappers: judge legacy wrappers with known first offsets, too. Verify does not, repair does.
+    """
+    is_v2 = rows["magic"] >= 2
+    is_known = rows["is_valid"] & (rows["record_count"] >= 0) & (rows["base_offset"] != UNKNOWN_OFFSET)
+    has_horizon = (rows["attributes"] & DELETE_HORIZON != 0) & is_v2
+    has_fewer = rows["record_count"] <= rows["last_offset"] - rows["base_offset"]
+    found: NDArray[np.bool_] = is_known & (is_v2 | wrappers) & (has_horizon | has_fewer)
+    return found
+
+
 @cache
 def row_dtype() -> np.dtype[np.void]:
     """The fields of BatchRow as a native numpy dtype."""
-    import numpy as np
-
     return np.dtype(list(_COLUMN_TYPES))
 
 

@@ -8,10 +8,7 @@ from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC_OFFSET, parse_header
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
-from kdump.verify.table import UNKNOWN_OFFSET, read_columns, read_rows
-
-_COLUMNAR: int = 64
-"""Batches of a chunk from which on columns are faster."""
+from kdump.verify.table import UNKNOWN_OFFSET, read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,7 @@ def valid_data(source: Source, position: int = 0) -> ValidData:
     found = ValidData()
     for item in ResyncWalk(source, start=position).items():
         if not isinstance(item, Gap):
-            found += _of_columns(item) if len(item.starts) >= _COLUMNAR else _of_rows(item)
+            found += _of_chunk(item)
     return found
 
 
@@ -67,20 +64,8 @@ def torn_end(source: Source, position: int, next_offset: int) -> int:
     return next_offset
 
 
-def _of_rows(chunk: CheckedChunk) -> ValidData:
-    rows = [row for row in read_rows(chunk, is_after_gap=False) if row.is_valid]
-    if not rows:
-        return ValidData()
-    return ValidData(
-        len(rows),
-        sum(max(row.record_count, 0) for row in rows if not row.is_control),
-        min(row.last_offset if row.base_offset == UNKNOWN_OFFSET else row.base_offset for row in rows),
-        max(row.last_offset for row in rows),
-    )
-
-
-def _of_columns(chunk: CheckedChunk) -> ValidData:
-    rows = read_columns(chunk, is_after_gap=False)
+def _of_chunk(chunk: CheckedChunk) -> ValidData:
+    rows = read_rows(chunk, is_after_gap=False)
     rows = rows[rows["is_valid"]]
     if not rows.size:
         return ValidData()

@@ -30,7 +30,7 @@ from kdump.verify.columns import are_right
 from kdump.verify.contents import check_batch
 from kdump.verify.legacycontents import LegacyContents, check_entry
 from kdump.verify.local import LocalChecks
-from kdump.verify.table import read_columns
+from kdump.verify.table import read_rows
 
 _CHUNK_SIZE: Final = 4 << 20
 _STAYS_AS_WRONG: Final = frozenset(
@@ -108,10 +108,8 @@ class EntryReader:
 
     def _check(self, chunk: CheckedChunk) -> NDArray[np.bool_]:
         """Which entries are damaged, as far as is seen without their records; shape (entries,)."""
-        rows = read_columns(chunk, is_after_gap=False)
-        positions = self._note(self._local.check_columns(chunk, rows)) | self._note(
-            self._local.check_header_columns(rows)
-        )
+        rows = read_rows(chunk, is_after_gap=False)
+        positions = self._note(self._local.check(chunk, rows, in_columns=False))
         damaged = np.isin(rows["position"], list(positions)) if positions else np.zeros(rows.size, np.bool_)
         damaged[chunk.damaged] = True
         return damaged

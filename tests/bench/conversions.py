@@ -35,7 +35,7 @@ with open(sys.argv[2], "wb") as out:
 """
 _BARE_ZSTD = """
 import sys
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.log.walk import Walk
 from kdump.wire import compression
 with open(sys.argv[2], "wb") as out, open_source(sys.argv[1]) as source:

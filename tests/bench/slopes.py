@@ -61,6 +61,14 @@ def _aborted(number: int, count: int) -> bytes:
     return _transaction(2 * number, number) + marker
 
 
+def _ended_after_damage(number: int, count: int) -> bytes:
+    """Transactions that end one after the other, each over damage and over the beginnings of the others."""
+    if number < count // 2:
+        return _transaction(3 * number, number) + b"\0" * 20
+    producer = number - count // 2
+    return _batch(3 * number, _ABORT, producer_id=producer, producer_epoch=0, attributes=0x30) + b"\0" * 20
+
+
 def _bad_crc(number: int, count: int) -> bytes:
     data = _batch(number)
     return data[:-1] + bytes([data[-1] ^ 1])
@@ -93,6 +101,8 @@ _LOGS: Final = tuple(
         ("epochs", 20_000, lambda number, count: _batch(number, partition_leader_epoch=number)),
         ("badcrc", 4_000, _bad_crc),
         ("damage", 3_000, lambda number, count: _batch(number) + b"\0" * 5),
+        ("openlost", 1_000, lambda number, count: _transaction(3 * number, number) + b"\0" * 20),
+        ("endlost", 1_000, _ended_after_damage),
         ("dup", 20_000, lambda number, count: _batch(0)),
         ("down", 20_000, lambda number, count: _batch(count - number)),
         ("junk", 100_000, lambda number, count: Random(number).randbytes(61)),

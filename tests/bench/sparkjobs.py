@@ -26,7 +26,7 @@ from tests.bench.measure import COMPILED
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kdump.rows.tables import Table
+    from kdump.rows.schema import Table
 
 SEGMENTS = 8
 _WARMING_UP = 5

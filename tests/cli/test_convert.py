@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.rows.tables import CONVERTED, FINDING, LOSS
+from kdump.rows.filetables import CONVERTED, FINDING, LOSS
 from tests.harness.batches import NOW, ZSTD, plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, KDUMP, UNREADABLE, USAGE, kdump, on_a_terminal, shell
 from tests.harness.conversions import entries, records

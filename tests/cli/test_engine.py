@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 from kdump.cli import engine_options
+from kdump.cli.arguments import EngineArguments
 from kdump.cli.engine_options import MOST_LOCAL_SEGMENTS
 from kdump.codes import Codes, KdumpError
 from kdump.spark import sessions
@@ -62,11 +62,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str | None, Mapping[s
     return found
 
 
-def chosen(*paths: Path, cannot: Mapping[str, Any] | None = None, **given: Any) -> tuple[Any, list[str]]:
+def chosen(*paths: Path, local_only: bool = False, **given: Any) -> tuple[Any, list[str]]:
     """The session, and what was said."""
     notes: list[str] = []
-    options = {"engine": "auto", "master": None, "conf": (), **given}
-    return engine_options.session(options, list(map(str, paths)), notes.append, cannot=cannot or {}), notes
+    options = EngineArguments({"engine": "auto", "master": None, "conf": (), **given})
+    return engine_options.session(options, list(map(str, paths)), notes.append, local_only=local_only), notes
 
 
 def test_few_segments_stay_here_without_a_word(started: list[Any], log: Path) -> None:
@@ -105,13 +105,7 @@ def test_a_lock_that_nobody_holds(started: list[Any], many: Path) -> None:
 
 
 def test_what_only_one_process_does(started: list[Any], many: Path) -> None:
-    assert chosen(many, cannot={"--rate": 5, "--tail": None}) == (None, [])
-    for given in ({"engine": "spark"}, {"master": "yarn"}):
-        with pytest.raises(click.UsageError, match="--rate goes with --engine local only"):
-            chosen(many, cannot={"--tail": False, "--rate": 5}, **given)
-    for given in ({"master": "yarn"}, {"conf": (("a", "b"),)}):
-        with pytest.raises(click.UsageError, match="not with --engine local"):
-            chosen(many, engine="local", **given)
+    assert chosen(many, local_only=True) == (None, [])
     assert not started
 
 
@@ -136,7 +130,9 @@ def test_masters(started: list[Any], master: str) -> None:
         (["--master", "host:7077"], "'host:7077' is none of local[N], spark://..., yarn"),
         (["--master", "localhost"], "'localhost' is none of"),
         (["--conf", "spark.ui.enabled"], "'spark.ui.enabled' is not of the form K=V"),
+        (["--engine", "local", "--conf", "a=b"], "--master and --conf go with Spark, not with --engine local"),
         (["--engine", "spark", "--rate", "5"], "--rate goes with --engine local only"),
+        (["--master", "yarn", "--rate", "5"], "--rate goes with --engine local only"),
     ],
 )
 def test_wrong_options(log: Path, words: list[str], what: str) -> None:

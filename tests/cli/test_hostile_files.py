@@ -16,7 +16,8 @@ from kdump.cli.main import cli
 from kdump.codes import HOSTILE_CODES, Codes, KdumpError
 from kdump.log import files
 from kdump.log.lock import DirectoryLock, is_held
-from kdump.log.source import is_stream, open_source, read_whole
+from kdump.log.named import is_stream
+from kdump.log.opening import open_source, read_whole
 from kdump.verify.run import findings as verify
 from tests.harness import ROOT
 from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, kdump, shell

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, KdumpError
-from kdump.repair import disk
+from kdump.repair.apply import disk
 from kdump.repair.run import Repair, RepairOptions
 from tests.harness import batches
 from tests.harness.captures import FIXTURES
@@ -118,7 +118,7 @@ def test_plan_of_a_log_directory(tmp_path: Path) -> None:
     status, text, _ = repair(partition, cwd=tmp_path)
     assert status == DAMAGE
     assert text.splitlines()[0] == f"{partition}: {REPLICA_FIRST}"
-    assert "would remove the segment, which lies behind the cut" in text
+    assert "would remove the segment, which lies after the cut" in text
     assert ".kafka_cleanshutdown: stays; the next start loads the repaired log as it is" in text
 
 
@@ -268,7 +268,7 @@ def test_good_batches_behind_damage_ask_for_a_decision(holed: Path, tmp_path: Pa
     before = contents(tree(holed.parent))
     status, _, errors = repair(holed.parent, "--in-place", cwd=tmp_path)
     assert status == DAMAGE
-    assert "good data lie behind the damage (3 records, batches: 1); --like-broker cuts them off, --salvage" in errors
+    assert "good data lie after the damage (3 records, batches: 1); --like-broker cuts them off, --salvage" in errors
     assert contents(tree(holed.parent)) == before
     assert not list(holed.parent.glob(".kdump/*/*"))
 

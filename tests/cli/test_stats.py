@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kdump.rows.tables import STATS
+from kdump.rows.filetables import STATS
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, message, plain_rows, v2_batch
 from tests.harness.captures import FIXTURES
 from tests.harness.cli_runs import (

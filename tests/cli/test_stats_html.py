@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from kdump.stats.charts import _doubling_bars
 from kdump.stats.offsettimes import OffsetTimes
-from kdump.stats.run import StatsOptions, StatsRun, fold_split, unpacked_fold
+from kdump.stats.run import StatsOptions, StatsRun, fold_split, repacked
 from kdump.tasks.splits import Split, find_logs
 from kdump.verify.run import Verification
 from tests.harness.batches import GZIP, v2_batch
@@ -305,5 +305,5 @@ def test_curves_of_splits(captures: Captures) -> None:
     cut = StatsRun(options)
     for log in find_logs([path], lambda error: None):
         splits = [Split(log, first, min(first + 2000, log.size)) for first in range(0, log.size, 2000)]
-        cut.take(log.path, [unpacked_fold(fold_split(split, options)) for split in splits])
+        cut.take(log.path, [repacked(fold_split(split, options)) for split in splits])
     assert curves(cut) == curves(StatsRun(options))

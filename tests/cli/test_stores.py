@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kdump.log import files
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from tests.harness import s3server
 from tests.harness.captures import FIXTURES
 from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, KDUMP, NAME, UNREADABLE, USAGE, kdump, shell

@@ -14,9 +14,10 @@ import pytest
 from crc32c import crc32c
 
 from kdump.codes import Codes, KdumpError
-from kdump.verify.startcheck import LogDirectoryCheck, StartCheck
+from kdump.tasks.work import Work, in_process
+from kdump.verify.startcheck import LogDirectoryCheck
 from kdump.verify.startreport import log_directory_text
-from kdump.verify.startups import StartOptions, Task, in_process, start_all
+from kdump.verify.startups import StartOptions, start_all
 from tests.harness.batches import NOW, TRANSACTIONAL, plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump, on_a_terminal
 
@@ -203,7 +204,7 @@ def test_the_ways_to_lose_less_are_put_side_by_side(tmp_path: Path) -> None:
         file.write(bytes(40))
     status, shown = text("--unclean", "logs/orders-0", cwd=tmp_path)
     assert status == DAMAGE
-    table = shown[shown.index("repairs behind which") :].splitlines()
+    table = shown[shown.index("repairs after which") :].splitlines()
     cells = {row[:26].strip(): row[26:].split() for row in table if row.startswith("    ")}
     assert cells["good records lost"] == ["12", "0", "0"]
     assert cells["segments"] == ["1", "3", "3"]
@@ -308,9 +309,10 @@ def test_what_is_no_file_is_passed_over(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_read_is_not_said_to_start(tmp_path: Path) -> None:
     logs = log_directory(tmp_path / "logs", "orders-0", "orders-1")
 
-    def run(tasks: Sequence[Task]) -> Iterator[StartCheck | KdumpError]:
-        yield from in_process(tasks[:1])
-        yield KdumpError(Codes.UNREADABLE, "Permission denied", path=tasks[1].path)
+    def run(groups: Sequence[Any], work: Work[Any, Any]) -> Iterator[Any]:
+        (first,), (second,) = groups
+        yield from in_process([[first]], work)
+        yield KdumpError(Codes.UNREADABLE, "Permission denied", path=second.path)
 
     errors: list[KdumpError] = []
     *_, whole = start_all([str(logs)], StartOptions(NOW), errors.append, run)

@@ -53,8 +53,13 @@ STATUSES = {
 
 NO_COMMANDS = frozenset(
     {
-        *("an", "and", "calls", "differs", "finds", "gets", "it", "loads"),
-        *("looks", "needs", "often", "printed", "prints", "reads", "shows"),
+        *("adds", "also", "an", "and", "answers", "asks", "calls", "can", "cannot", "checks", "compares"),
+        *("compresses", "continues", "cuts", "decodes", "did", "differs", "distinguishes", "does", "ends"),
+        *("escapes", "fetches", "finds", "first", "follows", "gathers", "gets", "has", "it", "keeps"),
+        *("lists", "loads", "looks", "makes", "modifies", "names", "need", "needs", "never", "often"),
+        *("opens", "predicts", "prepares", "printed", "prints", "promises", "puts", "reads", "recognizes"),
+        *("refuses", "removes", "replaces", "reports", "says", "scans", "shows", "starts", "still"),
+        *("takes", "tells", "trusts", "uses", "waits", "writes"),
     }
 )
 """Words that follow the name of the program in a sentence."""

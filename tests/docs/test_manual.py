@@ -14,7 +14,7 @@ from kdump.cli import exit_status
 from kdump.cli.main import cli
 from kdump.codes import Codes
 from kdump.log.context import FileContext
-from kdump.rows import tables
+from kdump.rows import filetables, schema, tables
 from kdump.rows.arrow import KAFKA_SOURCE, arrow_schema
 from kdump.rows.formatted import FormatLines
 from kdump.spark import options
@@ -138,35 +138,35 @@ def test_catalogue_of_codes() -> None:
 TABLES = [
     tables.BATCH,
     tables.RECORD,
-    tables.INDEX,
-    tables.TIME_INDEX,
-    tables.TXN_INDEX,
-    tables.PRODUCER,
-    tables.CHECKPOINT,
-    tables.EPOCH,
-    tables.FINDING,
+    filetables.INDEX,
+    filetables.TIME_INDEX,
+    filetables.TXN_INDEX,
+    filetables.PRODUCER,
+    filetables.CHECKPOINT,
+    filetables.EPOCH,
+    filetables.FINDING,
 ]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.type)
-def test_columns(table: tables.Table) -> None:
+def test_columns(table: schema.Table) -> None:
     text = section("kdump-dump", "OUTPUT FORMATS").partition(f".TP\n.B {table.type}\n")[2]
     listed = re.split(r"^\.(?:TP|SS)|\.$|;", text, flags=re.MULTILINE)[0]
     if table is tables.RECORD:
         listed = re.split(r"^With$", text, flags=re.MULTILINE)[0]
     listed = re.sub(r"\([^()]*\)", "", ROFF_REQUEST.sub("", listed))
-    assert tuple(re.findall(r"\w+", listed)) == table.names[len(tables.FILE) :]
+    assert tuple(re.findall(r"\w+", listed)) == table.names[len(schema.FILE) :]
 
 
 def test_columns_of_properties() -> None:
     assert "\n.B property\nname, value;" in section("kdump-dump", "OUTPUT FORMATS")
-    assert tables.PROPERTY.names == ("type", "file", "name", "value")
+    assert filetables.PROPERTY.names == ("type", "file", "name", "value")
 
 
 def test_keys_of_statistics() -> None:
     text = section("kdump-stats", "OUTPUT FORMATS").partition('.SS "JSON lines"')[2].partition(".SS")[0]
     tags = re.findall(r"^\.TP\n\.BR? (.*)$", text, flags=re.MULTILINE)
-    assert tuple(re.findall(r"\w+", " ".join(tags))) == tables.STATS.names
+    assert tuple(re.findall(r"\w+", " ".join(tags))) == filetables.STATS.names
 
 
 def test_verbs_and_escapes() -> None:
@@ -224,7 +224,7 @@ def test_columns_of_the_data_sources() -> None:
     names = [name for name in first if name not in ("BR", "and")]
     assert names == arrow_schema(tables.RECORD).names[: len(names)] == list(KAFKA_SOURCE)
     findings = text.partition("Findings have")[2].partition(".PP")[0]
-    assert tuple(name for name in re.findall(r"\w+", findings) if name not in ("BR", "and")) == tables.FINDING.names
+    assert tuple(name for name in re.findall(r"\w+", findings) if name not in ("BR", "and")) == filetables.FINDING.names
 
 
 def test_set_up_commands() -> None:

@@ -7,12 +7,15 @@ becomes a test: its file moves to ``tests/fuzz/found``.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
+import pkgutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import kdump
 from tests.fuzz.case import Case
 from tests.fuzz.corpus import Corpus
 from tests.fuzz.driver import Campaign, faults_of, fuzz
@@ -22,14 +25,11 @@ from tests.harness.captures import unpack
 
 def load_everything() -> None:
     """Import what commands import when they need it, so that forked processes have it already."""
-    import kdump.cli.convert
-    import kdump.cli.dump
-    import kdump.cli.repair
-    import kdump.cli.stats
-    import kdump.cli.verify
-    import kdump.dump.text.columnlines
-    import kdump.reading.columnar
-    import kdump.rows.text  # noqa: F401
+    for module in pkgutil.walk_packages(kdump.__path__, "kdump."):
+        if not module.name.startswith(("kdump.spark", "kdump.__main__")):
+            importlib.import_module(module.name)
+    for name in ("pyarrow.parquet", "pandas", "rich.table", "rich.progress"):
+        importlib.import_module(name)
 
 
 def report(campaign: Campaign, seed: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -215,6 +216,8 @@ def _work(
     only: Case | None,
 ) -> None:
     allow_timers()
+    # The garbage is collected after each command: what was loaded before is left alone, which is most of the time.
+    gc.freeze()
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
     before = _peak_memory()
     random = Random(repr(seed))

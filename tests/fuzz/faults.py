@@ -520,7 +520,7 @@ class _Look:
 def _names(line: str, reasons: Iterable[str]) -> bool:
     """An error line names a file of the case, and the reason."""
     return any(reason in line for reason in reasons) and any(
-        word in line for word in (f"{_LOGS}/", f"{_OUT}", f"{_BACKUP}", "kdump: .: ")
+        word in line for word in (f"{_LOGS}/", f"{_LOGS}:", f"{_OUT}", f"{_BACKUP}", "kdump: .: ")
     )
 
 
@@ -613,7 +613,7 @@ def fast_directory() -> str | None:
 def load() -> None:
     """Import what the commands import, so that a child has it already."""
     load_everything()
-    import kdump.repair.inplace
+    import kdump.repair.apply.inplace
     import kdump.rows.arrow
     import kdump.rows.parquet  # noqa: F401
 

@@ -17,8 +17,8 @@ from typing import Final
 import kdump
 from kdump import explain
 from kdump.cli import exit_status
-from kdump.dump.text.options import DECODER_CLASSES, DumpOptions
-from kdump.log.source import open_source
+from kdump.dump.text.options import DECODER_CLASSES
+from kdump.log.opening import open_source
 from kdump.payloads import decode
 from kdump.payloads.choice import DecoderChoice
 from tests.fuzz import commands
@@ -33,6 +33,7 @@ from tests.fuzz.mutations import (
     json_bytes,
 )
 from tests.fuzz.running import Ran, bounded, contents_in, files_in, run_command
+from tests.harness.dumpoptions import text_dump
 from tests.harness.inprocess import BOTH_PATHS, run_in_process
 
 NAME: Final = f"{0:020}"
@@ -51,16 +52,16 @@ _TEXTS: Final = {
     "orders-0/partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n",
 }
 _OPTIONS: Final = (
-    DumpOptions(print_data_log=True),
-    DumpOptions(deep_iteration=True),
-    DumpOptions(),
-    DumpOptions(print_data_log=True, skip_record_metadata=True),
-    DumpOptions(print_data_log=True, resync=True),
-    DumpOptions(print_data_log=True, read_committed=True),
-    DumpOptions(print_data_log=True, secret=b"k"),
-    DumpOptions(print_data_log=True, max_decompressed_size=300),
-    DumpOptions(print_data_log=True, decoding=DecoderChoice(by_topic=True)),
-    *(DumpOptions(print_data_log=True, value_decoder=decoder) for decoder in DECODER_CLASSES.values()),
+    text_dump(print_data_log=True),
+    text_dump(deep_iteration=True),
+    text_dump(),
+    text_dump(print_data_log=True, skip_record_metadata=True),
+    text_dump(print_data_log=True, resync=True),
+    text_dump(print_data_log=True, read_committed=True),
+    text_dump(print_data_log=True, secret=b"k"),
+    text_dump(print_data_log=True, max_decompressed_size=300),
+    text_dump(print_data_log=True, decoding=DecoderChoice(by_topic=True)),
+    *(text_dump(print_data_log=True, value_decoder=decoder) for decoder in DECODER_CLASSES.values()),
 )
 
 
@@ -165,7 +166,7 @@ def _check_sibling(case: Case, folder: Path) -> list[Fault]:
     (name,) = case.files
     path = str(folder / name)
     faults: list[Fault] = []
-    outcome = bounded("dump", lambda: run_in_process([path], DumpOptions()), faults)
+    outcome = bounded("dump", lambda: run_in_process([path], text_dump()), faults)
     if outcome is not None and outcome.failure is not None:
         faults.append(Fault("exception", f"dump {outcome.failure[:60]}", outcome.failure))
     bounded("verify", lambda: list(kdump.findings(path)), faults)

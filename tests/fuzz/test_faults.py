@@ -11,9 +11,9 @@ from random import Random
 
 import pytest
 
-from kdump.repair import undo
-from kdump.repair.preparation import Preparation
-from kdump.repair.staging import Staging
+from kdump.repair.apply import undo
+from kdump.repair.apply.copies import Staging
+from kdump.repair.apply.preparation import Preparation
 from kdump.system import files
 from tests.fuzz.case import Fault
 from tests.fuzz.faults import CASES, Case, Checker, Job, Way, all_jobs, load, nodes_of, run_jobs

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from kdump.dump.text.options import DECODER_CLASSES, DECODER_PACKAGE, DumpOptions
+from kdump.dump.output import DumpOptions
+from kdump.dump.text.options import DECODER_CLASSES, DECODER_PACKAGE
 from kdump.payloads.choice import DecoderChoice
+from tests.harness.dumpoptions import text_dump
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,16 +19,16 @@ class FlagSet:
     options: DumpOptions
 
 
-DEFAULT = FlagSet("default", (), DumpOptions())
-DEEP = FlagSet("deep", ("--deep-iteration",), DumpOptions(deep_iteration=True))
-PRINT = FlagSet("print", ("--print-data-log",), DumpOptions(print_data_log=True))
+DEFAULT = FlagSet("default", (), text_dump())
+DEEP = FlagSet("deep", ("--deep-iteration",), text_dump(deep_iteration=True))
+PRINT = FlagSet("print", ("--print-data-log",), text_dump(print_data_log=True))
 SKIP_METADATA = FlagSet(
     "skipmeta",
     ("--print-data-log", "--skip-record-metadata"),
-    DumpOptions(print_data_log=True, skip_record_metadata=True),
+    text_dump(print_data_log=True, skip_record_metadata=True),
 )
-VERIFY = FlagSet("verify", ("--verify-index-only",), DumpOptions(verify_index_only=True))
-SANITY = FlagSet("sanity", ("--index-sanity-check",), DumpOptions(index_sanity_check=True))
+VERIFY = FlagSet("verify", ("--verify-index-only",), text_dump(verify_index_only=True))
+SANITY = FlagSet("sanity", ("--index-sanity-check",), text_dump(index_sanity_check=True))
 NUMBERS = FlagSet(
     "numbers",
     (
@@ -35,7 +37,7 @@ NUMBERS = FlagSet(
         "--value-decoder-class",
         f"{DECODER_PACKAGE}LongDecoder",
     ),
-    DumpOptions(
+    text_dump(
         print_data_log=True, key_decoder=DECODER_CLASSES["IntegerDecoder"], value_decoder=DECODER_CLASSES["LongDecoder"]
     ),
 )
@@ -46,25 +48,24 @@ def max_bytes(count: int) -> FlagSet:
     return FlagSet(
         f"maxbytes{count}",
         ("--deep-iteration", "--max-bytes", str(count)),
-        DumpOptions(deep_iteration=True, max_bytes=count),
+        text_dump(deep_iteration=True, max_bytes=count),
     )
 
 
 def max_message_size(size: int) -> FlagSet:
     """An index check that reads ``size`` bytes of the log at each entry."""
-    return FlagSet(f"maxmessage{size}", ("--max-message-size", str(size)), DumpOptions(max_message_size=size))
+    return FlagSet(f"maxmessage{size}", ("--max-message-size", str(size)), text_dump(max_message_size=size))
 
 
 def topic_decoder_flags(decoder: str) -> tuple[FlagSet, FlagSet]:
     """With the decoder of an internal topic: ``decoder`` and ``decoder-skipmeta``."""
     argument, decoding = f"--{decoder}-decoder", DecoderChoice(internal=decoder)
-    options = DumpOptions(print_data_log=True, decoding=decoding)
     return (
-        FlagSet("decoder", (argument,), options),
+        FlagSet("decoder", (argument,), text_dump(print_data_log=True, decoding=decoding)),
         FlagSet(
             "decoder-skipmeta",
             (argument, "--skip-record-metadata"),
-            replace(options, skip_record_metadata=True),
+            text_dump(print_data_log=True, skip_record_metadata=True, decoding=decoding),
         ),
     )
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from kdump.codes import KdumpError
-from kdump.dump.run import Target, target_by_path
-from kdump.dump.text.options import DumpOptions
-from kdump.dump.text.targets import target_by_java_name
-from kdump.dump.text.tool import DumpTool
+from kdump.dump.output import DumpOptions
+from kdump.dump.run import DumpRun
+from kdump.dump.targets import Target, target_by_java_name, target_by_path
 from kdump.reading.reporter import Reporter
 from kdump.reading.view import DecodePath
 from kdump.wire.checksum import Buffer
+from tests.harness.dumpoptions import by_path
 from tests.harness.outcome import Outcome
 
 DAMAGED = 1
@@ -71,7 +71,7 @@ def run_in_process(files: Iterable[str], options: DumpOptions, way: Way = DEFAUL
     def emit(text: Buffer) -> None:
         out.append(bytes(text))
 
-    tool = DumpTool(replace(options, path=way.path), emit, Reporter(show_error, complain))
+    tool = DumpRun(by_path(options, way.path), emit, Reporter(show_error, complain))
     failure = None
     try:
         for name in files:

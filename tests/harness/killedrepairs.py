@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from kdump.codes import KdumpError
-from kdump.repair.journal import HOME
-from kdump.repair.plan import RepairMode
-from kdump.repair.run import Repair, RepairOptions, finish_repairs
+from kdump.repair.apply.journal import HOME
+from kdump.repair.begun import finish_repairs
+from kdump.repair.plan.plan import RepairMode
+from kdump.repair.run import Repair, RepairOptions
 from tests.harness.captures import FIXTURES
 from tests.harness.killing import killed_at
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kdump.codes import KdumpError
-from kdump.repair.plan import PartitionPlan, RepairSettings
+from kdump.repair.plan.plan import PartitionPlan, RepairSettings
 from kdump.repair.run import Repair, RepairOptions
 
 KINDS = ("log", "index", "timeindex", "txnindex")

@@ -9,14 +9,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from kdump.dump.rowdump import RowDump, RowOptions
-from kdump.dump.run import target_by_path
+from kdump.dump.output import DumpOptions
+from kdump.dump.rows import RowOptions, row_output
+from kdump.dump.run import DumpRun
+from kdump.dump.targets import target_by_path
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
 from kdump.reading.view import DecodePath, ViewOptions
 from kdump.rows.formatted import FormatLines
 from kdump.rows.printers import RowLines
-from kdump.rows.tables import BATCH, RECORD, Table
+from kdump.rows.schema import Table
+from kdump.rows.tables import BATCH, RECORD
 
 Row = dict[str, Any]
 
@@ -51,18 +54,21 @@ def run_rows(
     skip: int = 0,
     path: DecodePath = DecodePath.AUTO,
     verbose: bool = False,
+    view: ViewOptions | None = None,
     **options: Any,
 ) -> RowRun:
-    """Dump these files as rows, or by a format string; ``options`` are those of RowOptions."""
+    """Dump these files as rows, or by a format string; ``options`` are those of DumpOptions."""
     out: list[bytes] = []
     errors: list[str] = []
     notes: list[str] = []
-    view = ViewOptions(with_records=table.type == RECORD.type, selection=selection or Selection(), path=path)
-    settings = RowOptions(lambda context: RowLines(syntax, fields, context), table, fields, view)
+    view = replace(
+        view or ViewOptions(), with_records=table.type == RECORD.type, selection=selection or Selection(), path=path
+    )
+    shown = RowOptions(lambda context: RowLines(syntax, fields, context), table, fields)
     if template is not None:
-        settings = replace(settings, lines=lambda context: FormatLines(template, context))
-    run = RowDump(
-        replace(settings, **options),
+        shown = replace(shown, lines=lambda context: FormatLines(template, context))
+    run = DumpRun(
+        DumpOptions(row_output(shown), view, **options),
         lambda text: out.append(bytes(text)),
         Reporter(lambda error: errors.append(str(error)), notes.append, verbose=verbose),
         budget=RowBudget(skip, take),

@@ -8,11 +8,11 @@ from itertools import pairwise
 from kdump.codes import Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome, recover
+from kdump.kafka.startup.content import ContentSource
 from kdump.log.walk import Walk
-from kdump.repair.pieces import PieceOrigin, RepairedLog
-from kdump.repair.repairedsource import RepairedSource
-from kdump.repair.salvage import SalvageOptions, salvage
-from kdump.repair.siblingcontext import SiblingContext
+from kdump.repair.salvage.pieces import PieceOrigin, RepairedLog
+from kdump.repair.salvage.salvage import SalvageOptions, salvage
+from kdump.repair.salvage.siblingcontext import SiblingContext
 from tests.harness.checked import MemorySource, check
 
 PATH = "memory"
@@ -55,7 +55,7 @@ def mend(
     around = around or SiblingContext(base_offset=0)
     options = replace(options or SalvageOptions(), **settings)  # type: ignore[arg-type]
     log = salvage(MemorySource(data), around, options)
-    mended = RepairedSource(PATH, log, lambda path: _opened(path, data))
+    mended = ContentSource(PATH, log.content, opened=lambda path: _opened(path, data))
     result = Mended(log, mended.read(0, log.size))
     check_result(data, result, around.producers)
     return result

@@ -14,7 +14,7 @@ from crc32c import crc32c
 from kdump.kafka.failures import FailureKind
 from kdump.kafka.recover import Recovery, RecoveryOutcome, recover
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.reading.view import DecodePath
 from tests.harness import ROOT
 from tests.harness.captures import Captures

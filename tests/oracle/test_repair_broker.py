@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kdump.repair.plan import RepairMode
-from kdump.repair.run import undo_repair
+from kdump.repair.begun import undo_repair
+from kdump.repair.plan.plan import RepairMode
 from tests.harness.captures import FIXTURES
 from tests.harness.killedrepairs import DAMAGED, MARKER, manifests, repair
 from tests.oracle.kraft import Cluster

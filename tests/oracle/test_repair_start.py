@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from kdump.repair.plan import RepairMode
-from kdump.repair.run import Repair, RepairOptions, undo_repair
-from kdump.repair.salvageoptions import SalvageOptions
+from kdump.repair.begun import undo_repair
+from kdump.repair.plan.plan import RepairMode
+from kdump.repair.run import Repair, RepairOptions
+from kdump.repair.salvage.pieces import SalvageOptions
 from tests.harness.killedrepairs import (
     INDEXES,
     MARKER,

@@ -9,11 +9,11 @@ from random import Random
 
 import pytest
 
-from kdump.log.source import open_source
-from kdump.repair.pieces import TxnPolicy
-from kdump.repair.repairedsource import RepairedSource
-from kdump.repair.salvage import SalvageOptions, salvage
-from kdump.repair.siblingcontext import sibling_context
+from kdump.kafka.startup.content import ContentSource
+from kdump.log.opening import open_source
+from kdump.repair.salvage.pieces import TxnPolicy
+from kdump.repair.salvage.salvage import SalvageOptions, salvage
+from kdump.repair.salvage.siblingcontext import sibling_context
 from tests.harness.captures import FIXTURES, Captures
 from tests.oracle.mutations import LOG_MUTATIONS, mutate
 from tests.oracle.producerlogs import producer_log
@@ -29,7 +29,7 @@ def salvaged(path: Path, options: SalvageOptions) -> tuple[int, bytes]:
     """(base offset, bytes) of what becomes of a log."""
     with open_source(str(path)) as source:
         log = salvage(source, sibling_context(str(path)), options)
-    with RepairedSource(str(path), log) as mended:
+    with ContentSource(str(path), log.content) as mended:
         return log.base_offset, mended.read(0, log.size)
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from kdump.codes import Finding
 from kdump.log.context import FileContext
-from kdump.rows.tables import FINDING
+from kdump.rows.filetables import FINDING
 from kdump.spark.sessions import why_not
 from kdump.verify.run import Verification
 from tests.harness import ROOT

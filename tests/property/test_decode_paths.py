@@ -10,11 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.codes import KdumpError
-from kdump.dump.text.logs import LogDump
-from kdump.dump.text.options import DumpOptions
+from kdump.dump.output import DumpOptions
 from kdump.log.files import strip_credentials
-from kdump.log.source import open_source
 from kdump.reading.view import DecodePath
 from tests.harness.batches import (
     CODECS,
@@ -27,16 +24,18 @@ from tests.harness.batches import (
     v2_batch,
     wrapper,
 )
+from tests.harness.dumpoptions import text_dump
 from tests.harness.examples import examples
 from tests.harness.fast_reference import INT32, INT64, ROWS, Row
+from tests.harness.inprocess import Door, Way, run_in_process
 
 OPTIONS = [
-    DumpOptions(),
-    DumpOptions(deep_iteration=True),
-    DumpOptions(print_data_log=True),
-    DumpOptions(print_data_log=True, skip_record_metadata=True),
-    DumpOptions(deep_iteration=True, skip_record_metadata=True),
-    DumpOptions(deep_iteration=True, max_bytes=300),
+    text_dump(),
+    text_dump(deep_iteration=True),
+    text_dump(print_data_log=True),
+    text_dump(print_data_log=True, skip_record_metadata=True),
+    text_dump(deep_iteration=True, skip_record_metadata=True),
+    text_dump(deep_iteration=True, max_bytes=300),
 ]
 
 MARKER = Row(0, 0, b"\0\0\0\1", b"\0\0\0\0\0\5")
@@ -61,17 +60,11 @@ ENTRIES = st.one_of(
 )
 
 
-def outcome(path: Path, options: DumpOptions, decode_path: DecodePath) -> tuple[object, ...]:
-    chosen = DumpOptions(**{name: getattr(options, name) for name in options.__slots__} | {"path": decode_path})
-    text: list[bytes] = []
-    failure = None
-    with open_source(strip_credentials(str(path))) as source:
-        log = LogDump(source, path.name, chosen, lambda data: text.append(bytes(data)))
-        try:
-            log.run()
-        except KdumpError as error:
-            failure = str(error)
-    return b"".join(text), failure, log.damaged, log.continuity.gaps
+def outcome(path: Path, options: DumpOptions, decode_path: DecodePath) -> tuple[bytes, bytes, int]:
+    """The text without the line that names the file, what is on stderr, and the exit status."""
+    found = run_in_process([strip_credentials(str(path))], options, Way(Door.PATH, decode_path))
+    assert found.failure is None
+    return found.stdout.partition(b"\n")[2], found.stderr, found.status
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: f"options{OPTIONS.index(options)}")
@@ -96,7 +89,7 @@ def test_a_big_log_takes_the_columnar_path_by_itself(tmp_path: Path, lines: str)
     path.write_bytes(
         b"".join(v2_batch(plain_rows(per_batch, 1), base_offset=n * per_batch) for n in range(70_000 // per_batch))
     )
-    options = DumpOptions(deep_iteration=lines == "records")
+    options = text_dump(deep_iteration=lines == "records")
     expected = outcome(path, options, DecodePath.SCALAR)
     assert outcome(path, options, DecodePath.AUTO) == expected
     # The same through a pipe, whose size nobody knows.
@@ -115,7 +108,7 @@ def test_a_big_log_takes_the_columnar_path_by_itself(tmp_path: Path, lines: str)
 def test_offsets_at_the_end_of_their_range(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     path.write_bytes(v2_batch(plain_rows(3), base_offset=MAX_INT64 - 1, base_timestamp=MAX_INT64))
-    options = DumpOptions(deep_iteration=True)
+    options = text_dump(deep_iteration=True)
     text, *_ = scalar = outcome(path, options, DecodePath.SCALAR)
     assert scalar == outcome(path, options, DecodePath.COLUMNAR)
     assert b"offset: -9223372036854775808 CreateTime: -9223372036854775807 " in text

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.dump.text.options import DumpOptions
 from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.reading.selection import Range, Selection
 from kdump.reading.view import DecodePath
 from kdump.rows.tables import RECORD_DECODED
 from tests.harness.decoder_logs import commit, random_row, write_log
+from tests.harness.dumpoptions import text_dump
 from tests.harness.examples import examples
 from tests.harness.inprocess import Door, Way, run_in_process
 from tests.harness.outcome import Outcome
@@ -27,7 +27,7 @@ PATHS = {path: Way(Door.PATH, path) for path in BOTH_PATHS}
 
 
 def text(path: Path, choice: DecoderChoice, decode_path: DecodePath, **options: bool) -> Outcome:
-    return run_in_process([str(path)], DumpOptions(print_data_log=True, decoding=choice, **options), PATHS[decode_path])
+    return run_in_process([str(path)], text_dump(print_data_log=True, decoding=choice, **options), PATHS[decode_path])
 
 
 @pytest.mark.parametrize("decoder", INTERNAL_TOPICS)

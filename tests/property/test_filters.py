@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.dump.run import target_by_path
-from kdump.dump.text.options import DumpOptions
-from kdump.dump.text.tool import DumpTool
+from kdump.dump.output import DumpOptions
+from kdump.dump.run import DumpRun
+from kdump.dump.targets import target_by_path
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
 from kdump.reading.view import DecodePath
 from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
 from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.captures import Captures
+from tests.harness.dumpoptions import text_dump
 from tests.harness.examples import examples
 from tests.harness.row_runs import BOTH_PATHS, Row, batches, records, run_rows
 from tests.harness.row_text import batch_line, record_line
@@ -117,7 +118,7 @@ def test_compatible_text(sound: list[Logs], data: st.DataObject) -> None:
             expected += [f"Dumping {name}", f"Log starting offset: {int(path.stem)}"]
         for row in shown:
             expected += [batch_line(row), *below.get(row["position"], ())]
-    options = DumpOptions(
+    options = text_dump(
         print_data_log=True, selection=asked.selection(), path=data.draw(st.sampled_from(BOTH_PATHS), label="path")
     )
     assert text(paths, options) == "".join(f"{line}\n" for line in expected)
@@ -125,7 +126,7 @@ def test_compatible_text(sound: list[Logs], data: st.DataObject) -> None:
 
 def text(paths: tuple[Path, ...], options: DumpOptions, budget: RowBudget | None = None) -> str:
     out: list[bytes] = []
-    tool = DumpTool(options, lambda part: out.append(bytes(part)), Reporter(print, print), budget=budget)
+    tool = DumpRun(options, lambda part: out.append(bytes(part)), Reporter(print, print), budget=budget)
     for path in paths:
         target = target_by_path(str(path))
         assert target is not None

@@ -23,19 +23,21 @@ from kdump.kafka.startup.content import Content, ContentPiece, ContentSource
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.log.gaps import Gap as Bytes
+from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
-from kdump.log.source import FileSource, Source, open_source
+from kdump.log.source import FileSource, Source
 from kdump.log.walk import Walk
 from kdump.reading.lostmarkers import Follower, LostOffsets, RemainingMarker
-from kdump.repair import hashandrecover, later
-from kdump.repair.hashandrecover import read_through, start_sha256
-from kdump.repair.later import END_TXN, LaterTransactions
-from kdump.repair.location import place_of
-from kdump.repair.plan import RepairMode, RepairSettings
-from kdump.repair.planner import Planner
-from kdump.repair.resolve import _FreeOffsets
-from kdump.repair.salvageoptions import SalvageOptions
-from kdump.repair.transactions import TouchedTransactions
+from kdump.repair.plan import recovery
+from kdump.repair.plan.location import place_of
+from kdump.repair.plan.plan import RepairMode, RepairSettings
+from kdump.repair.plan.planner import Planner
+from kdump.repair.plan.recovery import read_through, start_sha256
+from kdump.repair.salvage import later
+from kdump.repair.salvage.later import END_TXN, LaterTransactions
+from kdump.repair.salvage.pieces import SalvageOptions
+from kdump.repair.salvage.resolve import _FreeOffsets
+from kdump.repair.salvage.transactions import TouchedTransactions
 from kdump.verify.startcheck import check_start
 from kdump.verify.table import BatchRow, row_dtype
 from tests.harness.batches import CONTROL, TRANSACTIONAL, message, plain_rows, v2_batch
@@ -263,7 +265,7 @@ def test_a_plan_in_words_digests_nothing(
     def counted(source: Source, size: int, *rest: object) -> None:
         digested.append(size)
 
-    monkeypatch.setattr(hashandrecover, "_digest_rest", counted)
+    monkeypatch.setattr(recovery, "_digest_rest", counted)
     for words in (["repair"], ["verify", "--engine", "local", "--startup", "--unclean"]):
         CliRunner().invoke(cli, [*words, str(folder)], standalone_mode=False)
         assert str(log.parent) in capfd.readouterr().out

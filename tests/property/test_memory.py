@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from kdump.codes import Codes, DamageError
 from kdump.dump.text.lines import legacy_record_line, record_line
-from kdump.dump.text.options import DumpOptions
+from kdump.dump.text.options import TextOptions
 from kdump.fast import records as fast_records
 from kdump.fast.legacymessages import read_messages
 from kdump.fast.records import decode_records, decode_slices
@@ -171,7 +171,7 @@ def test_long_rows_are_the_same_text(monkeypatch: pytest.MonkeyPatch, rows: list
     fields = [None, ("value",), ("key", "offset", "key"), ("headers", "headerKeys")]
     formats = [RowLines(syntax, names, context) for syntax in ("jsonl", "csv") for names in fields]
     options = [
-        DumpOptions(print_data_log=contents, skip_record_metadata=skips, deep_iteration=True)
+        TextOptions(print_data_log=contents, skip_record_metadata=skips)
         for contents in (True, False)
         for skips in (True, False)
     ]
@@ -201,7 +201,7 @@ def test_long_legacy_lines(monkeypatch: pytest.MonkeyPatch, key: bytes | None, v
     entry = parse_message(memoryview(message(1, 7, key, value)))
     record = LegacyRecord(7, NOW, entry)
     for contents in (True, False):
-        options = DumpOptions(print_data_log=contents, deep_iteration=True)
+        options = TextOptions(print_data_log=contents)
         expected = legacy_record_line(entry, record, True, options)
         with monkeypatch.context() as patch:
             patch.setattr("kdump.reading.printing.LONG", 3)

@@ -10,9 +10,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.repair.pieces import TxnPolicy
-from kdump.repair.salvage import SalvageOptions
-from kdump.repair.siblingcontext import SiblingContext
+from kdump.repair.salvage.pieces import TxnPolicy
+from kdump.repair.salvage.salvage import SalvageOptions
+from kdump.repair.salvage.siblingcontext import SiblingContext
 from tests.harness.examples import examples
 from tests.harness.random_partitions import partition
 from tests.harness.salvaged import entries, mend

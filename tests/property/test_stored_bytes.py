@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA, Table
+from kdump.rows.schema import Table
+from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
 from tests.harness.batches import CODECS, LOG_APPEND_TIME, NONE, message, v2_batch, wrapper
 from tests.harness.captures import Captures, partition_names
 from tests.harness.examples import examples

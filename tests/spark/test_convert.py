@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,7 +14,10 @@ from kdump.codes import KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.run import Job, Outputs, plan_conversion, plan_export, run_job
 from kdump.convert.segment import SegmentResult
+from kdump.convert.tasks import run_jobs
 from kdump.reading.selection import Range
+from kdump.spark.tasks import on_spark
+from kdump.tasks.work import Work
 from kdump.wire.compression import GZIP
 from tests.harness.captures import FIXTURES
 
@@ -28,9 +34,7 @@ def written(jobs: list[Job], spark: SparkSession | None) -> list[SegmentResult]:
         if spark is None:
             results = list(map(run_job, jobs))
         else:
-            from kdump.spark.convert import converted
-
-            results = converted(spark, jobs, stores=[])
+            results = run_jobs(jobs, partial(on_spark, spark), jobs[0].source)
         for result in map(outputs.add, results):
             assert result.error is None, result.error
         outputs.publish()
@@ -76,35 +80,32 @@ def test_exports(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_errors_come_back(spark: SparkSession, tmp_path: Path) -> None:
-    from kdump.spark.convert import converted
-
     jobs: list[Job] = [*plan_conversion(str(SEGMENTS / "damaged-crc-0"), str(tmp_path / "out"), Conversion(to_magic=1))]
     with Outputs(jobs) as outputs:
-        (result,) = map(outputs.add, converted(spark, jobs, stores=[]))
+        (result,) = map(outputs.add, run_jobs(jobs, partial(on_spark, spark), jobs[0].source))
         assert result.error is not None
         assert result.error.position == result.findings[0].position == 7628
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_nothing_is_left_of_tasks_that_do_not_count(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
-) -> None:
+def test_nothing_is_left_of_tasks_that_do_not_count(spark: SparkSession, tmp_path: Path, fails: bool) -> None:
     """One that is run again, and one that dies when others have written."""
-    from kdump.spark.convert import converted
 
-    def run(job: Job) -> SegmentResult:
-        import os
+    def run(tasks: Sequence[Any], work: Work[Any, Any]) -> Iterator[Any]:
+        function = work.function
 
-        from kdump.convert.run import run_job
+        def twice(job: Job) -> Iterator[SegmentResult]:
+            import os
 
-        first, again = run_job(job), run_job(job)
-        assert first.staged
-        if fails and "txn-1" in job.source:
-            os.kill(os.getpid(), 9)
-        return again
+            [first], again = function(job), function(job)
+            assert first.staged
+            if fails and "txn-1" in job.source:
+                os.kill(os.getpid(), 9)
+            return again
 
-    monkeypatch.setattr("kdump.spark.convert.run_job", run)
+        return on_spark(spark, tasks, replace(work, function=twice))
+
     log = (SEGMENTS / "v2-txn-0" / f"{0:020d}.log").read_bytes()
     for number in range(2):
         (tmp_path / "logs" / f"txn-{number}").mkdir(parents=True)
@@ -114,10 +115,10 @@ def test_nothing_is_left_of_tasks_that_do_not_count(
     with Outputs(jobs) as outputs:
         if fails:
             with pytest.raises(KdumpError, match="Spark"):
-                converted(spark, jobs, stores=[])
+                run_jobs(jobs, run, str(tmp_path))
             assert not files(out)
         else:
-            results = [outputs.add(result) for result in converted(spark, jobs, stores=[])]
+            results = [outputs.add(result) for result in run_jobs(jobs, run, str(tmp_path))]
             assert len(files(out)) == sum(len(result.staged) for result in results) > 2
             outputs.publish()
             assert not [name for name in files(out) if Path(name).name.startswith(".")]

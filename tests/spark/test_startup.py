@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kdump.codes import Codes, KdumpError
-from kdump.spark.startup import SparkRunner
+from kdump.spark.tasks import on_spark
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startreport import startup_json
 from kdump.verify.startups import StartOptions, start_all
@@ -33,7 +34,7 @@ def test_the_same_lines(spark: SparkSession, tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     errors: list[KdumpError] = []
     local = list(start_all(["logs"], OPTIONS, errors.append))
-    distributed = list(start_all(["logs"], OPTIONS, errors.append, SparkRunner(spark, ["logs"]).run))
+    distributed = list(start_all(["logs"], OPTIONS, errors.append, partial(on_spark, spark)))
     assert len(local) == 302
     assert distributed == local
     lines = [startup_json(item) for item in local if isinstance(item, StartCheck)]
@@ -43,11 +44,11 @@ def test_the_same_lines(spark: SparkSession, tmp_path: Path, monkeypatch: pytest
 
 def test_a_partition_that_cannot_be_looked_at(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "t-0").mkdir()
-    tasks = SparkRunner(spark, [str(tmp_path)])
-    [*_, summary] = start_all([str(tmp_path)], OPTIONS, lambda error: None, tasks.run)
+    run = partial(on_spark, spark)
+    [*_, summary] = start_all([str(tmp_path)], OPTIONS, lambda error: None, run)
     (tmp_path / "t-0").rmdir()
     assert not isinstance(summary, StartCheck)
     errors: list[KdumpError] = []
-    found = list(start_all([str(tmp_path / "t-0")], OPTIONS, errors.append, tasks.run))
+    found = list(start_all([str(tmp_path / "t-0")], OPTIONS, errors.append, run))
     assert found == []
     assert [error.code for error in errors] == [Codes.MISSING]

@@ -121,7 +121,7 @@ def test_growth_rolls_and_restarts(kind: type[LogStreamReader], tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_losses(kind: type[LogStreamReader], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_losses(kind: type[LogStreamReader], tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     directory = tmp_path / "a-0"
     append(directory, 0, batches(0, 4))
     strict, tolerant = ByHand(kind, tmp_path), ByHand(kind, tmp_path, failOnDataLoss="false")
@@ -135,7 +135,7 @@ def test_losses(kind: type[LogStreamReader], tmp_path: Path, capsys: pytest.Capt
             strict.take()
         strict.restart()
     assert tolerant.take() == of("a-0", [8, 9])
-    assert "kdump: " + str(directory) + ": offsets 4 to 7 were deleted" in capsys.readouterr().err
+    assert "kdump: " + str(directory) + ": offsets 4 to 7 were deleted" in caplog.text
     # Cut by a later leader.
     strict.place = tolerant.place
     os.truncate(directory / f"{8:020}.log", 0)
@@ -163,7 +163,7 @@ def test_a_partition_that_comes_back(tmp_path: Path) -> None:
     assert stream.take() == of("a-0", [4, 5])
 
 
-def test_a_file_that_goes_between_plan_and_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_goes_between_plan_and_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     directory = tmp_path / "a-0"
     for base in (0, 4):
         append(directory, base, batches(base, base + 4))
@@ -181,7 +181,7 @@ def test_a_file_that_goes_between_plan_and_read(tmp_path: Path, capsys: pytest.C
         else:
             assert [offset for part in parts for offset in part.column("offset").to_pylist()] == [4, 5, 6, 7]
         (directory / "gone").rename(directory / f"{0:020}.log")
-    assert "was deleted before it was read" in capsys.readouterr().err
+    assert "was deleted before it was read" in caplog.text
 
 
 def test_where_it_starts(tmp_path: Path) -> None:
@@ -279,10 +279,10 @@ def test_wrong_options(options: dict[str, str], what: str) -> None:
         parse_stream_options({"path": "/logs", **options})
 
 
-def test_old_spark_is_told_that_limits_are_not_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_old_spark_is_told_that_limits_are_not_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     append(tmp_path / "a-0", 0, batches(0, 10))
     assert len(ByHand(UnlimitedStreamReader, tmp_path, maxOffsetsPerTrigger="4").take()) == 10
-    assert "need pyspark 4.2" in capsys.readouterr().err
+    assert "need pyspark 4.2" in caplog.text
 
 
 # Through Spark.

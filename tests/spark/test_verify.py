@@ -11,7 +11,7 @@ import pytest
 
 from kdump.codes import Finding, KdumpError
 from kdump.log.context import FileContext
-from kdump.rows.tables import FINDING
+from kdump.rows.filetables import FINDING
 from kdump.spark.verify import SparkJudge
 from kdump.verify.partition import PartitionCheck
 from kdump.verify.report import summary_line

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kdump.codes import Codes, DamageError
 from kdump.dump.text.batches import BatchSearch, Located, batch_at
-from kdump.dump.text.options import DumpOptions
+from kdump.dump.text.options import TextOptions
 from kdump.dump.text.reports import Reports
 from kdump.dump.text.timestamps import MaxTimestamps
 from kdump.format.index import (
@@ -23,7 +23,8 @@ from kdump.format.index import (
     parse_time_index,
     used_entries,
 )
-from kdump.log.source import Source, read_whole
+from kdump.log.opening import read_whole
+from kdump.log.source import Source
 
 _WARM_ENTRIES_BYTES = 8192
 _ENTRIES_AT_A_TIME = 2048
@@ -40,7 +41,7 @@ class DumpedIndex:
     data: bytes
     log: Source
 
-    def offset_index_lines(self, options: DumpOptions, reports: Reports) -> Iterator[str]:
+    def offset_index_lines(self, options: TextOptions, reports: Reports) -> Iterator[str]:
         """The lines of an .index, lazily; mismatches go to ``reports``. DamageError where the Java tool aborts."""
         data = self.data
         entries = parse_offset_index(data, self.base_offset)
@@ -63,10 +64,11 @@ class DumpedIndex:
             if not options.verify_index_only:
                 yield f"offset: {entry.offset} position: {entry.position}\n"
 
-    def time_index_lines(self, index_path: str, options: DumpOptions, reports: Reports) -> Iterator[str]:
+    def time_index_lines(self, index_path: str, options: TextOptions, reports: Reports, limit: int) -> Iterator[str]:
         """The lines of a .timeindex, lazily; what does not fit the log goes to ``reports``.
 
-        ``index_path`` is the .index beside it. DamageError where the Java tool aborts.
+        ``index_path`` is the .index beside it, ``limit`` bounds a decompressed batch (bytes). DamageError where the
+        Java tool aborts.
         """
         data = self.data
         entries = parse_time_index(data, self.base_offset)
@@ -83,7 +85,7 @@ class DumpedIndex:
             return
         index = parse_offset_index(read_whole(index_path), self.base_offset)
         table = BatchSearch(self.log)
-        timestamps = MaxTimestamps(self.log, options.max_decompressed_size)
+        timestamps = MaxTimestamps(self.log, limit)
         previous = _NO_TIMESTAMP
         used = list(used_entries(entries, self.base_offset))
         for first in range(0, len(used), _ENTRIES_AT_A_TIME):

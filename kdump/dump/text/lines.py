@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from kdump.codes import Codes, DamageError
-from kdump.dump.text.options import DumpOptions
+from kdump.dump.text.options import TextOptions
 from kdump.format import control
 from kdump.format.batch import (
     CODEC_MASK,
@@ -88,7 +88,7 @@ def legacy_batch_line(entry: Message, position: int, is_valid: bool) -> str:
 
 
 def record_line(
-    header: BatchHeader, item: Record, options: DumpOptions, decoding: TextDecoding | None = None
+    header: BatchHeader, item: Record, options: TextOptions, decoding: TextDecoding | None = None
 ) -> TextRow:
     """A record of a v2 batch; ``decoding``: of keys and values. DamageError where the Java tool stops."""
     if decoding is None and options.prints_text and not header.is_control and is_long(item):
@@ -102,7 +102,7 @@ def record_line(
     return line + "\n"
 
 
-def _long_line(metadata: Iterable[str], key: bytes | None, value: bytes | None, options: DumpOptions) -> Iterator[str]:
+def _long_line(metadata: Iterable[str], key: bytes | None, value: bytes | None, options: TextOptions) -> Iterator[str]:
     """The line of a record that is no control record, with key and payload as text, in pieces."""
     if not options.skip_record_metadata:
         yield from metadata
@@ -127,7 +127,7 @@ def _long_metadata(item: Record, timestamp_type: str) -> Iterator[str]:
 
 
 def legacy_record_line(
-    entry: Message, item: LegacyRecord, is_valid: bool, options: DumpOptions, decoding: TextDecoding | None = None
+    entry: Message, item: LegacyRecord, is_valid: bool, options: TextOptions, decoding: TextDecoding | None = None
 ) -> TextRow:
     """A record of a legacy entry; ``is_valid``: its own CRC holds. DamageError where the Java tool stops."""
     if decoding is None and options.prints_text and is_long(item):
@@ -167,7 +167,7 @@ def _legacy_metadata(item: LegacyRecord, timestamp_type: str, is_valid: bool) ->
 
 
 def _contents(
-    offset: int, key: bytes | None, value: bytes | None, options: DumpOptions, decoding: TextDecoding | None
+    offset: int, key: bytes | None, value: bytes | None, options: TextOptions, decoding: TextDecoding | None
 ) -> str:
     if decoding is not None:
         return contents_text(decoding.contents(offset, key, value))
@@ -175,7 +175,7 @@ def _contents(
     return text if value is None else f"{text} payload: {options.value_decoder(value)}"
 
 
-def _with_contents(line: str, contents: str, options: DumpOptions) -> str:
+def _with_contents(line: str, contents: str, options: TextOptions) -> str:
     return (f"|{contents}" if contents else "") if options.skip_record_metadata else line + contents
 
 

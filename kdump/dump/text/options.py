@@ -1,17 +1,13 @@
-"""What a dump is asked to show."""
+"""What DumpLogSegments is asked to show."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from kdump.codes import Codes, DamageError
-from kdump.payloads.choice import DecoderChoice
-from kdump.reading.selection import Selection
-from kdump.reading.view import DecodePath
 from kdump.wire.checksum import crc32c
-from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.wire.utf8 import decode_utf8
 
 MAX_BYTES: Final = 2**31 - 1
@@ -48,33 +44,16 @@ DECODER_PACKAGE: Final = "org.apache.kafka.tools.api."
 
 
 @dataclass(frozen=True, slots=True)
-class DumpOptions:
-    """The options of DumpLogSegments under their own names, and kdump's bound on decompressed batches (bytes)."""
+class TextOptions:
+    """The options of DumpLogSegments that only the compatible text has, under their own names."""
 
-    deep_iteration: bool = False
     print_data_log: bool = False
     skip_record_metadata: bool = False
     verify_index_only: bool = False
     index_sanity_check: bool = False
-    max_bytes: int = MAX_BYTES
     max_message_size: int = MAX_MESSAGE_SIZE
     key_decoder: Decoder = decode_utf8
     value_decoder: Decoder = decode_utf8
-    max_decompressed_size: int = DEFAULT_LIMIT
-    path: DecodePath = DecodePath.AUTO
-    selection: Selection = field(default_factory=Selection)
-    read_committed: bool = False
-    resync: bool = False
-    seek: bool = True
-    secret: bytes | None = None
-    """Given: keys and values are replaced by hashes keyed with it."""
-    decoding: DecoderChoice = field(default_factory=DecoderChoice)
-    """How keys and values are decoded, where not by a decoder class."""
-
-    @property
-    def records(self) -> bool:
-        """Records are shown, not only batches."""
-        return self.deep_iteration or self.print_data_log
 
     @property
     def prints_text(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from kdump.dump.text import lines
-from kdump.dump.text.options import DumpOptions
+from kdump.dump.text.options import TextOptions
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class TextPrinter(TextRows):
     """Lines of DumpLogSegments: a line a batch and, in a view of records, below it a line a record."""
 
-    def __init__(self, options: DumpOptions, decoding: TextDecoding | None = None) -> None:
+    def __init__(self, options: TextOptions, decoding: TextDecoding | None = None) -> None:
         self._options = options
         self._decoding = decoding
 
@@ -56,7 +56,7 @@ class TextPrinter(TextRows):
 
 
 class _TextColumns:
-    def __init__(self, options: DumpOptions, decoding: TextDecoding | None) -> None:
+    def __init__(self, options: TextOptions, decoding: TextDecoding | None) -> None:
         from kdump.dump.text.columnlines import RecordTextOptions
 
         self._options = RecordTextOptions(not options.skip_record_metadata, options.print_data_log, decoding)

@@ -11,6 +11,7 @@ from typing import Final
 
 from kdump.codes import Codes, DamageError
 from kdump.dump.text.batches import Located
+from kdump.fast.policy import TIMED_BATCHES
 from kdump.format import legacy
 from kdump.format import record as v2
 from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, parse_header
@@ -18,8 +19,6 @@ from kdump.log.source import Source
 
 _NO_TIMESTAMP: Final = -1
 _READ_SIZE: Final = 4 << 20
-_COLUMNAR_BATCHES: Final = 200
-"""Batches from which on reading them as columns pays for importing numpy."""
 
 
 class MaxTimestamps:
@@ -34,7 +33,7 @@ class MaxTimestamps:
         """Decode these batches as columns; what that refuses is decoded when it is asked for."""
         wanted = sorted(set(batches))
         self._known.clear()
-        if len(wanted) < _COLUMNAR_BATCHES:
+        if len(wanted) < TIMED_BATCHES:
             return
         group: list[Located] = []
         size = 0

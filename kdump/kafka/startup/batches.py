@@ -27,7 +27,7 @@ from kdump.wire.compression import NONE
 
 
 class StoredBatch(NamedTuple):
-    """One entry at a file position; ``data`` goes on behind its ``size`` bytes, and is valid until the next one."""
+    """One entry at a file position; ``data`` goes on after its ``size`` bytes, and is valid until the next one."""
 
     position: int
     size: int
@@ -94,7 +94,7 @@ def chunks(source: Source, start: int, end: int | None = None) -> Iterator[Chunk
     """The whole entries from a position on, up to ``end`` or that of the file.
 
     Raises:
-        StartFailureError: a length field below the least, behind the last chunk.
+        StartFailureError: a length field below the least, after the last chunk.
         KdumpError: the log cannot be read.
     """
     size = source.size or 0

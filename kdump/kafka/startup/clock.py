@@ -40,7 +40,7 @@ class Clock:
 
 
 def _newest_timestamp(directory: Directory) -> int:
-    """The largest timestamp (ms) of the sound batches behind the last index entry of the last log that has such.
+    """The largest timestamp (ms) of the valid batches after the last index entry of the last log that has such.
 
     Where no log has one it is 0: nothing is older.
     """
@@ -56,7 +56,7 @@ def _newest_timestamp(directory: Directory) -> int:
 
 
 def _last_indexed(directory: Directory, name: str) -> int:
-    """The position in the last entry of an .index, behind which zeros may follow; 0 without one."""
+    """The position in the last entry of an .index, after which zeros may follow; 0 without one."""
     content = directory.get(name)
     if content is None or content.size > _LARGEST_INDEX:
         return 0

@@ -1,4 +1,4 @@
-"""What a file holds, without holding it: bytes of files on disk, a few bytes that were made, and zeros behind them."""
+"""What a file holds, without holding it: bytes of files on disk, a few bytes that were made, and zeros after them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from kdump.log.opening import check_size, open_source
 from kdump.log.piecewise import PiecewiseSource
-from kdump.log.source import Source, open_source
+from kdump.log.source import Source
 
 _BLOCK: Final = 1 << 20
 _ZEROS: Final = bytes(_BLOCK)
@@ -16,7 +17,7 @@ _ZEROS: Final = bytes(_BLOCK)
 
 @dataclass(frozen=True, slots=True)
 class ContentPiece:
-    """``length`` bytes of the file ``path`` from ``position`` on; without a path of ``data``, and zeros behind them."""
+    """``length`` bytes of the file ``path`` from ``position`` on; without a path of ``data``, and zeros after them."""
 
     path: str | None
     position: int
@@ -52,6 +53,16 @@ class Content:
         """Nothing but zeros."""
         return cls((ContentPiece(None, 0, size),), size)
 
+    def read(self) -> bytes:
+        """All bytes of a small file.
+
+        Raises:
+            KdumpError: FILE_SIZE where it is too large for one, or a file cannot be read.
+        """
+        check_size(self.pieces[0].path or "" if self.pieces else "", self.size)
+        with ContentSource("", self) as source:
+            return source.read(0, self.size)
+
     def part(self, start: int, end: int) -> Content:
         """Its bytes from ``start`` to ``end`` (exclusive, at most the size)."""
         pieces = []
@@ -70,7 +81,7 @@ class Content:
         return self + Content.zeros(size - self.size)
 
     def overwritten(self, data: bytes) -> Content:
-        """``data`` in place of its first bytes; what lies behind stays."""
+        """``data`` in place of its first bytes; what lies after stays."""
         return Content.of_bytes(data) + self.part(len(data), self.size)
 
     def starts_as(self, other: Content) -> bool:

@@ -11,7 +11,7 @@ from kdump.kafka.startup.content import Content, ContentSource
 from kdump.kafka.startup.errors import OUT_OF_MEMORY, StartFailureError
 from kdump.log import files
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name
-from kdump.log.source import check_size, open_source
+from kdump.log.opening import check_size, open_source
 
 _OPENED: Final = frozenset({Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX})
 _MOST_AT_ONCE: Final = 2**31 - 9

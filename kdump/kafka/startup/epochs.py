@@ -57,16 +57,16 @@ class LeaderEpochs:
         self._is_changed = True
 
     def cut_end(self, end_offset: int) -> None:
-        """Epochs that begin at the end of the log or behind are forgotten."""
+        """Epochs that begin at the end of the log or after are forgotten."""
         while end_offset >= 0 and self._entries and self._entries[-1][1] >= end_offset:
             self._entries.pop()
             self._is_changed = True
 
     def cut_start(self, start_offset: int) -> None:
         """Of the epochs that begin at the log start or before only the last stays, from there on."""
-        behind = next((n for n, entry in enumerate(self._entries) if entry[1] > start_offset), len(self._entries))
-        if behind:
-            self._entries[:behind] = [(self._entries[behind - 1][0], start_offset)]
+        after = next((n for n, entry in enumerate(self._entries) if entry[1] > start_offset), len(self._entries))
+        if after:
+            self._entries[:after] = [(self._entries[after - 1][0], start_offset)]
             self._is_changed = True
 
     def flush(self) -> None:

@@ -41,7 +41,7 @@ class IndexFile:
             self.count = 0
 
     def rebuild(self, entries: bytes, *, is_complete: bool) -> None:
-        """Recovery wrote ``entries``; one that failed on the way left the file at its full size, old bytes behind."""
+        """Recovery wrote ``entries``; one that failed on the way left the file at its full size, old bytes after."""
         old = self._directory[self.name].resized(self._whole(self._max_size))
         self._directory[self.name] = Content.of_bytes(entries) if is_complete else old.overwritten(entries)
         self.count = len(entries) // self._entry_size
@@ -51,7 +51,7 @@ class IndexFile:
         self.count = 0
 
     def trim(self) -> None:
-        """Cut the file behind the entries that count."""
+        """Cut the file after the entries that count."""
         self.resize(self.count * self._entry_size)
 
     def grow(self) -> None:

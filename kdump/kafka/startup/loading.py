@@ -60,7 +60,7 @@ class Loading:
         return StartSegment(self.directory, base_offset, self.settings.max_index_size, suffix)
 
     def recover_segment(self, segment: StartSegment) -> int:
-        """Recover one segment behind those loaded so far; gives the bytes cut.
+        """Recover one segment after those loaded so far; gives the bytes cut.
 
         Raises:
             OffsetOverflowError: it would be split.

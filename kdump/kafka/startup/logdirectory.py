@@ -22,7 +22,7 @@ from kdump.kafka.startup.checkpointfile import checkpoint_words
 from kdump.kafka.startup.errors import NUMBER_FORMAT, StartFailureError
 from kdump.log import files
 from kdump.log.names import CLUSTER_METADATA
-from kdump.log.source import read_whole
+from kdump.log.opening import read_whole
 from kdump.payloads.java import parse_int, parse_long
 
 Partition = tuple[str, int]

@@ -23,7 +23,7 @@ SEGMENT_SUFFIXES: Final = (LOG, *INDEX_SUFFIXES)
 
 
 def file_name(offset: int, suffix: str) -> str:
-    """An offset in 20 digits, behind the sign of a negative one, and the suffix."""
+    """An offset in 20 digits, after the sign of a negative one, and the suffix."""
     return f"{offset:0{20 if offset >= 0 else 21}d}{suffix}"
 
 

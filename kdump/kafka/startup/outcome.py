@@ -66,7 +66,7 @@ class Served:
         end_offset: the next offset to be given out.
         first_unstable_offset: readers with read_committed get no further; None: all transactions are decided.
         segments: (base offset, bytes) of each.
-        visible_size: bytes of the last one up to the end of the last batch; what lies behind is not served.
+        visible_size: bytes of the last one up to the end of the last batch; what lies after is not served.
         open_transactions: those without an end, as far as the broker knows them.
         is_forgotten: a clean start without snapshots read no batch, and knows no producer.
     """

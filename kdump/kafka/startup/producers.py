@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Final
 
 from kdump.codes import DamageError
+from kdump.fast.policy import BATCHES_IN_CHUNK, RECOVERED_BATCHES
 from kdump.format.batch import HEADER_SIZE
 from kdump.format.snapshot import parse_snapshot
 from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.markers import InvalidRecordError
 from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates
-from kdump.kafka.recover import COLUMNAR_BATCHES, COLUMNAR_CHUNK
 from kdump.kafka.startup.batches import StoredBatch, batches_of, chunks
 from kdump.kafka.startup.clock import Clock
 from kdump.kafka.startup.content import Content
@@ -54,11 +54,11 @@ class ProducerManager:
 
     @property
     def first_undecided_offset(self) -> int | None:
-        """The least first offset of the open transactions, and of those that ended behind the snapshot loaded."""
+        """The least first offset of the open transactions, and of those that ended after the snapshot loaded."""
         return min((*self.states.ongoing, *self._completed), default=None)
 
     def rebuild(self, segments: Mapping[int, StartSegment], start: int, end: int, *, is_clean: bool) -> None:
-        """Bring the state to ``end``: from the newest snapshot, over the segments behind it.
+        """Bring the state to ``end``: from the newest snapshot, over the segments after it.
 
         Raises:
             StartFailureError: a segment cannot be applied.
@@ -80,7 +80,7 @@ class ProducerManager:
         self.take_snapshot()
 
     def take_snapshot(self) -> None:
-        """Write one at the end offset, if it is behind the last."""
+        """Write one at the end offset, if it is after the last."""
         offset = self.states.end_offset
         if offset <= self._snapshot_offset:
             return
@@ -100,7 +100,7 @@ class ProducerManager:
         self._snapshot_offset = 0
 
     def remove_strays(self, bases: Mapping[int, StartSegment]) -> None:
-        """Of the snapshots at no segment's base only the newest stays, and only behind the last base."""
+        """Of the snapshots at no segment's base only the newest stays, and only after the last base."""
         self._snapshots = self._listed()
         strays = sorted(self._snapshots.keys() - bases.keys())
         if strays and strays[-1] > max(bases):
@@ -167,7 +167,7 @@ class ProducerManager:
                 self._apply(_telling_batches(source, *extent))
 
     def _apply(self, found: Iterable[StoredBatch]) -> None:
-        """What the batches of one segment change; the ends of its transactions count behind all of them."""
+        """What the batches of one segment change; the ends of its transactions count after all of them."""
         before: dict[int, ProducerState | None] = {}
         completed: list[CompletedTxn] = []
         for batch in found:
@@ -204,7 +204,7 @@ def _telling_batches(source: Source, start: int, end: int) -> Iterator[StoredBat
     seen = 0
     for chunk in chunks(source, start, end):
         numbers: Iterable[int] | None = None
-        if seen >= COLUMNAR_BATCHES and len(chunk.starts) >= COLUMNAR_CHUNK:
+        if seen >= RECOVERED_BATCHES and len(chunk.starts) >= BATCHES_IN_CHUNK:
             from kdump.kafka.recovercolumns import producer_entries
 
             numbers = producer_entries(chunk)

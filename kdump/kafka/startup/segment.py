@@ -48,7 +48,7 @@ class StartSegment:
         directory: where they lie.
         base_offset: in the names.
         max_index_size: segment.index.bytes.
-        suffix: behind the names, ``.swap``.
+        suffix: after the names, ``.swap``.
 
     Raises:
         StartFailureError: a log of 2 GiB and more.
@@ -108,7 +108,7 @@ class StartSegment:
         return any(entry.last_offset < self.base_offset for entry in self._aborted())
 
     def find(self, offset: int) -> FoundBatch | None:
-        """The batch that holds an offset, or the first one behind it; None at the end.
+        """The batch that holds an offset, or the first one after it; None at the end.
 
         Raises:
             StartFailureError: a broken length field or header on the way.
@@ -127,7 +127,7 @@ class StartSegment:
             return previous[0] if previous is not None and previous[1].last_offset >= offset else None
 
     def next_offset(self) -> int:
-        """Behind its last whole batch, if the last entry of the .index leads to one; else the base offset.
+        """After its last whole batch, if the last entry of the .index leads to one; else the base offset.
 
         Raises:
             StartFailureError: as ``find``.
@@ -154,7 +154,7 @@ class StartSegment:
         """The positions from the batch that holds ``offset`` on up to ``end``; None where no batch holds it.
 
         Raises:
-            StartFailureError: as ``find``, and when that batch lies behind ``end``.
+            StartFailureError: as ``find``, and when that batch lies after ``end``.
         """
         found = self.find(offset)
         if found is None:

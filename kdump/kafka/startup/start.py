@@ -147,7 +147,7 @@ def _load(loading: Loading) -> Served:
 
 
 def _batch_offset(loading: Loading, offset: int, end: int) -> int:
-    """Of the batch that holds an offset, or the first one behind it, its base offset; where there is none the end.
+    """Of the batch that holds an offset, or the first one after it, its base offset; where there is none the end.
 
     A broker looks it up in the log, and stops where the log cannot be read on the way.
     """

@@ -1,4 +1,4 @@
-"""Before the segments: what a cleaner or a split left behind is finished or thrown away.
+"""Before the segments: what a cleaner or a split left over is finished or thrown away.
 
 Source: docs/spec/startup.md#2-before-the-segments (rules 3 to 6; LogLoader.removeTempFilesAndCollectSwapFiles, load).
 """

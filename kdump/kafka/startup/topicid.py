@@ -44,7 +44,7 @@ def check_topic_id(directory: Directory) -> None:
 
 
 def _value(lines: list[str], number: int) -> str:
-    """What stands behind the colon of a line."""
+    """What stands after the colon of a line."""
     if number >= len(lines):
         raise StartFailureError(NULL_POINTER, f"{PARTITION_METADATA} has {len(lines)} lines, and 2 are needed")
     words = _SEPARATOR.split(lines[number])

@@ -21,11 +21,12 @@ from kdump.kafka.retention import RetainedSegment, Retention, deleted_segments, 
 from kdump.log import files
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.gaps import Gap
+from kdump.log.named import STDIN
 from kdump.log.names import Kind, is_uri, sibling
+from kdump.log.opening import read_whole
 from kdump.log.partition import segments_after
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_time_index
-from kdump.log.source import STDIN, read_whole
 from kdump.reading.outcomes import ABORTED, STATES
 from kdump.reading.transactions import TransactionReader
 from kdump.stats.whatif.answer import Answer
@@ -33,7 +34,7 @@ from kdump.stats.whatif.compaction import CompactedPartition, CompactionSizes, c
 from kdump.stats.whatif.retention import SegmentFate, retention_answer
 from kdump.tasks.splits import LogFile
 from kdump.verify.partitionentries import Partition, PartitionEntries
-from kdump.verify.table import read_columns
+from kdump.verify.table import read_rows
 
 _ABORTED: Final = STATES.index(ABORTED)
 _MILLION: Final = 1_000_000
@@ -166,7 +167,7 @@ class WhatIfRun:
         with self._logs.open(log.given) as source:
             for item in ResyncWalk(source).items():
                 if not isinstance(item, Gap):
-                    newest = max(newest, int(read_columns(item, is_after_gap=False)["max_timestamp"].max()))
+                    newest = max(newest, int(read_rows(item, is_after_gap=False)["max_timestamp"].max()))
         return newest
 
 

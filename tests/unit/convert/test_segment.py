@@ -18,7 +18,7 @@ from kdump.format.batch import parse_header
 from kdump.format.index import parse_txn_index
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome, recover
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.reading.selection import Range
 from tests.harness.batches import (
     CONTROL,

@@ -23,7 +23,7 @@ from kdump.format.batch import BatchHeader, parse_header
 from kdump.format.index import parse_txn_index
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.reading.selection import Range
 from kdump.system.files import publish
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, v2_batch

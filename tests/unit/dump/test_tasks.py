@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from kdump.convert.export import TextForm
-from kdump.dump.rowdump import RowOptions
+from kdump.dump.output import DumpOptions
+from kdump.dump.rows import RowOptions, row_output
 from kdump.dump.tasks import DumpTask, PieceKind, dump_task, plan_dump
 from kdump.reading.view import ViewOptions
 from kdump.rows.printers import RowLines
 from tests.harness.captures import FIXTURES
 
 
-def rows(tasks: Sequence[DumpTask], options: RowOptions) -> bytes:
+def rows(tasks: Sequence[DumpTask], options: DumpOptions) -> bytes:
     pieces = (piece for task in tasks for piece in dump_task(task, options))
     return b"".join(piece.data for piece in pieces if piece.kind is PieceKind.ROWS)
 
@@ -38,8 +39,10 @@ def logs(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize("output", ["jsonl", "csv"])
 def test_as_of_one_run(logs: list[str], output: TextForm, read_committed: bool) -> None:
     for paths in (sorted(logs), logs, logs[::-1]):
-        options = RowOptions(
-            partial(RowLines, output, None), view=ViewOptions(resync=True), read_committed=read_committed
+        options = DumpOptions(
+            row_output(RowOptions(partial(RowLines, output, None))),
+            ViewOptions(resync=True),
+            read_committed=read_committed,
         )
         tasks = plan_dump(paths, task_bytes=1, whole_partitions=read_committed)
         assert len(tasks) == (len(paths) if not read_committed else 2 if paths == sorted(logs) else 1)

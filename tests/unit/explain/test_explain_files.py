@@ -12,7 +12,8 @@ from crc32c import crc32c
 from kdump.codes import Codes, KdumpError
 from kdump.explain import explain, is_damage, report
 from kdump.explain.lines import Tone
-from kdump.log.source import Source, StreamSource, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source, StreamSource
 from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.cli_runs import DAMAGE, USAGE, dump
 from tests.harness.explained import MemorySource, assert_tiles, lines_of, named, statements, text_of

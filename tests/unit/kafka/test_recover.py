@@ -19,7 +19,8 @@ from kdump.kafka.failures import FailureKind
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import CutReason, Recovery, RecoveryOutcome, recover
 from kdump.kafka.segmentindexes import IndexBuilder
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.reading.view import DecodePath
 from tests.harness import batches
 from tests.harness.archives import case_files
@@ -329,7 +330,7 @@ def test_new_leader_epochs() -> None:
 
 def test_the_columns_are_used_for_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     added: list[int] = []
-    monkeypatch.setattr(recover_module, "COLUMNAR_BATCHES", 0)
+    monkeypatch.setattr(recover_module, "RECOVERED_BATCHES", 0)
     monkeypatch.setattr(IndexBuilder, "add_batches", lambda _, plan: added.append(len(plan.positions)))
     recover_bytes(b"".join(data_batch(offset) for offset in range(200)), index_interval_bytes=0)
     assert added == [199]

@@ -9,9 +9,9 @@ import pytest
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
+from kdump.log.named import STDIN
 from kdump.log.names import CLUSTER_METADATA, Kind
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, TextFile, resolve
-from kdump.log.source import STDIN
 
 
 def raised(error: KdumpError) -> None:

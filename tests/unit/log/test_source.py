@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
-from kdump.log.source import StreamSource, is_stream, open_source, read_whole
+from kdump.log.named import is_stream
+from kdump.log.opening import open_source, read_whole
+from kdump.log.source import StreamSource
 
 CONTENT = bytes(range(256)) * 5
 

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from kdump.codes import Codes, KdumpError
 from kdump.log import files, stores
 from kdump.log.extents import Extent
+from kdump.log.listing import ListingEntry
+from kdump.log.opening import open_source, read_whole
 from kdump.log.partition import segment_files
 from kdump.log.resync import ResyncWalk
-from kdump.log.source import open_source, read_whole
 from kdump.log.walk import Walk
 from kdump.tasks.splits import Split, find_logs
 from kdump.verify.run import findings as verify
@@ -251,7 +252,7 @@ def test_entering_forgets_what_was_listed(store: CountingStore, folder: Path) ->
     fill(folder, 3000)
     assert files.listing(directory) == []
     files.strip_credentials(directory)
-    entry = files.ListingEntry(NAME, URI, is_directory=False, size=(folder / NAME).stat().st_size)
+    entry = ListingEntry(NAME, URI, is_directory=False, size=(folder / NAME).stat().st_size)
     assert files.listing(directory) == [entry]
     assert files.size(URI) == entry.size
     with pytest.raises(KdumpError) as caught:

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.repair.chain import heaviest_chain
+from kdump.repair.salvage.choice import heaviest_chain
 from tests.harness.examples import examples
 
 

@@ -16,14 +16,15 @@ import pytest
 from kdump.codes import Codes, KdumpError
 from kdump.log import lock
 from kdump.log.lock import DirectoryLock, LockState, lock_state
-from kdump.log.source import Source, open_source
-from kdump.repair import disk, preparation
-from kdump.repair import run as engine
-from kdump.repair.journal import HOME
-from kdump.repair.pieces import TxnPolicy
-from kdump.repair.plan import RepairMode
-from kdump.repair.run import Repair, Repaired, RepairOptions, undo_repair
-from kdump.repair.salvageoptions import SalvageOptions
+from kdump.log.opening import open_source
+from kdump.log.source import Source
+from kdump.repair import refusals
+from kdump.repair.apply import disk, preparation
+from kdump.repair.apply.journal import HOME
+from kdump.repair.begun import undo_repair
+from kdump.repair.plan.plan import RepairMode
+from kdump.repair.run import Repair, Repaired, RepairOptions
+from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.system import mounts
 from tests.harness import batches
 from tests.harness.cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, kdump
@@ -108,7 +109,7 @@ def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch, way: Rep
         repair(partition, way)
     assert tree(partition) == before
     # As if the room had gone since it was looked at: the disk is full at every page of the preparation.
-    monkeypatch.setattr(engine, "check_room", lambda directory, needed: None)
+    monkeypatch.setattr(refusals, "check_room", lambda directory, needed: None)
     failures = []
     for pages in range(200):
         os.truncate(filler, room.f_bavail * room.f_frsize - pages * 4096)
@@ -144,7 +145,7 @@ def test_a_full_disk_and_a_backup_on_another(small_disk: Path, tmp_path: Path, m
     """The end that is cut off goes there."""
     partition = build(small_disk)
     asked: dict[str, int] = {}
-    monkeypatch.setattr(engine, "check_room", asked.__setitem__)
+    monkeypatch.setattr(refusals, "check_room", asked.__setitem__)
     backup = str(tmp_path / "kept")
     run(RepairOptions(RepairMode.LIKE_BROKER, in_place=True, backup=backup), partition)
     assert asked[str(partition)] == 0

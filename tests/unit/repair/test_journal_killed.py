@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kdump.repair.plan import RepairMode
-from kdump.repair.run import undo_repair
-from kdump.repair.startmodes import is_worse
+from kdump.repair.begun import undo_repair
+from kdump.repair.plan.plan import RepairMode
+from kdump.repair.plan.starts import is_worse
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, task_of
 from tests.harness import batches

@@ -15,12 +15,12 @@ import pytest
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.producers import ProducerStates
-from kdump.repair.journal import HOME
-from kdump.repair.pieces import PieceOrigin
-from kdump.repair.plan import RepairMode
-from kdump.repair.run import Repair, Repaired, RepairOptions, finish_repairs, undo_repair
-from kdump.repair.salvageoptions import SalvageOptions
-from kdump.repair.syntheticbatches import end_marker
+from kdump.repair.apply.journal import HOME
+from kdump.repair.begun import finish_repairs, undo_repair
+from kdump.repair.plan.plan import RepairMode
+from kdump.repair.run import Repair, Repaired, RepairOptions
+from kdump.repair.salvage.pieces import PieceOrigin, SalvageOptions
+from kdump.repair.salvage.placeholders import end_marker
 from kdump.verify.run import findings as verify
 from tests.harness.batches import GZIP, LZ4, NOW, SNAPPY, TRANSACTIONAL, ZSTD, message, plain_rows, v2_batch, wrapper
 from tests.harness.captures import FIXTURES, Captures

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdump.format.snapshot import parse_snapshot
-from kdump.repair.producersat import producers_at
+from kdump.repair.plan.producersat import producers_at
 from tests.harness.captures import FIXTURES
 from tests.harness.cli_runs import CLEAN, kdump
 

@@ -9,8 +9,8 @@ import pytest
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import EpochEntry
-from kdump.repair.pieces import PieceOrigin
-from kdump.repair.siblingcontext import SiblingContext
+from kdump.repair.salvage.pieces import PieceOrigin
+from kdump.repair.salvage.siblingcontext import SiblingContext
 from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.salvaged import Mended, mend
 

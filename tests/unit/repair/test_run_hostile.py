@@ -13,10 +13,12 @@ import pytest
 
 from kdump.codes import Codes, KdumpError
 from kdump.repair import run as engine
-from kdump.repair.journal import HOME
-from kdump.repair.manifest import MAX_SIZE, parse_manifest
-from kdump.repair.plan import RepairMode
-from kdump.repair.run import Repair, RepairOptions, finish_repairs, undo_repair
+from kdump.repair.apply.journal import HOME
+from kdump.repair.apply.manifest import MAX_SIZE
+from kdump.repair.apply.manifestjson import parse_manifest
+from kdump.repair.begun import finish_repairs, undo_repair
+from kdump.repair.plan.plan import RepairMode
+from kdump.repair.run import Repair, RepairOptions
 from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
 from tests.harness.killedrepairs import build, contents, finish, manifests, repair, tree
 

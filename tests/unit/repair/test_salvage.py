@@ -8,10 +8,9 @@ import pytest
 
 from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import OffsetEntry, TimeEntry
-from kdump.repair.pieces import Lost, PieceOrigin
-from kdump.repair.salvage import salvage
-from kdump.repair.salvageoptions import SalvageOptions
-from kdump.repair.siblingcontext import SiblingContext
+from kdump.repair.salvage.pieces import Lost, PieceOrigin, SalvageOptions
+from kdump.repair.salvage.salvage import salvage
+from kdump.repair.salvage.siblingcontext import SiblingContext
 from kdump.verify.reach import KnownOffsets, PartitionEvidence
 from tests.harness.batches import CODECS, GZIP, NOW, compress, message, plain_rows, v2_batch, wrapper
 from tests.harness.checked import MemorySource

@@ -13,10 +13,10 @@ import pytest
 from kdump.format import legacy
 from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.format.record import read_records
-from kdump.log.source import open_source
-from kdump.repair.repairedsource import RepairedSource
-from kdump.repair.salvage import SalvageOptions, salvage
-from kdump.repair.siblingcontext import sibling_context
+from kdump.kafka.startup.content import ContentSource
+from kdump.log.opening import open_source
+from kdump.repair.salvage.salvage import SalvageOptions, salvage
+from kdump.repair.salvage.siblingcontext import sibling_context
 from tests.harness.archives import case_files, repair_logs
 from tests.harness.salvaged import MemorySource, check_result, entries, mend
 
@@ -61,7 +61,7 @@ def test_undamaged_records_survive(tmp_path: Path) -> None:
         damaged = path.read_bytes()
         with open_source(str(path)) as source:
             log = salvage(source, sibling_context(str(path)))
-        data = RepairedSource("mended", log).read(0, log.size)
+        data = ContentSource("mended", log.content).read(0, log.size)
         have = {record for entry in entries(data) for record in records(entry)}
         wanted = [entry for entry in entries(bases()[case["base"]]) if entry in damaged]
         lost = [record for entry in wanted for record in records(entry) if record not in have]
@@ -108,7 +108,7 @@ def test_a_replica_makes_a_log_whole(tmp_path: Path) -> None:
         damaged = case_files("repair")[f"repair/mutants/{case['id']}/{case['name']}.log"]
         around = sibling_context(f"/nowhere/{case['name']}.log")
         log = salvage(MemorySource(damaged), around, SalvageOptions(replicas=(str(path),)))
-        mended = RepairedSource("mended", log, lambda name, data=damaged: _source(name, data))
+        mended = ContentSource("mended", log.content, opened=lambda name, data=damaged: _source(name, data))
         assert mended.read(0, log.size) == base, (case["id"], case["mutation"])
         done += 1
     assert done > 10

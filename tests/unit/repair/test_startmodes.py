@@ -17,15 +17,15 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup.content import sha256
 from kdump.kafka.startup.names import CLEANED, LOG, SWAP
 from kdump.log.partition import segment_files
-from kdump.repair import predicted
-from kdump.repair.location import place_of
-from kdump.repair.pieces import TxnPolicy
-from kdump.repair.plan import PartitionPlan, RepairLoss, RepairMode, RepairSettings
-from kdump.repair.planner import Planner
-from kdump.repair.predicted import predicted_contents, predicted_start
-from kdump.repair.run import Repair, Repaired, RepairOptions, undo_repair
-from kdump.repair.salvageoptions import SalvageOptions
-from kdump.repair.startmodes import is_worse
+from kdump.repair.begun import undo_repair
+from kdump.repair.plan import starts
+from kdump.repair.plan.afterwards import RepairedDirectory
+from kdump.repair.plan.location import place_of
+from kdump.repair.plan.plan import PartitionPlan, RepairLoss, RepairMode, RepairSettings
+from kdump.repair.plan.planner import Planner
+from kdump.repair.plan.starts import is_worse, predicted_start
+from kdump.repair.run import Repair, Repaired, RepairOptions
+from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_text
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, task_of
@@ -110,7 +110,7 @@ def test_both_ways_count_the_offsets_that_other_files_tell_of(tmp_path: Path) ->
     assert [loss and loss.offsets for loss in losses] == [((5, 29),), ((5, 19), (20, 29))]
     run = kdump("repair", str(directory), cwd=tmp_path)
     assert run.returncode == DAMAGE
-    assert "would remove the segment, which lies behind the cut: 0 good records, no offsets\n" in run.stdout.decode()
+    assert "would remove the segment, which lies after the cut: 0 good records, no offsets\n" in run.stdout.decode()
 
 
 @pytest.mark.parametrize("is_clean", [False, True])
@@ -135,10 +135,10 @@ def test_the_planned_directory_is_the_repaired_one(root: Path, tmp_path: Path, w
             continue
         before = task_of(str(directory), StartOptions()).run()
         assert isinstance(before, StartCheck)
-        contents = predicted_contents(plan, RepairSettings())
+        directory_after = RepairedDirectory(plan, RepairSettings())
         expected = {}
         for keeps in (False, True):
-            files = predicted_start(plan, contents, before.settings, keeps_marker=keeps).directory
+            files = predicted_start(directory_after, before.settings, keeps_marker=keeps).directory
             expected[keeps] = {name: (files[name].size, sha256(files[name])) for name in files.names()}
         options = RepairOptions(way, in_place=True, salvaging=salvaging, decides_transactions=True)
         errors: list[Exception] = []
@@ -158,10 +158,10 @@ def test_a_log_that_goes_after_the_plan(tmp_path: Path) -> None:
     directory = partition_of(tmp_path / "t-0", o0=batches_of(0, 10)[:-1])
     plan = plan_of(directory, RepairMode.LIKE_BROKER, SalvageOptions())
     settings = RepairSettings()
-    assert predicted_contents(plan, settings)
+    assert RepairedDirectory(plan, settings).files
     (directory / f"{0:020}.log").unlink()
     with pytest.raises(KdumpError) as caught:
-        predicted_contents(plan, settings)
+        _ = RepairedDirectory(plan, settings).files
     assert caught.value.code is Codes.CHANGED_WHILE_READ
 
 
@@ -331,7 +331,7 @@ def test_where_the_marker_has_to_go_the_others_are_named(tmp_path: Path, monkeyp
     (orders / f"{5:020}.log").write_bytes(batches_of(5))
     before = state(orders)
     # As if no snapshot could be made.
-    monkeypatch.setattr(predicted, "_snapshot_at_end", lambda *words: None)
+    monkeypatch.setattr(starts, "_snapshot_at_end", lambda *words: None)
 
     def repaired(**options: bool) -> tuple[list[Repaired], list[KdumpError]]:
         errors: list[KdumpError] = []

@@ -12,8 +12,8 @@ from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.producers import ProducerStates
-from kdump.repair.pieces import PieceOrigin, TxnOutcome, TxnPolicy
-from kdump.repair.siblingcontext import SiblingContext
+from kdump.repair.salvage.pieces import PieceOrigin, TxnOutcome, TxnPolicy
+from kdump.repair.salvage.siblingcontext import SiblingContext
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, plain_rows, v2_batch
 from tests.harness.fast_reference import Row
 from tests.harness.salvaged import Mended, entries, mend

@@ -10,9 +10,9 @@ import pytest
 
 from kdump.codes import KdumpError
 from kdump.reading.transactions import TransactionReader
-from kdump.repair.pieces import TouchedTransaction, TxnOutcome
-from kdump.repair.plan import RepairMode
+from kdump.repair.plan.plan import RepairMode
 from kdump.repair.run import Repair, Repaired, RepairOptions
+from kdump.repair.salvage.pieces import TouchedTransaction, TxnOutcome
 from tests.harness.cli_runs import CLEAN, DAMAGE, kdump
 from tests.harness.transaction_logs import ABORT, COMMIT, Partition, Producer, View, random_partition, reader_view
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kdump.repair import predicted
-from kdump.repair.plan import RepairMode
-from kdump.repair.run import Repair, RepairOptions, undo_repair
+from kdump.repair.begun import undo_repair
+from kdump.repair.plan import starts
+from kdump.repair.plan.plan import RepairMode
+from kdump.repair.run import Repair, RepairOptions
 from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
 from tests.harness.killedrepairs import MARKER, build, contents, manifests, repair, tree
@@ -163,7 +164,7 @@ def test_a_log_of_which_the_start_is_gone_cannot_come_back(tmp_path: Path) -> No
 def test_a_marker_that_the_repair_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, since: str) -> None:
     partition = build(tmp_path)
     before = contents(tree(partition))
-    monkeypatch.setattr(predicted, "_snapshot_at_end", lambda *words: None)
+    monkeypatch.setattr(starts, "_snapshot_at_end", lambda *words: None)
     for path in partition.glob("*.snapshot"):
         if path.stem != f"{448:020}":
             path.unlink()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import pickle
 
 import pyarrow as pa
 import pytest
@@ -14,11 +15,13 @@ from kdump.format.record import read_records
 from kdump.log.context import FileContext
 from kdump.reading.printing import LongRow, TextRow
 from kdump.rows.arrow import ArrowPrinter, arrow_schema
+from kdump.rows.filetables import FINDING
 from kdump.rows.formatted import FormatLines
 from kdump.rows.printers import RowLines, RowPrinter
+from kdump.rows.schema import Column, ColumnType, Table
 from kdump.rows.spelling import Output
 from kdump.rows.table import TableLines
-from kdump.rows.tables import BATCH, RECORD, Column, ColumnType, Table
+from kdump.rows.tables import BATCH, RECORD
 from kdump.rows.text import record_runs
 from tests.harness.batches import plain_rows, v2_batch
 
@@ -104,3 +107,14 @@ def test_every_column_has_both_forms() -> None:
         for column in table.columns[4:]:
             assert column.of_batch is not None or column.of_row is not None, column.name
             assert column.of_batches is not None or column.of_records is not None, column.name
+
+
+@pytest.mark.parametrize("table", [RECORD, BATCH, FINDING])
+def test_a_table_in_another_process_is_its_own(table: Table) -> None:
+    """Tables are compared by identity; this process stands for the other one."""
+    assert pickle.loads(pickle.dumps(table)) is table
+
+
+def test_a_table_that_is_not_declared_cannot_be_sent() -> None:
+    with pytest.raises(LookupError, match="declared nowhere"):
+        pickle.dumps(Table("x", ()))

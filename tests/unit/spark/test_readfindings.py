@@ -9,7 +9,7 @@ import pytest
 
 from kdump.codes import Codes, KdumpError
 from kdump.rows.arrow import arrow_schema
-from kdump.rows.tables import FINDING
+from kdump.rows.filetables import FINDING
 from kdump.spark.readfindings import plan_findings, read_findings
 from kdump.tasks.splits import Wanted
 from kdump.verify.segment import CheckOptions

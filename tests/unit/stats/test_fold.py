@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.log.extents import Extent
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.stats.figures import Damage, report
 from kdump.stats.fold import LogPart, StatsFold
 from kdump.stats.grouping import By
 from kdump.stats.places import RangeStart
 from kdump.stats.reading import StatsReading
 from kdump.stats.report import stats_row
-from kdump.stats.run import StatsOptions, fold_split, unpacked_fold
+from kdump.stats.run import StatsOptions, fold_split, repacked
 from kdump.tasks.splits import find_logs, plan
 from kdump.wire.compression import DEFAULT_LIMIT
 from tests.harness.batches import CODECS, CONTROL, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
@@ -151,7 +151,7 @@ def test_splits(partition: str, by: By) -> None:
     figures = []
     for split_bytes in (1000, 1 << 14, 1 << 27):
         tasks = plan(logs, split_bytes=split_bytes)
-        folds = [unpacked_fold(fold_split(split, options)) for task in tasks for split in task]
+        folds = [repacked(fold_split(split, options)) for task in tasks for split in task]
         figures.append(rows(merged(folds, Random(split_bytes))))
         if split_bytes == 1000:
             assert len(folds) > len(logs)
@@ -162,7 +162,7 @@ def test_groups_become_one() -> None:
     """The total is the fold of one group for all."""
     (log, *_) = find_logs([str(FIXTURES / "segments" / "v2-txn-0")], lambda error: None)
     ((split,),) = plan([log])
-    by_codec, by_partition = (unpacked_fold(fold_split(split, StatsOptions(by))) for by in (By.CODEC, By.PARTITION))
+    by_codec, by_partition = (repacked(fold_split(split, StatsOptions(by))) for by in (By.CODEC, By.PARTITION))
     by_partition.settle()
     (only,) = report(by_partition, {}, Damage()).groups
     by_codec.settle()

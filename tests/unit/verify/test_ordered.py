@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from kdump.codes import Codes, Severity
 from kdump.verify.ordered import OrderedChecks
-from tests.harness.batches import DELETE_HORIZON, message, plain_rows, v2_batch
+from kdump.verify.table import cleaned, row_dtype
+from tests.harness.batches import DELETE_HORIZON, message, plain_rows, v2_batch, wrapper
 from tests.harness.checked import both_ways, check, codes
 
 
@@ -125,3 +127,19 @@ def test_formats() -> None:
     assert both_ways(message(0, 0, b"", b"") + message(1, 1, b"", b"") + batch(2)) == []
     (found,) = both_ways(batch(0) + message(1, 5, b"", b""))
     assert (found.code, found.severity) == (Codes.MAGIC_BACKWARDS, Severity.WARNING)
+
+
+def test_a_thinned_wrapper_explains_a_gap_to_repair_only() -> None:
+    """One predicate says that the log cleaner was there; verify asks it of batches of magic 2."""
+
+    def wrapped(first: int, *offsets: int) -> bytes:
+        inner = [message(1, offset, b"key", b"value") for offset in offsets]
+        return wrapper(1, first + offsets[-1], inner)
+
+    (found,) = both_ways(wrapped(0, 0, 1, 2) + wrapped(3, 0, 2) + wrapped(9, 0, 1))
+    assert (found.code, found.severity) == (Codes.OFFSET_GAP, Severity.WARNING)
+    rows = np.zeros(2, row_dtype())
+    rows["is_valid"], rows["magic"], rows["record_count"] = True, (1, 2), 2
+    rows["last_offset"] = 4
+    assert cleaned(rows).tolist() == [False, True]
+    assert cleaned(rows, wrappers=True).tolist() == [True, True]

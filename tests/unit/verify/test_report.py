@@ -15,7 +15,7 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.failures import FailureKind
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import Recovery, RecoveryFailure, RecoveryOutcome
-from kdump.rows import tables
+from kdump.rows import filetables
 from kdump.verify.report import JUnitReport, finding_json, finding_line, summary_line
 from kdump.verify.summary import SegmentSummary
 
@@ -101,7 +101,7 @@ def test_summary_of_what_is_clean() -> None:
 
 def test_json_keys() -> None:
     row = json.loads(finding_json(HOLE))
-    assert tuple(row) == tables.FINDING.names == (
+    assert tuple(row) == filetables.FINDING.names == (
         "type", "file", "topic", "partition", "code", "name", "severity", "position", "length", "firstOffset",
         "lastOffset", "continueAt", "message",
     )  # fmt: skip

@@ -19,7 +19,8 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.files import strip_credentials
 from kdump.log.metered import MeteredSource
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.verify.partition import PartitionCheck
 from kdump.verify.run import Verification
 from kdump.verify.segment import CheckOptions

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.verify import settling
+from kdump.verify.judging import judge
 from kdump.verify.partition import PartitionCheck
-from kdump.verify.readings import Group, judge, plan_readings, read_piece
+from kdump.verify.readings import Group, plan_readings, read_piece
 from kdump.verify.run import Verification
 from kdump.verify.segment import CheckOptions
 from kdump.verify.startups import KeepsChanging, StartOptions, start_all
@@ -271,7 +273,7 @@ def test_looks_that_were_made_elsewhere(partitions: list[LivePartition]) -> None
         else:
             partition.delete(partition.bases[0])
         several(partition, 3)()
-        items = [item for _, _, item in judge([group], pieces, options)]
+        items = [item for _, item in judge([group], pieces, options)]
         assert not any(isinstance(item, KdumpError) for item in items)
         assert serious([item for item in items if isinstance(item, Finding)]) == []
     assert plain.bases

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from kdump.dump.text.options import DumpOptions
 from kdump.payloads.choice import DecoderChoice
 from tests.harness.batches import message
+from tests.harness.dumpoptions import text_dump
 from tests.harness.inprocess import run_in_process
 
 KEY = struct.pack(">hh", 2, 1) + b"g"
@@ -55,7 +55,7 @@ def dumped(folder: Path, decoder: str, data: bytes, *, metadata: bool = False) -
     """The record lines, stderr, and the exit status."""
     path = folder / "3.log"
     path.write_bytes(data + NEXT)
-    options = DumpOptions(
+    options = text_dump(
         print_data_log=True, skip_record_metadata=not metadata, decoding=DecoderChoice(internal=decoder)
     )
     outcome = run_in_process([str(path)], options)
@@ -106,6 +106,6 @@ def test_metadata_is_no_decoders_matter(tmp_path: Path) -> None:
 def test_without_a_decoder_it_ends_the_run(tmp_path: Path) -> None:
     path = tmp_path / "3.log"
     path.write_bytes(VALUE_LONG + NEXT)
-    outcome = run_in_process([str(path)], DumpOptions(print_data_log=True))
+    outcome = run_in_process([str(path)], text_dump(print_data_log=True))
     assert b"| " not in outcome.stdout
     assert outcome.status == 1

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kdump.dump.text.options import DumpOptions
 from tests.harness.batches import NOW, message, plain_rows, v2_batch, wrapper
+from tests.harness.dumpoptions import text_dump
 from tests.harness.inprocess import run_in_process
 from tests.harness.outcome import Outcome
 
@@ -25,7 +25,7 @@ def dumped(folder: Path, log: bytes, *entries: tuple[int, int], index: bytes = b
     (folder / "0.log").write_bytes(log)
     (folder / "0.index").write_bytes(index)
     (folder / "0.timeindex").write_bytes(b"".join(struct.pack(">qi", *entry) for entry in entries))
-    outcome = run_in_process([str(folder / "0.timeindex")], DumpOptions())
+    outcome = run_in_process([str(folder / "0.timeindex")], text_dump())
     assert outcome.failure is None
     return outcome
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from kdump.dump.text.offsets import OffsetContinuity
-from kdump.dump.text.options import DumpOptions
 from kdump.dump.text.reports import Reports
 from kdump.payloads.java import hash_map_order
 from tests.harness.batches import message
+from tests.harness.dumpoptions import text_dump
 from tests.harness.inprocess import run_in_process
 
 PATHS = [f"/data/orders-0/{number:020}.log" for number in range(100, 113)]
@@ -54,7 +54,7 @@ def test_a_log_in_order_is_in_no_report(tmp_path: Path) -> None:
         log = message(1, offset, None, b"v") + message(1, offset + (1 if number % 2 else 3), None, b"v")
         (tmp_path / f"{number}.log").write_bytes(log)
     names = [str(tmp_path / f"{number}.log") for number in range(30)]
-    outcome = run_in_process(names, DumpOptions(deep_iteration=True))
+    outcome = run_in_process(names, text_dump(deep_iteration=True))
     headings = re.findall("Non-consecutive offsets in (.*)", outcome.stderr.decode())
     # 0.log is the only one whose name has offset 0 in it, and all of these have two pairs.
     assert headings == hash_map_order(names[::2], asked_again=True)

@@ -47,8 +47,8 @@ def test_cases(root: Path, now: int | None) -> None:
 def test_cases_in_columns(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many batches are read with numpy; the answer is the same."""
     for module in (recover, producers):
-        monkeypatch.setattr(module, "COLUMNAR_BATCHES", 0)
-        monkeypatch.setattr(module, "COLUMNAR_CHUNK", 1)
+        monkeypatch.setattr(module, "RECOVERED_BATCHES", 0)
+        monkeypatch.setattr(module, "BATCHES_IN_CHUNK", 1)
     for case in cases(root):
         assert differences(started(root / case["dir"], case["params"]), case["expect"]) == []
 

@@ -22,7 +22,8 @@ from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.names import file_name, offset_of
 from kdump.kafka.startup.outcome import Start, StartOutcome
 from kdump.kafka.startup.start import start
-from kdump.log.source import Source, open_source
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.verify.startcheck import LossReason, check_start
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, message, plain_rows, v2_batch
 

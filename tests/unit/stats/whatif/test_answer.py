@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.log.source import open_source
+from kdump.log.opening import open_source
 from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.batchsize import BatchSizeQuestion
 from kdump.stats.whatif.codec import CodecQuestion

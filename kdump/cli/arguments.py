@@ -1,0 +1,176 @@
+"""What each command was given, with types: the attributes are click's names of the options, the values are click's.
+
+A test compares each class with its command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from kdump.cli.whatif_options import WhatIf
+    from kdump.reading.selection import HeaderFilter, Range
+
+
+class Arguments:
+    """Options that all commands have."""
+
+    verbose: bool
+    traceback: bool
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self.__dict__.update(given)
+
+
+class EngineArguments(Arguments):
+    """Options that say where a command runs."""
+
+    engine: str
+    master: str | None
+    conf: tuple[tuple[str, str], ...]
+
+
+class DumpArguments(EngineArguments):
+    """Options of ``kdump dump``. Times are ms since 1970, sizes bytes."""
+
+    paths: tuple[str, ...]
+    files: str | None
+    all_files: bool
+    explain: int | None
+    max_decompressed_size: int
+    # Of DumpLogSegments.
+    deep_iteration: bool
+    print_data_log: bool
+    skip_record_metadata: bool
+    verify_index_only: bool
+    index_sanity_check: bool
+    max_bytes: int | None
+    max_message_size: int | None
+    key_decoder_class: str | None
+    value_decoder_class: str | None
+    offsets_decoder: bool
+    transaction_log_decoder: bool
+    cluster_metadata_decoder: bool
+    remote_log_metadata_decoder: bool
+    share_group_state_decoder: bool
+    # Of kdump: how rows are shown.
+    output: Literal["kafka", "jsonl", "csv", "table"]
+    csv_safe: bool
+    view: str | None
+    fields: str | None
+    template: str | None
+    decode: str | None
+    key_decoder: str | None
+    value_decoder: str | None
+    redact: bool
+    redact_key: str | None
+    color: str
+    pager: bool
+    # Which rows are shown.
+    offsets: Range | None
+    times: Range | None
+    no_index: bool
+    key: re.Pattern[bytes] | None
+    value: re.Pattern[bytes] | None
+    headers: tuple[HeaderFilter, ...]
+    producer_ids: tuple[int, ...]
+    group: str | None
+    transactional_id: str | None
+    partitions: int | None
+    control: bool | None
+    isolation: str
+    resync: bool
+    take: int | None
+    follow: bool
+    tail: int | None
+
+    @property
+    def is_text(self) -> bool:
+        """The compatible text is wanted, not rows."""
+        return self.output == "kafka" and self.template is None
+
+
+class VerifyArguments(EngineArguments):
+    """Options of ``kdump verify``. Times are ms since 1970, sizes bytes."""
+
+    paths: tuple[str, ...]
+    depth: str
+    strict: bool
+    output: str
+    rate: int | None
+    max_decompressed_size: int
+    color: str
+    jobs: int
+    startup: bool
+    is_clean: bool | None
+    recovery_point: int | None
+    log_start_offset: int | None
+    segment_index_bytes: int | None
+    now: int | None
+
+
+class StatsArguments(EngineArguments):
+    """Options of ``kdump stats``. Times are ms since 1970, sizes bytes."""
+
+    paths: tuple[str, ...]
+    by: str
+    quick: bool
+    output: str
+    html: str | None
+    what_if: tuple[WhatIf, ...]
+    at: int | None
+    rate: int | None
+    max_decompressed_size: int
+    color: str
+
+
+class ConvertArguments(EngineArguments):
+    """Options of ``kdump convert``."""
+
+    source: str
+    destination: str
+    to_magic: int | None
+    codec: str
+    level: int | None
+    form: Literal["jsonl", "csv", "parquet"] | None
+    input_form: str | None
+    offsets: Range | None
+    times: Range | None
+    isolation: str
+    open_transactions: str
+    renumber: int | None
+    split_bytes: int | None
+    overwrite: bool
+    csv_safe: bool
+    strict: bool
+    skip_damaged: bool
+    output: str
+    max_decompressed_size: int
+
+
+class RepairArguments(Arguments):
+    """Options of ``kdump repair``."""
+
+    paths: tuple[str, ...]
+    output: str | None
+    in_place: bool
+    manifest: str | None
+    finish: bool
+    like_broker: bool
+    salvage: bool
+    indexes: bool
+    deep: bool
+    hold_offsets: bool | None
+    txn: str | None
+    correct: bool
+    replicas: tuple[str, ...]
+    first_segment: bool
+    index_interval_bytes: int
+    output_format: str
+    overwrite: bool
+    backup_dir: str | None
+    allow_worse_start: bool
+    replace_changed: bool
+    force: bool

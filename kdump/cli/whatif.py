@@ -1,0 +1,116 @@
+"""``kdump stats --what-if`` and ``--at``: the answers in place of the figures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from kdump.cli.arguments import StatsArguments
+from kdump.cli.console import Console
+from kdump.cli.exit_status import RunStatus
+from kdump.cli.whatif_options import WhatIf
+from kdump.codes import Codes, Finding, KdumpError
+
+if TYPE_CHECKING:
+    from kdump.stats.whatif.answer import Answer
+    from kdump.verify.partitionentries import PartitionEntries
+
+
+def answer(given: StatsArguments, console: Console) -> int:
+    """Answer the questions in ``given``, and give the exit status."""
+    run = _Run(given, console)
+    if given.what_if:
+        run.what_if(given.what_if, now=given.at)
+    elif given.at is not None:
+        run.state(given.at)
+    console.close()
+    return run.status.code
+
+
+class _Run:
+    """Asks, prints, and remembers what was met."""
+
+    def __init__(self, given: StatsArguments, console: Console) -> None:
+        self._paths = given.paths
+        self._given = given
+        self._is_json = given.output == "jsonl"
+        self._console = console
+        self.status = RunStatus(console.show_error)
+
+    def what_if(self, questions: Sequence[WhatIf], now: int | None) -> None:
+        """Answers in the order of the questions; folds look at the logs in one pass."""
+        from kdump.kafka.retention import Retention
+        from kdump.stats.whatif.batchsize import BatchSizeQuestion
+        from kdump.stats.whatif.codec import CodecQuestion
+        from kdump.stats.whatif.magic import MagicQuestion
+        from kdump.stats.whatif.run import WhatIfFold, WhatIfRun
+
+        now = int(time.time() * 1000) if now is None else now
+        logs = self._logs()
+        what_if_run = WhatIfRun(logs, self.status.fail)
+        kinds: dict[str, Callable[[], WhatIfFold]] = {
+            "codec": CodecQuestion,
+            "magic": MagicQuestion,
+            "batch-size": BatchSizeQuestion,
+        }
+        folds = {asked.question: kinds[asked.question]() for asked in questions if asked.question in kinds}
+        if folds and logs.partitions:
+            what_if_run.fold(list(folds.values()))
+        for asked in dict.fromkeys(questions if logs.partitions else ()):
+            if asked.question in folds:
+                self._show(folds[asked.question].answer())
+            elif asked.question == "compaction":
+                self._show(what_if_run.compaction(now))
+            else:
+                self._show(what_if_run.retention(Retention(asked.milliseconds, asked.size), now))
+
+    def state(self, at: int) -> None:
+        """The state of the coordinators whose topics are among the paths."""
+        from kdump.stats.whatif.report import state_json, state_text
+        from kdump.verify.coordinators import coordinator_states
+
+        logs = self._logs()
+        is_there = False
+        console = self._console
+        for found in coordinator_states(logs, at, self.status.fail):
+            is_there = True
+            for note in found.notes:
+                console.note(f"{found.partition.name}: {note}")
+            if self._is_json:
+                self._write(state_json(found.decoder, found.rows))
+            else:
+                self._write(state_text(found.decoder, found.rows, width=console.width, color=console.color))
+        if not is_there and not self.status.unreadable:
+            what = "no partition of __consumer_offsets or __transaction_state, by the name of its directory (--at)"
+            self.status.fail(KdumpError(Codes.NO_SEGMENTS, what, path=self._paths[0]))
+
+    def _logs(self) -> PartitionEntries:
+        from kdump.log.metered import MeteredSource
+        from kdump.log.opening import open_source
+        from kdump.verify.partitionentries import PartitionEntries
+
+        progress = self._console.reporter(verbose=self._given.verbose).progress
+        rate = self._given.rate
+        return PartitionEntries(
+            self._paths,
+            on_error=self.status.fail,
+            on_damage=self._skip,
+            opened=lambda path: MeteredSource(open_source(path), rate, progress),
+            limit=self._given.max_decompressed_size,
+        )
+
+    def _show(self, answer: Answer) -> None:
+        from kdump.stats.whatif.report import answer_json, answer_text
+
+        console = self._console
+        self._write(
+            answer_json(answer) if self._is_json else answer_text(answer, width=console.width, color=console.color)
+        )
+
+    def _write(self, text: str) -> None:
+        self._console.out.write(text.encode("utf-8", "surrogateescape"))
+
+    def _skip(self, path: str, finding: Finding) -> None:
+        self.status.add(damaged=True)
+        self._console.note(f"{path}: skipped {finding}")

@@ -1,0 +1,50 @@
+"""``convert`` as tasks: a segment each. The tasks stage what they write, and the caller puts it in place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final
+from uuid import uuid4
+
+from kdump.codes import Codes, Finding, Severity
+from kdump.convert.losses import LossKind
+from kdump.convert.output import WrittenSegment
+from kdump.convert.run import Job, run_job
+from kdump.convert.segment import SegmentResult
+from kdump.convert.slices import EndMarker
+from kdump.system.files import Staged, discard_others, written_by
+from kdump.tasks.plaindata import PlainData
+from kdump.tasks.work import Runner, Work, Workplace
+
+_RESULT: Final = PlainData((Codes, Finding, LossKind, EndMarker, SegmentResult, Severity, Staged, WrittenSegment))
+
+
+def run_jobs(jobs: Sequence[Job], run: Runner, source: str) -> list[SegmentResult]:
+    """The results of all jobs, in their order. Nothing is left of tasks that failed, or were run again.
+
+    Args:
+        jobs: their sources and targets must mean the same in every process.
+        run: where they run.
+        source: the PATH that they were planned for.
+
+    Raises:
+        KdumpError: the job fails.
+    """
+    name = uuid4().hex
+    place = Workplace.of([source], (job.target for job in jobs))
+    work = Work(partial(_run_job, name), _RESULT.pack, _RESULT.unpack, place)
+    results: list[SegmentResult] = []
+    try:
+        results += run(jobs, work)
+    finally:
+        targets = dict.fromkeys(os.path.dirname(job.target) for job in jobs)
+        discard_others(targets, name, (file for result in results for file in result.staged))
+    return results
+
+
+def _run_job(name: str, job: Job) -> Iterator[SegmentResult]:
+    """The result of a job of the run ``name``."""
+    with written_by(name):
+        yield run_job(job)

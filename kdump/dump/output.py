@@ -1,0 +1,122 @@
+"""What a dump is asked to show, and what an output format does for the run."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from kdump.codes import DamageError, Finding, KdumpError
+from kdump.dump.targets import Target
+from kdump.log.walk import Chunk
+from kdump.payloads.choice import DecoderChoice
+from kdump.reading.printing import Emit, OffsetObserver, Printer, TextBytes, TextRow
+from kdump.reading.reporter import Reporter
+from kdump.reading.selection import RowBudget
+from kdump.reading.view import ViewOptions
+
+if TYPE_CHECKING:
+    from kdump.reading.transactions import Transactions
+
+Undecoded: TypeAlias = Callable[[int, KdumpError], None]
+"""Takes the offset of a record whose key or value does not decode, and the reason."""
+OutputMaker: TypeAlias = "Callable[[DumpOptions, Emit, Reporter, RowBudget, bool], DumpOutput]"
+"""Makes the output of one run; it takes what ``DumpOutput`` takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DumpOptions:
+    """What of the files is shown, and in which format."""
+
+    output: OutputMaker
+    """The output format, with its own options. It must be picklable for a dump on Spark."""
+    view: ViewOptions = field(default_factory=ViewOptions)
+    read_committed: bool = False
+    secret: bytes | None = None
+    """Given: keys and values are replaced by hashes keyed with it."""
+    decoding: DecoderChoice = field(default_factory=DecoderChoice)
+    """How keys and values are decoded."""
+
+
+class DumpOutput(ABC):
+    """One format of a dump: the compatible text, or rows.
+
+    For each file the run calls ``begin``, then either ``small_file`` or ``begin_log``, ``printer`` and
+    ``begin_entries``, and at last ``end``, also after an error.
+
+    Args:
+        options: what is shown.
+        write: takes whole lines for stdout.
+        reporter: takes what goes to stderr.
+        budget: how many batches or records are shown.
+        is_first: nothing was written before this run.
+    """
+
+    def __init__(
+        self, options: DumpOptions, write: Emit, reporter: Reporter, budget: RowBudget, is_first: bool
+    ) -> None:
+        self.options = options
+        self.write = write
+        self.reporter = reporter
+        self.budget = budget
+        self.is_first = is_first
+
+    def emit(self, text: TextBytes) -> None:
+        """Take whole lines of a log."""
+        self.write(text)
+
+    @abstractmethod
+    def ignore(self, name: str) -> None:
+        """A name of ``--files`` is no segment file."""
+
+    @abstractmethod
+    def begin(self, target: Target) -> None:
+        """A file begins."""
+
+    @abstractmethod
+    def small_file(self, target: Target) -> None:
+        """Show a file that holds no batches. KdumpError when it cannot be read, DamageError when it is damaged."""
+
+    @abstractmethod
+    def begin_log(self, target: Target) -> None:
+        """Show what comes before the rows of a log. KdumpError when the name of the file does not tell it."""
+
+    @abstractmethod
+    def printer(
+        self, target: Target, transactions: Callable[[], Transactions | None], undecoded: Undecoded
+    ) -> Printer[TextRow, TextBytes]:
+        """The printer of a log's rows.
+
+        Args:
+            target: the log.
+            transactions: gives those that touch the log; None: the log is a stream.
+            undecoded: is told what does not decode.
+
+        Raises:
+            KdumpError: a decoder cannot be loaded, or transactions cannot be read.
+        """
+
+    def observer(self) -> OffsetObserver | None:
+        """Is shown the offsets of the records that ``printer`` prints."""
+        return None
+
+    @abstractmethod
+    def begin_entries(self, chunk: Chunk | None) -> None:
+        """The first chunk of a log comes next; None: the log was read and has no entries. May be called again."""
+
+    @abstractmethod
+    def skipped(self, finding: Finding) -> None:
+        """Show damage that the reader went past, or that the log is a file of another type."""
+
+    def shows_damage(self, target: Target, error: DamageError) -> bool:
+        """Say in the words of the format what ended the file; False: the run says it in its own words."""
+        return False
+
+    @abstractmethod
+    def end(self, target: Target) -> None:
+        """The file is over, whatever happened."""
+
+    def finish(self) -> Iterator[str]:
+        """Lines for stderr after the last file, with line ends."""
+        return iter(())

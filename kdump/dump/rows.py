@@ -1,0 +1,147 @@
+"""Rows as the output of a dump: JSON lines, CSV, tables for the eye, and ``--format``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kdump.codes import Codes, DamageError, Finding, KdumpError
+from kdump.dump.output import DumpOutput, OutputMaker, Undecoded
+from kdump.dump.targets import Target
+from kdump.format.index import parse_offset_index, parse_time_index, parse_txn_index, used_entries
+from kdump.format.snapshot import parse_snapshot
+from kdump.log.context import FileContext
+from kdump.log.names import Kind
+from kdump.log.opening import read_whole
+from kdump.log.walk import Chunk
+from kdump.rows.filetables import INDEX, PRODUCER, TIME_INDEX, TXN_INDEX
+from kdump.rows.printers import Decoding, Lines, RowPrinter
+from kdump.rows.schema import Row, Table
+from kdump.rows.tables import BATCH
+
+if TYPE_CHECKING:
+    from kdump.reading.transactions import Transactions
+
+
+@dataclass(frozen=True, slots=True)
+class RowOptions:
+    """Which rows are shown, and how they are written."""
+
+    lines: Callable[[FileContext], Lines]
+    """Makes the writer of a file's rows."""
+    table: Table = BATCH
+    """Of logs: BATCH, RECORD, RECORD_DECODED or RECORD_METADATA."""
+    fields: tuple[str, ...] | None = None
+    """Columns that are shown; None: all."""
+
+    @property
+    def shows_txn_state(self) -> bool:
+        """The outcome of transactions is among the columns."""
+        return "txnState" in (self.table.names if self.fields is None else self.fields)
+
+
+def row_output(options: RowOptions) -> OutputMaker:
+    """Makes rows."""
+    return partial(RowOutput, options)
+
+
+class RowOutput(DumpOutput):
+    """The rows of a run.
+
+    Args:
+        row_options: which rows are shown, and how they are written.
+        run: as of DumpOutput.
+    """
+
+    def __init__(self, row_options: RowOptions, *run: Any) -> None:
+        super().__init__(*run)
+        self._row_options = row_options
+        self._titled = None if self.is_first else row_options.table
+        self._lines: Lines
+
+    def ignore(self, name: str) -> None:
+        """See DumpOutput."""
+        self.reporter.note(f"{name}: ignored, not a segment file by its name")
+
+    def begin(self, target: Target) -> None:
+        """See DumpOutput."""
+        self._lines = self._row_options.lines(FileContext.of(target.path))
+
+    def small_file(self, target: Target) -> None:
+        """See DumpOutput."""
+        table, found = _text_file(target) if target.kind is None else _entries(target)
+        self._title(table)
+        self._rows(table, found)
+
+    def begin_log(self, target: Target) -> None:
+        """See DumpOutput."""
+        self._title(self._row_options.table)
+
+    def printer(
+        self, target: Target, transactions: Callable[[], Transactions | None], undecoded: Undecoded
+    ) -> RowPrinter:
+        """See DumpOutput."""
+        options = self._row_options
+        decoding = None
+        if options.table.is_decoded:
+            decoding = Decoding(self.options.decoding.decoder(target.topic), undecoded)
+        return RowPrinter(self._lines, options.table, transactions() if options.shows_txn_state else None, decoding)
+
+    def begin_entries(self, chunk: Chunk | None) -> None:
+        """See DumpOutput: rows have no headings."""
+
+    def skipped(self, finding: Finding) -> None:
+        """See DumpOutput."""
+        self._write(self._lines.finding(finding))
+
+    def shows_damage(self, target: Target, error: DamageError) -> bool:
+        """See DumpOutput; the damage of a text file has a row too."""
+        if target.kind is None:
+            self.skipped(Finding(error.code, error.message, error.position or 0))
+        return False
+
+    def end(self, target: Target) -> None:
+        """See DumpOutput."""
+        self._write(self._lines.finish())
+
+    def _rows(self, table: Table, found: Iterable[Row]) -> None:
+        for row in found:
+            first, end = self.budget.admit(1)
+            if end > first:
+                row_text = self._lines.line(table, row)
+                # Only rows of records are long.
+                self._write(row_text if isinstance(row_text, str) else "".join(row_text.pieces))
+
+    def _title(self, table: Table) -> None:
+        """A title comes once, and again where another table begins."""
+        if table is not self._titled:
+            self._titled = table
+            self._write(self._lines.title(table))
+
+    def _write(self, text: str) -> None:
+        if text:
+            self.emit(text.encode("utf-8", "surrogateescape"))
+
+
+def _text_file(target: Target) -> tuple[Table, Iterator[Row]]:
+    from kdump.rows.textfiles import text_file_rows  # not needed by a dump of segments
+
+    return text_file_rows(target.file_name, read_whole(target.path))
+
+
+def _entries(target: Target) -> tuple[Table, Iterator[Row]]:
+    data = read_whole(target.path)
+    if target.kind is Kind.SNAPSHOT:
+        return PRODUCER, PRODUCER.rows(iter(parse_snapshot(data)))
+    if target.kind is Kind.TXN_INDEX:
+        return TXN_INDEX, TXN_INDEX.rows(iter(parse_txn_index(data)))
+    if target.base_offset is None:
+        raise KdumpError(Codes.NAME, "the file name holds no offset (text before its first dot)")
+    base_offset = target.base_offset
+    if target.kind is Kind.INDEX:
+        offsets = used_entries(parse_offset_index(data, base_offset), base_offset)
+        return INDEX, INDEX.rows(entry for _, entry in offsets)
+    times = used_entries(parse_time_index(data, base_offset), base_offset)
+    return TIME_INDEX, TIME_INDEX.rows(entry for _, entry in times)

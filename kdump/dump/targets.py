@@ -1,0 +1,97 @@
+"""The files of a dump: what a PATH, or a name of ``--files``, means.
+
+Source: docs/contract.md#11-paths, docs/spec/dump-output.md#3-per-file-dispatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from kdump.log.growing import GrowingFile
+from kdump.log.names import Kind
+from kdump.log.opening import open_source
+from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, TextFile, resolve, topic_of
+from kdump.log.source import Source
+from kdump.payloads.java import normalize_path, parse_long
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """A log is read as it grows, until ``is_over``. ``on_wait`` is called before each wait for more."""
+
+    is_over: Callable[[], bool]
+    on_wait: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One file to dump.
+
+    ``kind``: None for a text file, one of ``names.TEXT_FILES``. ``base_offset``: None where the name has none.
+    ``unnamed``: a stream, whose first batch tells the base offset. ``may_be_missing``: the Java tool takes a missing
+    transaction index for an empty one. ``is_listed``: the file was found in a directory, not named, so it is no error
+    when it is deleted before it is read.
+    """
+
+    path: str
+    kind: Kind | None
+    base_offset: int | None
+    unnamed: bool = False
+    may_be_missing: bool = False
+    is_listed: bool = False
+    follow: Follow | None = None
+
+    def open(self) -> Source:
+        """The file, read-only. Raises as ``open_source``."""
+        if self.follow is None:
+            return open_source(self.path)
+        return GrowingFile(self.path, self.follow.is_over, self.follow.on_wait)
+
+    @property
+    def is_log(self) -> bool:
+        """It holds batches."""
+        return self.kind in (Kind.LOG, Kind.CHECKPOINT)
+
+    @property
+    def topic(self) -> str | None:
+        """See ``topic_of``; None of a stream."""
+        return None if self.unnamed else topic_of(self.path, self.kind)
+
+    @property
+    def file_name(self) -> str:
+        """Last component of the path."""
+        return PurePosixPath(self.path).name
+
+
+def target_of(found: Stream | LogSegment | Sibling | TextFile) -> Target:
+    """The target for what a PATH means."""
+    match found:
+        case Stream(path=path):
+            return Target(path, Kind.LOG, None, unnamed=True)
+        case TextFile(path=path):
+            return Target(path, None, None)
+        case LogSegment() | Sibling():
+            return Target(found.path, found.kind, found.base_offset)
+
+
+def target_by_path(path: str) -> Target | None:
+    """The stream or the file of a segment that a PATH means; None for anything else, text files too."""
+    found = resolve(path)
+    return None if isinstance(found, PathDirectory | OtherFile) else target_of(found)
+
+
+def target_by_java_name(name: str) -> Target | None:
+    """The file that a name of ``--files`` means; None where the Java tool says ``Ignoring unknown file``.
+
+    It is always a file of this machine: to the Java tool ``s3://b/0.log`` is a file in the directory ``s3:``.
+    """
+    path = normalize_path(name)
+    file_name = PurePosixPath(path).name
+    dot = file_name.rfind(".")
+    try:
+        kind = Kind(file_name[dot:] if dot >= 0 else "")
+    except ValueError:
+        return None
+    return Target(path, kind, parse_long(file_name.partition(".")[0]), may_be_missing=kind is Kind.TXN_INDEX)

@@ -1,0 +1,283 @@
+"""DumpLogSegments as the output of a dump: what it prints of each kind of file, and what it reports at the end.
+
+Source: docs/spec/dump-output.md#3-per-file-dispatch, docs/spec/dump-output.md#4-logs-and-checkpoints,
+docs/spec/dump-output.md#8-other-files, docs/spec/dump-output.md#9-damaged-logs,
+docs/spec/dump-output.md#10-end-of-run-reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from kdump.codes import Codes, DamageError, Finding, KdumpError
+from kdump.dump.output import DumpOutput, OutputMaker, Undecoded
+from kdump.dump.targets import Target
+from kdump.dump.text.indexes import DumpedIndex
+from kdump.dump.text.offsets import OffsetContinuity
+from kdump.dump.text.options import TextOptions
+from kdump.dump.text.printer import TextPrinter
+from kdump.dump.text.reports import Reports
+from kdump.format.batch import LENGTH_OFFSET
+from kdump.format.index import AbortedTxn, parse_txn_index
+from kdump.format.snapshot import ProducerEntry, parse_snapshot
+from kdump.log import files
+from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, is_uri, sibling
+from kdump.log.opening import open_source, read_whole
+from kdump.log.source import Source
+from kdump.log.walk import Chunk
+from kdump.payloads.java import normalize_path, parse_int, parse_long
+from kdump.reading.printing import TextBytes
+
+if TYPE_CHECKING:
+    from kdump.dump.text.decoders import TextDecoding
+    from kdump.reading.transactions import Transactions
+
+_LINES_AT_A_TIME = 4096
+_NAME_OFFSET_SIZE = 20
+_NAME_EPOCH = slice(21, 31)
+
+
+def text_output(options: TextOptions) -> OutputMaker:
+    """Makes the compatible text."""
+    return partial(TextOutput, options)
+
+
+class TextOutput(DumpOutput):
+    """The compatible text of a run.
+
+    Args:
+        text_options: what DumpLogSegments was asked for.
+        run: as of DumpOutput.
+    """
+
+    def __init__(self, text_options: TextOptions, *run: Any) -> None:
+        super().__init__(*run)
+        self._text_options = text_options
+        self._reports = Reports()
+        selection = self.options.view.selection
+        # Where only some rows are shown, a file that has none of them is not named.
+        self._holds_headings = not (selection.is_everything and self.budget.is_unlimited)
+        self._held = ""
+        self._is_line_open = False
+        self._awaits_offset = False
+        self._continuity: OffsetContinuity | None = None
+
+    def emit(self, text: TextBytes) -> None:
+        """See DumpOutput; headings that were held come first."""
+        if self._held and len(text):
+            self.write(self._held.encode("utf-8", "surrogateescape"))
+            self._held = ""
+        self._is_line_open = False
+        self.write(text)
+
+    def ignore(self, name: str) -> None:
+        """See DumpOutput; the Java tool names it all the same."""
+        self._line(f"Dumping {normalize_path(name)}\n")
+        self.reporter.complain(f"Ignoring unknown file {normalize_path(name)}")
+
+    def begin(self, target: Target) -> None:
+        """See DumpOutput."""
+        # A text file need not end with a line end.
+        self._held = "\n" if self._is_line_open else ""
+        self._continuity = None
+        if target.kind is not None:
+            self._heading(f"Dumping {_displayed(target)}\n")
+
+    def small_file(self, target: Target) -> None:
+        """See DumpOutput."""
+        _SMALL_FILES[target.kind](self, target)
+
+    def begin_log(self, target: Target) -> None:
+        """See DumpOutput."""
+        self._awaits_offset = target.unnamed
+        if target.unnamed:
+            return
+        if target.kind is Kind.LOG:
+            self._heading(f"Log starting offset: {_number(target)}\n")
+        else:
+            self._heading(_checkpoint_heading(target.file_name))
+
+    def printer(
+        self, target: Target, transactions: Callable[[], Transactions | None], undecoded: Undecoded
+    ) -> TextPrinter:
+        """See DumpOutput."""
+        return TextPrinter(self._text_options, self._decoding(target, undecoded))
+
+    def observer(self) -> OffsetContinuity | None:
+        """See DumpOutput; of a part of the log it cannot be said that offsets do not follow one another."""
+        view = self.options.view
+        sees_all = view.selection.is_everything and not self.options.read_committed and not self.budget.is_skipping
+        if view.with_records and sees_all:
+            self._continuity = OffsetContinuity()
+        return self._continuity
+
+    def begin_entries(self, chunk: Chunk | None) -> None:
+        """See DumpOutput; the first entry of a stream tells the offset for its heading."""
+        if self._awaits_offset:
+            self._awaits_offset = False
+            offset = 0 if chunk is None else int.from_bytes(chunk.data[:LENGTH_OFFSET], "big", signed=True)
+            self._line(f"Log starting offset: {offset}\n")
+
+    def skipped(self, finding: Finding) -> None:
+        """See DumpOutput: the text has no place for it."""
+
+    def shows_damage(self, target: Target, error: DamageError) -> bool:
+        """See DumpOutput: the Java tool goes on after invalid bytes at the end and after a damaged snapshot."""
+        if error.code is Codes.TRAILING_BYTES:
+            self._line(f"Found {error.message} of {target.file_name}\n")
+            return True
+        if target.kind is Kind.SNAPSHOT:
+            self.reporter.complain(error.message)
+            return True
+        return False
+
+    def end(self, target: Target) -> None:
+        """See DumpOutput."""
+        if self._continuity is not None:
+            pairs = self._continuity.reported(target.base_offset)
+            self._reports.non_consecutive(target.path, pairs, self._continuity.found)
+
+    def finish(self) -> Iterator[str]:
+        """See DumpOutput: the end-of-run reports."""
+        return self._reports.lines()
+
+    def _heading(self, text: str) -> None:
+        if self._holds_headings:
+            self._held += text
+        else:
+            self._line(text)
+
+    def _line(self, text: str) -> None:
+        self.emit(text.encode("utf-8", "surrogateescape"))
+
+    def _lines(self, lines: Iterator[str]) -> None:
+        pending: list[str] = []
+        try:
+            for line in lines:
+                pending.append(line)
+                if len(pending) >= _LINES_AT_A_TIME:
+                    self._line("".join(pending))
+                    pending.clear()
+        finally:
+            self._line("".join(pending))
+
+    def _dump_text_file(self, target: Target) -> None:
+        """As it is; DamageError where a broker would refuse it."""
+        from kdump.format.checkpoint import READERS  # not needed by a dump of segments
+
+        data = read_whole(target.path)
+        if data:
+            self.emit(data)
+            self._is_line_open = not data.endswith(b"\n")
+        for _ in READERS[target.file_name](data):
+            pass
+
+    def _decoding(self, target: Target, undecoded: Undecoded) -> TextDecoding | None:
+        decoder = self.options.decoding.decoder(target.topic)
+        if decoder is None:
+            return None
+        from kdump.dump.text.decoders import TextDecoding, contents_decoder  # not needed by a plain dump
+
+        return TextDecoding(contents_decoder(decoder, goes_on=self.options.view.resync), undecoded)
+
+    def _dump_offset_index(self, target: Target) -> None:
+        with self._index_file(target) as index:
+            self._lines(index.offset_index_lines(self._text_options, self._reports))
+
+    def _dump_time_index(self, target: Target) -> None:
+        with self._index_file(target) as time_index, _open_sibling(target, Kind.INDEX) as index:
+            limit = self.options.view.max_decompressed_size
+            self._lines(time_index.time_index_lines(index.path, self._text_options, self._reports, limit))
+
+    @contextmanager
+    def _index_file(self, target: Target) -> Iterator[DumpedIndex]:
+        base_offset = _number(target)
+        # Read to tell a missing file from a missing log before anything is printed, and before the log, which a broker
+        # may be writing to: that is never behind its index then.
+        data = read_whole(target.path)
+        with _open_sibling(target, Kind.LOG) as log:
+            yield DumpedIndex(target.path, _displayed(target), base_offset, data, log)
+
+    def _dump_txn_index(self, target: Target) -> None:
+        _number(target)
+        try:
+            data = read_whole(target.path)
+        except KdumpError as error:
+            if error.code is Codes.MISSING and target.may_be_missing:
+                return
+            raise
+        self._lines(map(_aborted_txn_line, parse_txn_index(data)))
+
+    def _dump_snapshot(self, target: Target) -> None:
+        self._lines(map(_producer_line, parse_snapshot(read_whole(target.path))))
+
+
+_SMALL_FILES: dict[Kind | None, Callable[[TextOutput, Target], None]] = {
+    None: TextOutput._dump_text_file,
+    Kind.INDEX: TextOutput._dump_offset_index,
+    Kind.TIME_INDEX: TextOutput._dump_time_index,
+    Kind.TXN_INDEX: TextOutput._dump_txn_index,
+    Kind.SNAPSHOT: TextOutput._dump_snapshot,
+}
+
+
+def _checkpoint_heading(name: str) -> str:
+    if name == BOOTSTRAP_CHECKPOINT:
+        return "KRaft bootstrap snapshot\n"
+    offset = parse_long(name[:_NAME_OFFSET_SIZE])
+    epoch = parse_int(name[_NAME_EPOCH])
+    if len(name) < _NAME_EPOCH.stop or offset is None or epoch is None:
+        raise KdumpError(Codes.NAME, "the name is not <20-digit end offset>-<10-digit epoch>.checkpoint")
+    return f"Snapshot end offset: {offset}, epoch: {epoch}\n"
+
+
+def _displayed(target: Target) -> str:
+    """What a file is called on stdout."""
+    return target.path if is_uri(target.path) else normalize_path(target.path)
+
+
+def _number(target: Target) -> int:
+    if target.base_offset is None and not files.exists(target.path):
+        raise KdumpError(Codes.MISSING, "no such file or directory")
+    if target.base_offset is None:
+        raise KdumpError(Codes.NAME, "the file name holds no offset (text before its first dot)")
+    return target.base_offset
+
+
+def _open_sibling(target: Target, kind: Kind) -> Source:
+    """Another file of the same segment, without which this one cannot be checked."""
+    try:
+        return open_source(sibling(target.path, kind))
+    except KdumpError as error:
+        if error.code is not Codes.MISSING:
+            raise
+        raise KdumpError(
+            Codes.SIBLING_MISSING, f"cannot be dumped without {PurePosixPath(error.path or '').name}, which is missing"
+        ) from error
+
+
+def _aborted_txn_line(txn: AbortedTxn) -> str:
+    return (
+        f"version: {txn.version} producerId: {txn.producer_id} firstOffset: {txn.first_offset} "
+        f"lastOffset: {txn.last_offset} lastStableOffset: {txn.last_stable_offset}\n"
+    )
+
+
+def _producer_line(entry: ProducerEntry) -> str:
+    first_offset = entry.current_txn_first_offset
+    line = (
+        f"producerId: {entry.producer_id} producerEpoch: {entry.producer_epoch} "
+        f"coordinatorEpoch: {entry.coordinator_epoch} currentTxnFirstOffset: "
+        f"{'OptionalLong.empty' if first_offset < 0 else f'OptionalLong[{first_offset}]'} "
+        f"lastTimestamp: {entry.timestamp}"
+    )
+    if entry.last_offset >= 0:
+        line += (
+            f" firstSequence: {entry.first_sequence} lastSequence: {entry.last_sequence} "
+            f"lastOffset: {entry.last_offset} offsetDelta: {entry.offset_delta} timestamp: {entry.timestamp}"
+        )
+    return line + "\n"

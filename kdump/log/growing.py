@@ -1,0 +1,104 @@
+"""A log that a broker still writes to, read as it grows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from kdump.codes import Codes, KdumpError
+from kdump.log.opening import open_source
+from kdump.log.source import FileSource, Source
+
+_POLL_SECONDS: Final = 0.25
+_PAUSE_SECONDS: Final = 0.05
+_HEAD_SIZE: Final = 17
+"""Bytes of which some are not zero where an entry begins: up to its magic."""
+
+
+class _Ending(NamedTuple):
+    """Of a growing file: its path does not lead to it any more; nothing more will come."""
+
+    is_replaced: bool
+    is_over: bool
+
+
+class GrowingFile(Source):
+    """A file that is still written to, read like a stream.
+
+    Args:
+        path: the file.
+        is_over: says whether nothing more will come (a later segment is there).
+        on_wait: called before each wait for more.
+    """
+
+    def __init__(self, path: str, is_over: Callable[[], bool], on_wait: Callable[[], None]) -> None:
+        super().__init__(path, None)
+        file = open_source(path)
+        if not isinstance(file, FileSource):
+            file.close()
+            raise KdumpError(Codes.UNREADABLE, "only a file can be followed", path=path)
+        self._file = file
+        self._is_over = is_over
+        self._on_wait = on_wait
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        """See Source; waits until the view is full or nothing more will come."""
+        filled = 0
+        while filled < len(view):
+            count = self.read_some(view[filled:], position + filled)
+            if count == 0:
+                break
+            filled += count
+        return filled
+
+    def read_some(self, view: memoryview, position: int) -> int:
+        """See Source; waits for at least a byte."""
+        while True:
+            ending = self._ending()
+            count = self._file.read_into(view, position)
+            if count or ending.is_over:
+                return count
+            self._wait(position, ending)
+
+    def awaits(self, position: int) -> bool:
+        """See Source: a file that was allocated ahead, which is cut to its contents when the next segment is made."""
+        while True:
+            ending = self._ending()
+            head = self._file.read(position, _HEAD_SIZE)
+            if any(head) or not head:
+                # The rest of what is being written there follows at once.
+                time.sleep(_PAUSE_SECONDS)
+                return True
+            if ending.is_over:
+                return False
+            self._wait(position, ending)
+
+    def head(self, size: int) -> bytes:
+        """See Source: what is there now."""
+        return self._file.read(0, size)
+
+    def _ending(self) -> _Ending:
+        """To be asked before a look at the file: what was written before the next segment was made is still read.
+
+        The next segment is made before an old one goes.
+        """
+        is_replaced = self._file.is_replaced
+        return _Ending(is_replaced, self._is_over())
+
+    def _wait(self, position: int, ending: _Ending) -> None:
+        """Nothing new was at ``position``. Raises UNREADABLE where nothing ever will be."""
+        what = ""
+        if ending.is_replaced:
+            what = "was deleted or replaced"
+        elif self._file.current_size < position:
+            what = "was cut"
+        if what:
+            what += " while it was followed"
+            raise KdumpError(Codes.UNREADABLE, what, path=self.path, position=position)
+        self._on_wait()
+        time.sleep(_POLL_SECONDS)
+
+    def close(self) -> None:
+        """See Source."""
+        self._file.close()

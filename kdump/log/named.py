@@ -1,0 +1,127 @@
+"""Which paths a user named, and how all other paths are opened.
+
+Files may be there to attack whoever examines them. What a user names (``files.strip_credentials``) may be a link or a
+pipe, as the user knows what it is. All else is what kdump finds by itself: it is opened without blocking, is a regular
+file, and a link leads to a file of the same log directory.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import Final
+
+from kdump.codes import Codes, KdumpError
+from kdump.log.names import LOCK_FILE, LOG_DIRECTORY_TEXT_FILES, is_uri, parse_partition_directory
+
+STDIN: Final = "-"
+STDIN_DESCRIPTOR: Final = 0
+_FOUND: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
+_named: Final[set[str]] = set()
+"""Paths that a user named, also in their absolute form, for as long as the process lives."""
+
+
+def note_named(path: str) -> None:
+    """A user named this path of this machine: a link there is followed, and a pipe read."""
+    _named.update((path, os.path.abspath(path)))
+
+
+def is_named(path: str) -> bool:
+    """A user named this path."""
+    return path in _named
+
+
+def open_found(path: str) -> tuple[int, os.stat_result]:
+    """Open a file of this machine that no user named, read-only: it neither blocks nor leads elsewhere.
+
+    Returns:
+        Its descriptor, to be closed, and its status.
+
+    Raises:
+        KdumpError: MISSING, UNREADABLE (a directory too), SPECIAL_FILE, LINK_OUTSIDE.
+    """
+    try:
+        try:
+            descriptor = os.open(path, _FOUND)
+        except OSError as error:
+            if error.errno != errno.ELOOP or not os.path.islink(path):
+                raise
+            check_link(path)
+            descriptor = os.open(os.path.realpath(path), _FOUND)
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENXIO:
+            # What a socket says.
+            raise _special(path) from error
+        raise not_opened(path, error) from error
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        return descriptor, status
+    os.close(descriptor)
+    raise is_a_directory(path) if stat.S_ISDIR(status.st_mode) else _special(path)
+
+
+def check_link(path: str) -> None:
+    """Raises KdumpError LINK_OUTSIDE where a link that no user named leads out of its log directory.
+
+    The log directory is the one above a partition directory, by its real name. A directory of another name stands for
+    itself, and so does the one that holds partitions, checkpoints of all of them or a lock.
+    """
+    directory, name = os.path.split(path)
+    root = os.path.realpath(directory or ".")
+    is_above = name in LOG_DIRECTORY_TEXT_FILES or name == LOCK_FILE or parse_partition_directory(name) is not None
+    if not is_above and parse_partition_directory(os.path.basename(root)) is not None:
+        root = os.path.dirname(root)
+    target = os.path.realpath(path)
+    if os.path.commonpath((root, target)) != root:
+        what = f"a link to {target}, outside of {root}: it is not followed; name {target} itself to read it"
+        raise KdumpError(Codes.LINK_OUTSIDE, what, path=path)
+
+
+def is_stream(path: str) -> bool:
+    """Standard input, or what ``is_stream_mode`` says that a user named: what a shell's ``<(command)`` gives."""
+    if path == STDIN:
+        return True
+    if is_uri(path) or not is_named(path):
+        return False
+    try:
+        return is_stream_mode(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def is_stream_mode(mode: int) -> bool:
+    """``mode`` is that of a pipe, a socket or a character device; as in ``os.stat_result``."""
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+
+
+def reads_once(path: str) -> bool:
+    """``path`` is a stream, which cannot be read again; a file on standard input can, from its start on."""
+    if path != STDIN:
+        return is_stream(path)
+    try:
+        return not stat.S_ISREG(os.fstat(STDIN_DESCRIPTOR).st_mode) or os.lseek(STDIN_DESCRIPTOR, 0, os.SEEK_CUR) != 0
+    except OSError:
+        return True
+
+
+def not_opened(path: str, error: OSError | ValueError) -> KdumpError:
+    """MISSING, or UNREADABLE with the reason of the operating system."""
+    if isinstance(error, FileNotFoundError):
+        return KdumpError(Codes.MISSING, "no such file or directory", path=path)
+    return unreadable(path, error)
+
+
+def is_a_directory(path: str) -> KdumpError:
+    """UNREADABLE, because the path is that of a directory."""
+    return KdumpError(Codes.UNREADABLE, "is a directory", path=path)
+
+
+def _special(path: str) -> KdumpError:
+    return KdumpError(Codes.SPECIAL_FILE, "is a pipe, a socket or a device, it is not read", path=path)
+
+
+def unreadable(path: str, error: OSError | ValueError, position: int | None = None) -> KdumpError:
+    """UNREADABLE with the reason of the operating system; ``position``: in the file."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return KdumpError(Codes.UNREADABLE, reason, path=path, position=position)

@@ -1,0 +1,199 @@
+"""Repaired copies in another directory: written beside their place, durable, then put there all at once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from kdump.codes import Codes, KdumpError
+from kdump.kafka.recover import RecoveryOutcome
+from kdump.log.names import parse_file_name, sibling
+from kdump.repair.apply import disk
+from kdump.repair.plan.afterwards import RepairedDirectory, index_files
+from kdump.repair.plan.recovery import Recovered
+
+
+class CopyWriter:
+    """Writes the files of a repaired directory into a staging directory, log by log.
+
+    Files get the owner, where that can be given, and the mode of the files that they come from.
+    """
+
+    def __init__(self, staging: Staging) -> None:
+        self._staging = staging
+
+    def write_log(
+        self,
+        path: str,
+        recover: Callable[[Callable[[memoryview], None]], Recovered],
+        *,
+        name: str | None = None,
+        like: str | None = None,
+        modified: int | None = None,
+    ) -> Recovered:
+        """Write what a broker's recovery keeps of a log, and the index files that it builds.
+
+        Args:
+            path: of the log.
+            recover: runs the recovery, and gives the bytes that it reads to its argument.
+            name: of the copy, which has no state suffix; None: that of the log.
+            like: the file whose owner and mode the copy gets; None: the log.
+            modified: the time of the copy's last change (ns); None: that of the log.
+        """
+        parsed = parse_file_name(name or path)
+        assert parsed is not None
+        name = f"{parsed.stem}{parsed.kind.value}"
+        status = os.stat(like or path)
+        with self._staging.file(name, status) as copy:
+            recovered = recover(copy.write)
+            if recovered.recovery.outcome is RecoveryOutcome.FAILED:
+                return recovered
+            modified = status.st_mtime_ns if modified is None else modified
+            copy.finish(size=recovered.recovery.end, modified=modified)
+        for kind, content in index_files(path, recovered).items():
+            origin = content.pieces[0].path
+            self._staging.write(sibling(name, kind), content.read(), status if origin is None else os.stat(origin))
+        return recovered
+
+    def write_salvaged(self, directory: RepairedDirectory) -> None:
+        """All logs, as salvage leaves them."""
+        for segment in directory.segments:
+            plan = segment.plan
+            self.write_log(plan.path, segment.recover, name=segment.name, like=plan.like, modified=plan.modified)
+            plan.fingerprint.check(plan.path)
+
+    def write_others(self, directory: RepairedDirectory) -> None:
+        """The files that belong to no single segment."""
+        plan = directory.plan
+        for name, content in directory.copied_others.items():
+            path = os.path.join(plan.place.directory, name)
+            is_there = os.path.lexists(path)
+            status = os.stat(path if is_there else plan.segments[0].like)
+            self._staging.write(name, content.read(), status, status.st_mtime_ns if is_there else None)
+
+
+class Staging:
+    """A hidden directory in ``directory`` (made if it is missing) that holds new files until they are complete.
+
+    Used as a context: what is not committed is removed, as far as that can be done. Raises KdumpError UNWRITABLE.
+
+    Args:
+        directory: for the copies.
+        overwrites: files that are there are replaced, but never a directory.
+    """
+
+    def __init__(self, directory: str, *, overwrites: bool = False) -> None:
+        self._target = directory
+        self._overwrites = overwrites
+        self._names: list[str] = []
+        missing = directory
+        to_make: list[str] = []
+        while missing and not os.path.lexists(missing):
+            to_make.append(missing)
+            missing = os.path.dirname(missing)
+        self._hidden = os.path.join(directory, f".kdump-{os.getpid()}-{time.time_ns()}")
+        self._directory = os.path.join(self._hidden, "files")
+        made: list[str] = []
+        try:
+            for path in (*reversed(to_make), self._hidden, self._directory):
+                disk.make_directory(path)
+                made.append(path)
+        except BaseException:
+            disk.remove_made(made)
+            raise
+
+    def file(self, name: str, like: os.stat_result | None = None) -> disk.NewDiskFile:
+        """A new file; the caller finishes it."""
+        self._names.append(name)
+        return disk.NewDiskFile(os.path.join(self._directory, name), like)
+
+    def write(self, name: str, data: bytes, like: os.stat_result | None = None, modified: int | None = None) -> None:
+        """A whole new file."""
+        self._names.append(name)
+        disk.write_file(os.path.join(self._directory, name), data, like, modified=modified)
+
+    def path(self, name: str) -> str:
+        """Where a file is until it is committed."""
+        return os.path.join(self._directory, name)
+
+    def commit_files(self, account: str, data: bytes) -> None:
+        """Give every file its name in the directory, and the file ``account``, which says what they are, too."""
+        self._commit([(self.path(name), name) for name in self._names], account, data)
+
+    def commit_directory(self, name: str, account: str, data: bytes) -> None:
+        """All files become the new directory ``name`` at one moment; ``account`` as for ``commit_files``."""
+        disk.sync_directory(self._directory)
+        self._commit([(self._directory, name)], account, data)
+
+    def _commit(self, places: list[tuple[str, str]], account: str, data: bytes) -> None:
+        """Put what is staged in its places: all of it, or what was there is there again."""
+        self.refuse_existing([account, *(name for _, name in places)])
+        disk.write_file(self._other(account), data)
+        places = [(self._other(account), account), *places]
+        try:
+            for path, name in places:
+                target = os.path.join(self._target, name)
+                if disk.exists(target) and not disk.link(target, self._old(name)):
+                    disk.replace(target, self._old(name))
+                disk.replace(path, target)
+            disk.sync_directory(self._target)
+        except BaseException:
+            for path, name in reversed(places):
+                with suppress(KdumpError):
+                    self._take_back(path, name)
+            _remove(self._other(account))
+            raise
+        for _, name in places:
+            _remove(self._old(name))
+        self._names.clear()
+
+    def _other(self, name: str) -> str:
+        """Where a file is that is none of those to be repaired."""
+        return os.path.join(self._hidden, name)
+
+    def _old(self, name: str) -> str:
+        """Where the file is meanwhile whose place another one takes."""
+        return self._other(f"{name}.old")
+
+    def _take_back(self, path: str, name: str) -> None:
+        target, old = os.path.join(self._target, name), self._old(name)
+        if disk.exists(old):
+            # At one moment: what was there is never gone.
+            disk.replace(old, target)
+            if disk.exists(old):
+                # Two names of one file: the system leaves both.
+                disk.remove(old)
+        elif not disk.exists(path):
+            disk.replace(target, path)
+
+    def refuse_existing(self, names: list[str]) -> None:
+        """Raises KdumpError OUTPUT_EXISTS for a name that is taken in the directory."""
+        for name in names:
+            path = os.path.join(self._target, name)
+            if self._overwrites and os.path.isfile(path) and not os.path.islink(path):
+                continue
+            if os.path.lexists(path):
+                message = "is there already; give another directory, or --overwrite"
+                raise KdumpError(Codes.OUTPUT_EXISTS, message, path=path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for name in self._names:
+            _remove(self.path(name))
+        # The directory that the caller named stays, also without copies.
+        disk.remove_made((self._hidden, self._directory))
+
+
+def _remove(path: str) -> None:
+    """A file that is not needed any more, if that can be done: its name is hidden."""
+    with suppress(KdumpError):
+        if disk.exists(path):
+            disk.remove(path)

@@ -1,0 +1,206 @@
+"""The directories of a repair in place, held open, and the manifest that lies in them.
+
+Whoever may write to a partition directory may put a manifest there, and links in the place of directories. So a
+manifest is read only where nobody else can have written it, no directory is looked up twice, and no link is followed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Final, Self
+
+from kdump.codes import Codes, KdumpError
+from kdump.repair.apply import disk
+from kdump.repair.apply.disk import DirectoryEntry, Folder, Where
+from kdump.repair.apply.manifest import HOME, MARKER, MAX_SIZE, NEW, OLD, FileChange, Manifest, RepairStep
+from kdump.repair.apply.manifestjson import parse_manifest
+
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The directories of one repair; a context, which closes them.
+
+    Attributes:
+        partition: the partition directory.
+        above: the directory that it lies in.
+        home: ``.kdump`` in the partition directory; None where the manifest lies in a backup elsewhere.
+        journal: where the manifest lies.
+        backup: where the manifest stays when the repair is over; the journal, unless the caller named another one.
+        new: the files to come; None where there are none any more.
+        old: the originals; None where there are none any more.
+    """
+
+    partition: Folder
+    above: Folder
+    home: Folder | None
+    journal: Folder
+    backup: Folder
+    new: Folder | None
+    old: Folder | None
+    _opened: ExitStack = field(repr=False)
+
+    @classmethod
+    def open(cls, partition: Where, journal: str | None, backup: Where | None) -> Self:
+        """Open them.
+
+        Args:
+            partition: the partition directory.
+            journal: name of the journal in ``.kdump``; None: the manifest lies in the backup.
+            backup: another backup directory; None: the journal.
+
+        Raises:
+            KdumpError: MISSING, or REPAIR_REFUSED where one is a symbolic link.
+        """
+        with ExitStack() as opened:
+
+            def folder(where: Where) -> Folder:
+                return opened.enter_context(Folder(where))
+
+            directory = folder(partition)
+            home = None if journal is None else folder(directory.entry(HOME))
+            own = None if home is None or journal is None else folder(home.entry(journal))
+            kept = own if backup is None else folder(backup)
+            if kept is None:
+                raise ValueError("neither a journal nor a backup")
+            own = own or kept
+            above = opened.enter_context(directory.above())
+            new, old = (folder(entry) if disk.exists(entry) else None for entry in (own.entry(NEW), kept.entry(OLD)))
+            return cls(directory, above, home, own, kept, new, old, opened.pop_all())
+
+    def file(self, name: str) -> DirectoryEntry:
+        """A file of the partition, or the marker beside it."""
+        return self.above.entry(os.path.basename(name)) if name == MARKER else self.partition.entry(name)
+
+    def source(self, step: RepairStep) -> DirectoryEntry | None:
+        """The file that a step takes, or that must be there for it; None where it is gone."""
+        if step.source is None:
+            return None
+        if step.prepared is None:
+            entry = self.partition.entry(step.source)
+        elif self.new is None:
+            return None
+        else:
+            entry = self.new.entry(step.prepared[1])
+        return entry if disk.exists(entry) else None
+
+    def saved(self, change: FileChange) -> DirectoryEntry | None:
+        """The original of a file; None where it is not there."""
+        if change.saved is None or self.old is None:
+            return None
+        entry = self.old.entry(os.path.basename(change.saved))
+        return entry if disk.exists(entry) else None
+
+    def close(self) -> None:
+        """Close them."""
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_repair(path: str, backup_dir: str | None = None) -> tuple[Folders, Manifest]:
+    """The repair whose manifest is ``path``; its ``directory`` and ``backup`` are those that are open.
+
+    A manifest in ``PARTITION/.kdump/<time>`` belongs to that partition, wherever that was moved to; the directory that
+    the manifest names does not count. Its backup is beside it, or in ``backup_dir``. A manifest anywhere else lies in
+    the backup, and names the partition.
+
+    Raises:
+        KdumpError: MANIFEST where it is none, or one that must not be followed; REPAIR_REFUSED where a directory is a
+            symbolic link; MISSING or UNREADABLE.
+    """
+    path = os.path.abspath(path)
+    place, name = os.path.split(path)
+    home, journal = os.path.split(place)
+    with Folder(place) as folder:
+        manifest, status = read_manifest(folder.entry(name))
+    if os.path.basename(home) == HOME:
+        if any(prepared[0] != journal for step in manifest.steps if (prepared := step.prepared)):
+            raise _not_followed("its sources lie in another journal", path)
+        folders = Folders.open(os.path.dirname(home), journal, _backup_of(manifest, path, journal, backup_dir))
+    elif os.path.isabs(manifest.directory):
+        folders = Folders.open(manifest.directory, None, place)
+    else:
+        raise _not_followed("it does not say where the partition directory is", path)
+    try:
+        _check_writers(path, status, folders.partition.status.st_uid)
+    except BaseException:
+        folders.close()
+        raise
+    return folders, replace(manifest, directory=folders.partition.path, backup=folders.backup.path)
+
+
+def read_manifest(entry: DirectoryEntry) -> tuple[Manifest, os.stat_result]:
+    """The manifest that a file holds, and what the file is.
+
+    Raises:
+        KdumpError: MANIFEST where it holds none, or is no regular file; MISSING or UNREADABLE.
+    """
+    path = disk.path_of(entry)
+    try:
+        with disk.open_file(entry) as source:
+            status = source.status
+            if status.st_size > MAX_SIZE:
+                raise ValueError(f"it has more than {MAX_SIZE:,} bytes")
+            return parse_manifest(source.read(0, status.st_size)), status
+    except ValueError as error:
+        raise KdumpError(Codes.MANIFEST, f"no manifest of a repair: {error}", path=path) from error
+    except KdumpError as error:
+        if error.code is Codes.REPAIR_REFUSED:
+            raise KdumpError(Codes.MANIFEST, f"no manifest of a repair: {error}", path=path) from error
+        raise
+
+
+def user_name(uid: int) -> str:
+    """The name of a user, or the number."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _backup_of(manifest: Manifest, path: str, journal: str, backup_dir: str | None) -> str | None:
+    """The directory of another backup than the journal; None where there is none. Raises KdumpError MANIFEST."""
+    name = os.path.basename(manifest.backup)
+    if name == journal:
+        return None
+    if backup_dir is None:
+        message = (
+            f"its originals are in another directory, {manifest.backup}: --backup-dir has to name the one above it"
+        )
+        raise _not_followed(message, path)
+    if name in ("", os.curdir, os.pardir):
+        raise _not_followed("it does not say where its originals are", path)
+    return os.path.join(os.path.abspath(backup_dir), name)
+
+
+def _check_writers(path: str, status: os.stat_result, owner: int) -> None:
+    """Raises KdumpError MANIFEST for a manifest that another user may have written.
+
+    ``owner``: of the partition directory. So root does nothing for a user that the user could not do alone.
+    """
+    caller = os.geteuid()
+    trusted = {0, caller, owner} if caller == 0 else {0, caller}
+    if status.st_uid not in trusted:
+        message = f"belongs to {user_name(status.st_uid)}; only one of the caller or of root is followed"
+        raise _not_followed(f"{message}, and by root one of the partition directory's owner", path)
+    if status.st_mode & _OTHERS_WRITE:
+        mode = stat.S_IMODE(status.st_mode)
+        raise _not_followed(f"other users may have written it (mode {mode:o}): look at it, then chmod go-w", path)
+
+
+def _not_followed(message: str, path: str) -> KdumpError:
+    return KdumpError(Codes.MANIFEST, f"this manifest is not followed: {message}", path=path)

@@ -1,0 +1,283 @@
+"""The journal of a repair in place: small steps that can be taken again, and undone.
+
+The journal is ``PARTITION/.kdump/<time>``. A broker does not read it, because it reads only the regular files of a
+partition. ``new`` holds the files to come. ``old``, perhaps in another backup directory, holds what goes.
+``manifest.json`` is written once both are complete. Until then nothing else was touched. From then on the steps are
+finished or undone, whatever happens.
+
+A log is never beside an index that was made for another log, or for a longer one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from kdump.codes import Codes, DamageError, KdumpError
+from kdump.format.checkpoint import with_offset
+from kdump.log.names import parse_partition_directory
+from kdump.log.source import Source
+from kdump.repair.apply import disk
+from kdump.repair.apply.disk import Folder, Where
+from kdump.repair.apply.folders import Folders, read_manifest, user_name
+from kdump.repair.apply.manifest import (
+    HOME,
+    MANIFEST_NAME,
+    MARKER,
+    MAX_SIZE,
+    NEW,
+    OLD,
+    Action,
+    Manifest,
+    RepairStep,
+    State,
+)
+
+_PART: Final = f"{MANIFEST_NAME}.part"
+_JOURNAL: Final = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
+"""Names of journals: the time when the repair began."""
+_PIECE: Final = 1 << 20
+
+
+class Unfinished(NamedTuple):
+    """A repair, or the undoing of one, that was begun and not finished.
+
+    Attributes:
+        path: of its manifest.
+        created: when it began, ISO 8601.
+        user: whose manifest it is.
+        steps: how many it has.
+        is_undone: it is undoing the repair that was interrupted.
+    """
+
+    path: str
+    created: str
+    user: str
+    steps: int
+    is_undone: bool
+
+    def __str__(self) -> str:
+        what = "undoing a repair" if self.is_undone else "a repair"
+        return f"{what} of {self.user} ({self.steps} steps, {self.created}) was begun and not finished"
+
+
+def begin(folders: Folders, manifest: Manifest) -> None:
+    """Write the manifest of a complete preparation: from now on the repair is finished or undone, never dropped."""
+    for folder in (folders.new, folders.old, folders.backup):
+        if folder is not None:
+            disk.sync_directory(folder)
+    _write(folders.journal, manifest, _like_files(manifest) or folders.partition.status)
+    for folder in (folders.journal, folders.home, folders.partition):
+        if folder is not None:
+            disk.sync_directory(folder)
+
+
+def finish(folders: Folders, manifest: Manifest) -> None:
+    """Take the steps of a repair, or those that are left, and mark it done.
+
+    Raises:
+        KdumpError: UNWRITABLE; running it again goes on.
+    """
+    for step in manifest.steps:
+        _take(step, folders)
+    close(folders, manifest.with_state(State.DONE))
+
+
+def unfinished(directory: str) -> Iterator[Unfinished]:
+    """The repairs of a partition directory that are not finished, whoever began them. Nothing is done by them.
+
+    Raises:
+        KdumpError: a manifest holds none, or cannot be read.
+    """
+    for journal in _journals(directory):
+        with journal:
+            entry = journal.entry(MANIFEST_NAME)
+            if disk.exists(entry):
+                manifest, status = read_manifest(entry)
+                if manifest.state in (State.BEGUN, State.UNDOING):
+                    user, is_undone = user_name(status.st_uid), manifest.state is State.UNDOING
+                    path = os.path.join(journal.path, MANIFEST_NAME)
+                    yield Unfinished(path, manifest.created, user, len(manifest.steps), is_undone)
+
+
+def backup_path(backup: str, directory: str, journal: str) -> str:
+    """Where the originals of a repair are in another backup directory; ``journal``: the name of its journal."""
+    return os.path.join(os.path.abspath(backup), f"{os.path.basename(directory)}-{journal}")
+
+
+def clear_unprepared(directory: str, backup: str | None = None) -> None:
+    """Remove journals without a manifest: they hold only copies, of preparations that were interrupted.
+
+    ``backup``: the directory that is named for the originals.
+    """
+    for journal in _journals(directory):
+        with journal:
+            name = os.path.basename(journal.path)
+            if not _JOURNAL.fullmatch(name) or disk.exists(journal.entry(MANIFEST_NAME)):
+                continue
+            path = None if backup is None else backup_path(backup, directory, name)
+            if path is not None and os.path.isdir(path):
+                with Folder(path) as copies:
+                    if not disk.exists(copies.entry(MANIFEST_NAME)):
+                        remove_journal(copies)
+            remove_journal(journal)
+
+
+def _journals(directory: str) -> Iterator[Folder]:
+    """The open journals of a partition directory; links do not count."""
+    path = os.path.join(directory, HOME)
+    if not os.path.isdir(path) or os.path.islink(path):
+        return
+    with Folder(path) as home:
+        for name in home.names():
+            status = disk.status_of(home.entry(name))
+            if status is not None and stat.S_ISDIR(status.st_mode):
+                yield Folder(home.entry(name))
+
+
+def clear(folder: Folder, name: str) -> None:
+    """Remove the directory ``name`` in ``folder`` with the files in it, if it is there; directories in it stay."""
+    entry = folder.entry(name)
+    if not disk.exists(entry):
+        return
+    with Folder(entry) as inner:
+        for file in map(inner.entry, inner.names()):
+            status = disk.status_of(file)
+            if status is not None and not stat.S_ISDIR(status.st_mode):
+                disk.remove(file)
+        is_empty = not inner.names()
+    if is_empty:
+        disk.remove_directory(entry)
+
+
+def close(folders: Folders, manifest: Manifest) -> None:
+    """End a repair: its manifest stays with the backup, the rest of the journal goes."""
+    clear(folders.journal, NEW)
+    write_manifest(folders, folders.backup, manifest)
+    if folders.journal is not folders.backup:
+        remove_journal(folders.journal)
+
+
+def remove_manifest(journal: Folder) -> None:
+    """Remove the manifest durably: it must not outlive the files that it names."""
+    if disk.exists(journal.entry(MANIFEST_NAME)):
+        disk.remove(journal.entry(MANIFEST_NAME))
+        disk.sync_directory(journal)
+
+
+def remove_journal(journal: Folder) -> None:
+    """Remove a journal of which nothing is needed any more."""
+    remove_manifest(journal)
+    remove(journal.entry(_PART))
+    for name in (NEW, OLD):
+        clear(journal, name)
+    if not journal.names():
+        disk.remove_directory(journal.where)
+
+
+def write_manifest(folders: Folders, folder: Folder, manifest: Manifest) -> None:
+    """Write the manifest in ``folder``, in place of the one there; with owner and mode of the one in the journal.
+
+    Raises:
+        KdumpError: UNWRITABLE.
+    """
+    like = disk.status_of(folders.journal.entry(MANIFEST_NAME))
+    _write(folder, manifest, like or folders.partition.status)
+
+
+def _write(folder: Folder, manifest: Manifest, like: os.stat_result) -> None:
+    """Raises KdumpError UNWRITABLE, or REPAIR_REFUSED where the manifest is too large to be read again."""
+    data, part = manifest.to_json(), folder.entry(_PART)
+    if len(data) > MAX_SIZE:
+        message = f"its manifest would have {len(data):,} bytes, at most {MAX_SIZE:,} are read: repair fewer segments"
+        raise KdumpError(Codes.REPAIR_REFUSED, message, path=manifest.directory)
+    remove(part)
+    # Only the owner may write the manifest, even where others may write to the partition.
+    disk.write_file(part, data, _owned(like.st_mode & 0o644, like.st_uid, like.st_gid), keep_owner=True)
+    disk.replace(part, folder.entry(MANIFEST_NAME))
+    disk.sync_directory(folder)
+
+
+def _like_files(manifest: Manifest) -> os.stat_result | None:
+    """Owner and mode of a file that the manifest names; None where it names none."""
+    changes = [change for change in manifest.files if change.name != MARKER]
+    states = [state for change in changes if (state := change.before or change.after) is not None]
+    return _owned(states[0].mode, states[0].uid, states[0].gid) if states else None
+
+
+def _owned(mode: int, uid: int, gid: int) -> os.stat_result:
+    return os.stat_result((mode, 0, 0, 0, uid, gid, 0, 0, 0, 0))
+
+
+def _take(step: RepairStep, folders: Folders) -> None:
+    if step.action is Action.SYNC:
+        disk.sync_directory(folders.partition if step.target == os.curdir else folders.above)
+        return
+    if step.action is Action.LINE:
+        if step.position is not None:
+            set_line(folders.above, os.path.basename(folders.partition.path), step.target, step.position)
+        return
+    target, source = folders.file(step.target), folders.source(step)
+    if step.action is Action.REMOVE:
+        if step.source is None or source is not None:
+            remove(target)
+    elif step.action is Action.PLACE:
+        if source is not None:
+            disk.replace(source, target)
+    elif step.position is not None and step.modified is not None:
+        disk.rewrite_end(target, step.position, (), step.modified)
+
+
+def remove(where: Where) -> None:
+    """Remove a file if it is there."""
+    if disk.exists(where):
+        disk.remove(where)
+
+
+def copy_file(source: Where, target: Where, position: int = 0) -> None:
+    """A durable copy of a file from ``position`` on, with its owner, mode and time."""
+    with disk.open_file(source) as file, disk.NewDiskFile(target, file.status, keep_owner=True) as copy:
+        for piece in pieces_of(file, position):
+            copy.write(piece)
+        copy.finish(modified=file.status.st_mtime_ns)
+
+
+def pieces_of(source: Source, position: int = 0, end: int | None = None) -> Iterator[memoryview]:
+    """The bytes of a file from ``position`` to ``end`` (exclusive); each piece is valid until the next."""
+    buffer = memoryview(bytearray(_PIECE))
+    while count := source.read_into(buffer if end is None else buffer[: end - position], position):
+        yield buffer[:count]
+        position += count
+
+
+def set_line(log_directory: Folder, partition_directory: str, name: str, offset: int) -> None:
+    """Give a partition this offset in the checkpoint ``name`` of its log directory, which other partitions share.
+
+    The file changes as a whole, or not at all. A missing or malformed checkpoint stays as it is.
+    ``partition_directory`` is a name.
+
+    Raises:
+        KdumpError: UNREADABLE or UNWRITABLE; REPAIR_REFUSED where the checkpoint is a symbolic link.
+    """
+    partition, checkpoint = parse_partition_directory(partition_directory), log_directory.entry(name)
+    if partition is None or not disk.exists(checkpoint):
+        return
+    part = log_directory.entry(f".{name}.kdump-part")
+    if disk.exists(part):
+        disk.remove(part)
+    with disk.open_file(checkpoint) as source:
+        status = source.status
+        data = source.read(0, status.st_size)
+    try:
+        changed = with_offset(data, *partition, offset)
+    except DamageError:
+        return
+    if changed == data:
+        return
+    # Its time tells whether a broker ran (``kdump.repair.apply.undo``), so it stays.
+    disk.write_file(part, changed, status, keep_owner=True, modified=status.st_mtime_ns)
+    disk.replace(part, checkpoint)
+    disk.sync_directory(log_directory)

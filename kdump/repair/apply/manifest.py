@@ -1,0 +1,167 @@
+"""The manifest of a repair in place: what every file was and is, what was cut, and the steps from one to the other.
+
+An interrupted repair is finished or undone by its manifest, because every step may be taken again. Afterwards the
+manifest tells what came from where. ``manifestjson`` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import Enum
+from typing import Any, Final, Self
+
+from kdump.format.checkpoint import CLEAN_SHUTDOWN
+from kdump.repair.plan.plan import LineChange
+
+FORMAT: Final = 1
+MANIFEST_NAME: Final = "manifest.json"
+MAX_SIZE: Final = 64 << 20
+"""Bytes of a manifest; a file that a repair changes takes about 800, one that it leaves 200."""
+HOME: Final = ".kdump"
+"""In the partition directory: the journals."""
+OLD: Final = "old"
+NEW: Final = "new"
+KEPT: Final = "changed-"
+"""Begins the names of the directories in a backup that keep what was written since a repair."""
+SWAP: Final = ".swap"
+"""Ends the names of files with which a broker replaces others when it starts."""
+MARKER: Final = os.path.join(os.pardir, CLEAN_SHUTDOWN)
+"""The marker of the log directory, as a partition's manifest names it."""
+
+
+class State(Enum):
+    """How far a repair has come."""
+
+    BEGUN = "begun"
+    """Everything is prepared, and some of the steps may have been taken."""
+    DONE = "done"
+    UNDOING = "undoing"
+    """The undo was begun. The steps must not be taken any more: they would remove what came back."""
+    UNDONE = "undone"
+
+
+class Action(Enum):
+    """What a step does; taking it again changes nothing."""
+
+    PLACE = "place"
+    """``source`` becomes ``target``, in place of what was there."""
+    REMOVE = "remove"
+    """``target`` goes; with ``source`` only as long as that is there."""
+    CUT = "cut"
+    """``target`` ends at ``position``; the time of its last change is ``modified`` (ns), as it was."""
+    SYNC = "sync"
+    """The names in the directory ``target`` are durable before the next step."""
+    LINE = "line"
+    """In the checkpoint ``target`` of the log directory the partition's own line gets the offset ``position``."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairStep:
+    """One step; ``target`` is the name of a file of the partition, MARKER, or of LINE a checkpoint.
+
+    ``source`` is the name of another one, or ``.kdump/<journal>/new/<name>``.
+    """
+
+    action: Action
+    target: str
+    source: str | None = None
+    position: int | None = None
+    modified: int | None = None
+
+    @property
+    def prepared(self) -> tuple[str, str] | None:
+        """(journal, name) of a source that was prepared; None for other sources."""
+        home, *parts = (self.source or "").split(os.sep)
+        return (parts[0], parts[2]) if home == HOME and len(parts) == 3 and parts[1] == NEW else None
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file: size in bytes, SHA-256 in hexadecimal, permissions, owner, time of the last change (ns)."""
+
+    size: int
+    sha256: str
+    mode: int
+    uid: int
+    gid: int
+    modified: int
+
+    @classmethod
+    def of(cls, status: os.stat_result, size: int, sha256: str) -> Self:
+        """With the owner, mode and time of ``status``."""
+        return cls(size, sha256, status.st_mode & 0o7777, status.st_uid, status.st_gid, status.st_mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file that a repair changes, makes (``before`` None) or removes (``after`` None).
+
+    ``name`` is that of a file of the partition, or MARKER. ``saved`` (``old/<name>``) is the original in the backup
+    directory, from byte ``kept`` on: what is before that stays in the file.
+    """
+
+    name: str
+    before: FileState | None
+    after: FileState | None
+    saved: str | None = None
+    kept: int = 0
+
+    @property
+    def base_name(self) -> str:
+        """Without the directory."""
+        return os.path.basename(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Bystander:
+    """A file of the partition directory that the repair does not change.
+
+    ``sha256`` is None where the file was not read; then ``size`` (bytes) and ``modified`` (ns) tell whether it changed.
+    """
+
+    name: str
+    size: int
+    modified: int
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A repair in place.
+
+    ``directory`` of the partition and ``backup`` with the originals are absolute; ``created`` is ISO 8601, UTC;
+    ``logs`` says of each log what was kept, dropped, restored and made (see ``kdump.repair.account``); ``lines`` are
+    the partition's own in the checkpoints of its log directory; ``bystanders`` is None in manifests that do not tell.
+    ``replaced``: while it is undone, the name of the directory in the backup that keeps the files written since.
+    """
+
+    directory: str
+    backup: str
+    created: str
+    version: str
+    way: str
+    state: State
+    files: tuple[FileChange, ...]
+    steps: tuple[RepairStep, ...]
+    logs: tuple[Mapping[str, Any], ...] = field(default=())
+    lines: tuple[LineChange, ...] = ()
+    bystanders: tuple[Bystander, ...] | None = None
+    replaced: str | None = None
+
+    def with_state(self, state: State) -> Manifest:
+        """The repair in another state."""
+        return replace(self, state=state)
+
+    def to_json(self) -> bytes:
+        """The file's content."""
+        members = {"format": FORMAT, **asdict(self)}
+        return json.dumps(members, indent=1, default=_plain).encode() + b"\n"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    raise TypeError(f"{type(value)} is nothing for a manifest")

@@ -1,0 +1,291 @@
+"""Prepares a repair in place: the originals in the backup, the new files in the journal, and the list of the steps."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Final, Self
+
+from kdump import __version__
+from kdump.codes import Codes, KdumpError
+from kdump.log.names import Kind
+from kdump.repair.apply import disk, journal
+from kdump.repair.apply.disk import DirectoryEntry, Folder, NewDiskFile, Where
+from kdump.repair.apply.folders import Folders
+from kdump.repair.apply.manifest import (
+    HOME,
+    NEW,
+    OLD,
+    SWAP,
+    Action,
+    Bystander,
+    FileChange,
+    FileState,
+    Manifest,
+    RepairStep,
+    State,
+)
+from kdump.repair.plan.plan import LineChange
+from kdump.repair.plan.recovery import HashAndRecover, start_sha256
+
+_ROOM: Final = 1 << 17
+"""Bytes for manifests and directories."""
+_INDEXES: Final = 128
+"""With the default settings of brokers a log is at least so many times as large as its index files."""
+
+
+class Preparation:
+    """Collects the changes of one partition; only the journal and the backup are written.
+
+    A context, which closes the directories that it holds open.
+
+    Args:
+        directory: of the partition, absolute.
+        backup: where backups go, None: into the partition directory. The originals go to a directory in it.
+    """
+
+    def __init__(self, directory: str, backup: str | None = None) -> None:
+        self.directory = directory
+        moment = datetime.now(UTC)
+        name = moment.strftime("%Y%m%dT%H%M%S.%fZ")
+        self._created = moment.isoformat(timespec="seconds")
+        self._backup = backup if backup is not None and not os.path.isdir(backup) else None
+        with ExitStack() as opened:
+            partition = opened.enter_context(Folder(directory))
+            self._like = partition.status
+            made: list[Where] = []
+            try:
+                backup = self._make_directories(partition, name, backup, made, opened)
+            except BaseException:
+                disk.remove_made(made)
+                raise
+        self.folders = Folders.open(directory, name, backup)
+        self._files: dict[str, FileChange] = {}
+        self._lines: list[LineChange] = []
+        self.steps: list[RepairStep] = []
+
+    def _make_directories(
+        self, partition: Folder, name: str, backup: str | None, made: list[Where], opened: ExitStack
+    ) -> str | None:
+        """Make the journal ``name`` and the backup; give the path of the backup where that is not the journal.
+
+        What was made is added to ``made``; the directories that it lies in stay open.
+        """
+
+        def make(where: Where) -> None:
+            disk.make_directory(where, self._like)
+            made.append(where)
+
+        home = partition.entry(HOME)
+        status = disk.status_of(home)
+        if status is None or stat.S_ISREG(status.st_mode):
+            make(home)
+        journals = opened.enter_context(Folder(home))
+        make(journals.entry(name))
+        own = opened.enter_context(Folder(journals.entry(name)))
+        make(own.entry(NEW))
+        if backup is None:
+            make(own.entry(OLD))
+            return None
+        if self._backup is not None:
+            make(backup)
+        path = journal.backup_path(backup, self.directory, name)
+        make(path)
+        make(opened.enter_context(Folder(path)).entry(OLD))
+        return path
+
+    def discard(self) -> None:
+        """Remove the preparation as far as that can be done; the next one removes the rest."""
+        folders = self.folders
+        with suppress(KdumpError):
+            journal.remove_manifest(folders.journal)
+            if folders.backup is not folders.journal:
+                journal.remove_journal(folders.backup)
+            journal.remove_journal(folders.journal)
+            # Other repairs may have something in these.
+            above = (self._backup, None if folders.home is None else folders.home.where)
+            disk.remove_made(where for where in above if where is not None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.folders.close()
+
+    def begin(self, way: str, logs: Iterable[Mapping[str, Any]], digests: Mapping[str, str]) -> Manifest:
+        """Everything is there: write the manifest.
+
+        ``digests``: SHA-256 of logs by name, as far as they were read.
+        """
+        manifest = Manifest(
+            self.directory,
+            self.folders.backup.path,
+            self._created,
+            __version__,
+            way,
+            State.BEGUN,
+            tuple(self._files.values()),
+            tuple(self.steps),
+            tuple(logs),
+            tuple(self._lines),
+            tuple(self._bystanders(digests)),
+        )
+        journal.begin(self.folders, manifest)
+        return manifest
+
+    # The originals.
+
+    def save(self, name: str, sha256: str | None = None) -> None:
+        """Keep a file that goes; ``sha256``: of it, if that is known already.
+
+        A log is kept by a second name where the file system can give it one: nothing writes to it any more.
+        """
+        file, (saved, target) = self.folders.file(name), self._saved(os.path.basename(name))
+        is_large = name.endswith(Kind.LOG.value)
+        if not (is_large and disk.link(file, target)):
+            journal.copy_file(file, target)
+        with disk.open_file(target) as source:
+            status = source.status
+            digest = sha256 or start_sha256(source, status.st_size)
+        self._files[name] = FileChange(name, FileState.of(status, status.st_size, digest), None, saved)
+
+    def save_tail(self, name: str, read: HashAndRecover) -> None:
+        """Keep the bytes after the good part of a log, and prove that both parts together are the log."""
+        file, end = self.folders.file(name), read.recovery.end
+        saved, target = self._saved(f"{name}.from-{end}")
+        journal.copy_file(file, target, end)
+        digest = read.kept()
+        with disk.open_file(target) as source:
+            for piece in journal.pieces_of(source):
+                digest.update(piece)
+        if digest.hexdigest() != read.sha256:
+            message = "the saved end is not that of the log as it was read"
+            raise KdumpError(Codes.CHANGED_WHILE_READ, message, path=disk.path_of(file))
+        status = disk.status_of(file)
+        assert status is not None
+        before = FileState.of(status, status.st_size, read.sha256)
+        after = FileState.of(status, end, read.kept_sha256)
+        self._files[name] = FileChange(name, before, after, saved, kept=end)
+
+    def _bystanders(self, digests: Mapping[str, str]) -> Iterator[Bystander]:
+        """The files that do not change. Logs that were not read before are not read for this."""
+        for name in self.folders.partition.names():
+            entry = self.folders.partition.entry(name)
+            status = disk.status_of(entry)
+            if name in self._files or status is None or not stat.S_ISREG(status.st_mode):
+                continue
+            digest = digests.get(name)
+            if digest is None and not name.endswith(Kind.LOG.value):
+                with disk.open_file(entry) as source:
+                    digest = start_sha256(source, status.st_size)
+            yield Bystander(name, status.st_size, status.st_mtime_ns, digest)
+
+    def _saved(self, name: str) -> tuple[str, DirectoryEntry]:
+        """An original in the backup, as the manifest names it and where it is."""
+        assert self.folders.old is not None
+        return os.path.join(OLD, name), self.folders.old.entry(name)
+
+    # The new files.
+
+    def new_file(self, name: str, like: os.stat_result) -> NewDiskFile:
+        """A file to come; finish it and call ``made``."""
+        return NewDiskFile(self.new_entry(name), like, keep_owner=True)
+
+    def made(self, name: str, sha256: str) -> None:
+        """The new file ``name`` is complete."""
+        status = disk.status_of(self.new_entry(name))
+        assert status is not None
+        old = self._files.get(name) or FileChange(name, None, None)
+        self._files[name] = replace(old, after=FileState.of(status, status.st_size, sha256))
+
+    def write(self, name: str, data: bytes, like: os.stat_result) -> None:
+        """A whole small file to come; one that it replaces is kept."""
+        if disk.exists(self.folders.file(name)) and name not in self._files:
+            self.save(name)
+        disk.write_file(self.new_entry(name), data, like, keep_owner=True)
+        self.made(name, hashlib.sha256(data).hexdigest())
+
+    def will_have(self, name: str) -> bool:
+        """The file is there, or is to come."""
+        return self.has_new(name) or disk.exists(self.folders.file(name))
+
+    def link(self, name: str) -> None:
+        """A file that stays, or the new one that takes its place, gets a second name to wait under."""
+        source = self.new_entry(name) if self.has_new(name) else self.folders.file(name)
+        if not disk.link(source, self.new_entry(name + SWAP)):
+            journal.copy_file(source, self.new_entry(name + SWAP))
+
+    def new_entry(self, name: str) -> DirectoryEntry:
+        """Where a new file waits."""
+        assert self.folders.new is not None
+        return self.folders.new.entry(name)
+
+    def has_new(self, name: str) -> bool:
+        """A new file waits there."""
+        return disk.exists(self.new_entry(name))
+
+    # The steps.
+
+    def place(self, name: str) -> None:
+        """Step: a new file gets its name."""
+        self.steps.append(RepairStep(Action.PLACE, name, self._new(name)))
+
+    def swap_in(self, name: str) -> None:
+        """Step: a new file, or the second name of one that stays, waits beside it."""
+        source = self._new(name + SWAP if self.has_new(name + SWAP) else name)
+        self.steps.append(RepairStep(Action.PLACE, name + SWAP, source))
+
+    def swap(self, name: str) -> None:
+        """Step: what waited takes its place."""
+        self.steps.append(RepairStep(Action.PLACE, name, name + SWAP))
+
+    def remove(self, name: str, while_there: str | None = None) -> None:
+        """Step: a file goes; ``while_there``: only as long as that is there."""
+        self.steps.append(RepairStep(Action.REMOVE, name, while_there))
+
+    def remove_old(self, name: str) -> None:
+        """Step: the file goes that a new one is to replace later."""
+        self.remove(name, self._new(name))
+
+    def cut(self, name: str) -> None:
+        """Step: a log whose tail was saved ends where its good part does."""
+        change = self._files[name]
+        assert change.before is not None
+        self.steps.append(RepairStep(Action.CUT, name, position=change.kept, modified=change.before.modified))
+
+    def set_line(self, line: LineChange) -> None:
+        """Step: a line of the partition in a checkpoint of the log directory changes."""
+        self._lines.append(line)
+        self.steps.append(RepairStep(Action.LINE, line.name, position=line.after))
+
+    def sync(self, directory: str = ".") -> None:
+        """Step: what was done is durable."""
+        self.steps.append(RepairStep(Action.SYNC, directory))
+
+    def _new(self, name: str) -> str:
+        return os.path.join(HOME, os.path.basename(self.folders.journal.path), NEW, name)
+
+
+def check_room(directory: str, needed: int) -> None:
+    """Raises KdumpError UNWRITABLE where the file system of ``directory``, which need not be there yet, has no room.
+
+    ``needed``: bytes.
+    """
+    place = os.path.abspath(directory)
+    while not os.path.isdir(place):
+        place = os.path.dirname(place)
+    status = os.statvfs(place)
+    blocks = status.f_bfree if os.geteuid() == 0 else status.f_bavail
+    room = blocks * status.f_frsize
+    needed += needed // _INDEXES + _ROOM
+    if room < needed:
+        message = f"{needed:,} bytes are needed, {room:,} are free"
+        raise KdumpError(Codes.UNWRITABLE, message, path=directory)

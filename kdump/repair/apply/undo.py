@@ -1,0 +1,409 @@
+"""Undoing a repair in place, and going on with one that was interrupted.
+
+Every file that the repair changed comes back, and its digest proves it. A broker may have run since. What it wrote into
+such a file is kept in the backup first. What it did to other files is reported.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Final, NamedTuple
+
+from kdump.codes import Codes, KdumpError
+from kdump.format.checkpoint import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from kdump.log.names import Kind, parse_file_name
+from kdump.log.source import Source
+from kdump.repair.apply import disk
+from kdump.repair.apply.disk import DirectoryEntry, Folder
+from kdump.repair.apply.folders import Folders
+from kdump.repair.apply.journal import clear, close, copy_file, finish, pieces_of, remove, set_line, write_manifest
+from kdump.repair.apply.manifest import (
+    KEPT,
+    MANIFEST_NAME,
+    MARKER,
+    OLD,
+    SWAP,
+    Action,
+    Bystander,
+    FileChange,
+    FileState,
+    Manifest,
+    State,
+)
+from kdump.repair.plan.recovery import start_sha256
+
+_LOG: Final = Kind.LOG.value
+_FEW: Final = 10
+"""Names that a message lists."""
+
+
+class MarkerFate(Enum):
+    """What becomes of a marker of a clean shutdown that the repair had removed."""
+
+    BACK = "back"
+    """It is there again, as it was."""
+    NEW = "new"
+    """A broker ran and was stopped cleanly since: its own marker stays."""
+    STALE = "stale"
+    """A broker ran since and left none: the old marker does not count for that run, and does not come back."""
+
+
+class Deviation(Enum):
+    """How a file differs from what was there before the repair."""
+
+    CHANGED = "was written to since the repair"
+    GONE = "is gone"
+    NEW = "was not there before the repair"
+
+
+class Difference(NamedTuple):
+    """A file of the partition directory that is not as it was before the repair."""
+
+    name: str
+    deviation: Deviation
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What came of undoing a repair.
+
+    Attributes:
+        marker: None where the repair had not removed it.
+        kept_in: the directory that keeps what was written since, None where nothing was.
+        kept: names of the files in it.
+        differences: files that are not as before the repair; the repair itself had not touched them.
+    """
+
+    marker: MarkerFate | None
+    kept_in: str | None
+    kept: tuple[str, ...]
+    differences: tuple[Difference, ...]
+
+
+def resume(folders: Folders, manifest: Manifest) -> None:
+    """Finish a repair, or the undoing of one, that was interrupted.
+
+    Raises:
+        KdumpError: MANIFEST where a file was written to since, or is not the one that was prepared, else see
+            ``finish`` and ``undo``.
+    """
+    if manifest.state is State.UNDOING:
+        undo(folders, manifest)
+        return
+    for change in manifest.files:
+        if not _is_known(folders, manifest, change):
+            raise _unfit(manifest, change, "was written to since")
+    changes = {change.name: change for change in manifest.files}
+    for step in manifest.steps:
+        placed, source = changes.get(step.target.removesuffix(SWAP)), folders.source(step)
+        if step.action is not Action.PLACE or source is None or placed is None or placed.after is None:
+            continue
+        if not _has_state(source, placed.after):
+            raise _unfit(manifest, placed, "was prepared with other content than is there now")
+    finish(folders, manifest)
+
+
+def undo(folders: Folders, manifest: Manifest, *, replaces_changed: bool = False) -> Undone:
+    """Bring everything back as it was, and prove it by the digests.
+
+    Args:
+        folders: of the repair.
+        manifest: of the repair.
+        replaces_changed: also where records were written since; the logs that hold them are kept in the backup.
+
+    Raises:
+        KdumpError: MANIFEST where logs were written to since, or the backup is not complete; UNWRITABLE, and then
+            undoing it again goes on.
+    """
+    status = disk.status_of(folders.journal.entry(MANIFEST_NAME))
+    written = 0 if status is None else status.st_mtime_ns
+    manifest, marker = _settle_marker(folders, manifest, written)
+    manifest = _keep_changed(folders, manifest, written, replaces_changed=replaces_changed)
+    write_manifest(folders, folders.journal, manifest.with_state(State.UNDOING))
+    kept = _take_out_kept(folders, manifest)
+    _restore_all(folders, manifest)
+    for line in manifest.lines:
+        set_line(folders.above, os.path.basename(folders.partition.path), line.name, line.before)
+    clear(folders.backup, OLD)
+    close(folders, manifest.with_state(State.UNDONE))
+    kept_in = None if manifest.replaced is None else os.path.join(folders.backup.path, manifest.replaced)
+    return Undone(marker, kept_in, kept, tuple(_differences(folders, manifest, written)))
+
+
+def _settle_marker(folders: Folders, manifest: Manifest, written: int) -> tuple[Manifest, MarkerFate | None]:
+    """The manifest without a marker that is not to come back. ``written``: time (ns) of the manifest."""
+    change = next((change for change in manifest.files if change.name == MARKER), None)
+    if change is None or change.before is None:
+        return manifest, None
+    if _is(folders, change, change.before):
+        return manifest, MarkerFate.BACK
+    if disk.exists(folders.file(change.name)):
+        marker = MarkerFate.NEW
+    elif _has_run_since(folders, written):
+        marker = MarkerFate.STALE
+    else:
+        return manifest, MarkerFate.BACK
+    return replace(manifest, files=tuple(one for one in manifest.files if one is not change)), marker
+
+
+def _has_run_since(folders: Folders, moment: int) -> bool:
+    """A broker wrote the checkpoints of the log directory after ``moment`` (ns), as it does from its start on."""
+    names = (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT)
+    states = map(disk.status_of, map(folders.above.entry, names))
+    return any(status is not None and status.st_mtime_ns > moment for status in states)
+
+
+# What was written since.
+
+
+def _keep_changed(folders: Folders, manifest: Manifest, written: int, *, replaces_changed: bool) -> Manifest:
+    """Keep what was written since in the backup; the manifest then names the directory.
+
+    Index files, snapshots and epochs follow from the logs, and a broker writes them whenever it runs. Logs that were
+    written to, or are new, hold records that would leave the partition.
+    """
+    is_resumed = manifest.state is State.UNDOING
+    if not is_resumed:
+        manifest = replace(manifest, replaced=None)
+    changed = [change.name for change in manifest.files if not _is_known(folders, manifest, change)]
+    _check_backup(folders, manifest)
+    added = [] if is_resumed else _added(folders, manifest, written)
+    if is_resumed and changed:
+        raise _refused(manifest, changed, "was written to since")
+    if any(name.endswith(_LOG) for name in (*changed, *added)) and not replaces_changed:
+        what = "was written to since the repair, or is new; --replace-changed goes on and keeps it in the backup"
+        raise _refused(manifest, [*changed, *added], what)
+    if not (changed or added):
+        return manifest
+    name = f"{KEPT}{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+    disk.make_directory(folders.backup.entry(name), folders.partition.status)
+    with Folder(folders.backup.entry(name)) as kept:
+        for file in (*changed, *added):
+            copy_file(folders.file(file), kept.entry(os.path.basename(file)))
+        disk.sync_directory(kept)
+    disk.sync_directory(folders.backup)
+    return replace(manifest, replaced=name)
+
+
+def _check_backup(folders: Folders, manifest: Manifest) -> None:
+    """Raises KdumpError MANIFEST where a file cannot be put back."""
+    for change in manifest.files:
+        if change.saved is None or _is(folders, change, change.before):
+            continue
+        if folders.saved(change) is None:
+            raise _unfit(manifest, change, f"is changed, and {change.saved} is not in the backup")
+        if change.kept and not _has_kept_start(folders, change):
+            raise _unfit(manifest, change, f"its first {change.kept} bytes, which the backup does not hold, are gone")
+
+
+def _has_kept_start(folders: Folders, change: FileChange) -> bool:
+    entry = folders.file(change.name)
+    if change.after is None or not disk.exists(entry):
+        return False
+    with disk.open_file(entry) as source:
+        return (source.size or 0) >= change.kept and start_sha256(source, change.kept) == change.after.sha256
+
+
+def _added(folders: Folders, manifest: Manifest, written: int) -> list[str]:
+    """Segment files and snapshots that are new, and do not fit the log as it was before the repair.
+
+    Files after the last log fit where the repair did not change that log.
+    """
+    logs = {change.name for change in manifest.files if change.before is not None and change.name.endswith(_LOG)}
+    others = {bystander.name for bystander in manifest.bystanders or () if bystander.name.endswith(_LOG)}
+    last = max(map(_base_offset, others), default=-1)
+    fitting = last if last > max(map(_base_offset, logs), default=-1) else None
+    added = []
+    for name in _unknown_files(folders, manifest, written):
+        parsed = parse_file_name(name)
+        if parsed is None or parsed.state or parsed.kind is Kind.CHECKPOINT:
+            continue
+        if fitting is None or _base_offset(name) <= fitting:
+            added.append(name)
+    return added
+
+
+def _base_offset(name: str) -> int:
+    parsed = parse_file_name(name)
+    return -1 if parsed is None or parsed.base_offset is None else parsed.base_offset
+
+
+def _unknown_files(folders: Folders, manifest: Manifest, written: int) -> Iterator[str]:
+    """Files that the manifest does not name; of one that does not name all, those written after it (ns)."""
+    known = {change.name for change in manifest.files}
+    known |= {bystander.name for bystander in manifest.bystanders or ()}
+    for name in folders.partition.names():
+        status = disk.status_of(folders.partition.entry(name))
+        if name in known or status is None or not stat.S_ISREG(status.st_mode):
+            continue
+        if manifest.bystanders is not None or status.st_mtime_ns > written:
+            yield name
+
+
+def _take_out_kept(folders: Folders, manifest: Manifest) -> tuple[str, ...]:
+    """Take what is kept in the backup out of the partition: files go, a log that was only cut ends there again."""
+    if manifest.replaced is None:
+        return ()
+    changes = {change.base_name: change for change in manifest.files}
+    with Folder(folders.backup.entry(manifest.replaced)) as kept:
+        names = kept.names()
+        for name in names:
+            change = changes.get(name)
+            entry = folders.partition.entry(name) if change is None else folders.file(change.name)
+            if not _are_equal(entry, kept.entry(name)):
+                continue
+            if change is not None and change.kept and change.after is not None:
+                disk.rewrite_end(entry, change.kept, (), change.after.modified)
+            else:
+                disk.remove(entry)
+    return tuple(names)
+
+
+def _are_equal(entry: DirectoryEntry, other: DirectoryEntry) -> bool:
+    """Two files hold the same."""
+    if not (disk.exists(entry) and disk.exists(other)):
+        return False
+    with disk.open_file(entry) as one, disk.open_file(other) as two:
+        size = one.size or 0
+        return size == two.size and start_sha256(one, size) == start_sha256(two, size)
+
+
+# The files of the repair.
+
+
+def _restore_all(folders: Folders, manifest: Manifest) -> None:
+    wrong = [change for change in manifest.files if not _is(folders, change, change.before)]
+    for step in manifest.steps:
+        # Files that wait to be swapped in must go.
+        if step.action is Action.PLACE and step.target.endswith(SWAP):
+            remove(folders.file(step.target))
+    # In the order of the repair: indexes go, logs change, indexes come back.
+    logs = [change for change in wrong if change.name.endswith(_LOG)]
+    others = [change for change in wrong if not change.name.endswith(_LOG)]
+    for change in others:
+        remove(folders.file(change.name))
+    for change in (*logs, *others):
+        _restore(folders, manifest, change)
+    for change in manifest.files:
+        # This holds for a file that went and came back with the same content, too.
+        if change.before is not None:
+            disk.set_modified(folders.file(change.name), change.before.modified)
+    for folder in {folders.file(change.name).folder for change in wrong}:
+        disk.sync_directory(folder)
+    for change in wrong:
+        if not _is(folders, change, change.before):
+            raise _unfit(manifest, change, "is not as it was before the repair")
+
+
+def _restore(folders: Folders, manifest: Manifest, change: FileChange) -> None:
+    entry = folders.file(change.name)
+    if change.before is None:
+        remove(entry)
+        return
+    saved = folders.saved(change)
+    status = None if saved is None else disk.status_of(saved)
+    if saved is None or status is None:
+        raise _unfit(manifest, change, f"is changed, and {change.saved} is not in the backup")
+    if change.kept:
+        with disk.open_file(saved) as source:
+            disk.rewrite_end(entry, change.kept, pieces_of(source), change.before.modified)
+    elif status.st_dev == entry.folder.status.st_dev:
+        disk.replace(saved, entry)
+    else:
+        part = entry.folder.entry(f".{entry.name}.kdump-part")
+        remove(part)
+        copy_file(saved, part)
+        disk.replace(part, entry)
+
+
+def _is_known(folders: Folders, manifest: Manifest, change: FileChange) -> bool:
+    """The file is as it was, as the repair makes it, between the two, or as it is kept in the backup."""
+    entry = folders.file(change.name)
+    if not disk.exists(entry) or _is(folders, change, change.after) or _is(folders, change, change.before):
+        return True
+    if manifest.replaced is not None:
+        with Folder(folders.backup.entry(manifest.replaced)) as kept:
+            if _are_equal(entry, kept.entry(change.base_name)):
+                return True
+    return _is_growing_back(folders, change)
+
+
+def _is(folders: Folders, change: FileChange, state: FileState | None) -> bool:
+    entry = folders.file(change.name)
+    return _has_state(entry, state) if disk.exists(entry) else state is None
+
+
+def _has_state(entry: DirectoryEntry, state: FileState | None) -> bool:
+    """A regular file with that content is there."""
+    status = disk.status_of(entry)
+    if state is None or status is None or not stat.S_ISREG(status.st_mode) or status.st_size != state.size:
+        return False
+    with disk.open_file(entry) as source:
+        return source.size == state.size and start_sha256(source, state.size) == state.sha256
+
+
+def _is_growing_back(folders: Folders, change: FileChange) -> bool:
+    """A log that was cut, and after that a part of its saved end: undoing it was interrupted."""
+    entry = folders.saved(change)
+    if not change.kept or change.after is None or entry is None:
+        return False
+    with disk.open_file(folders.file(change.name)) as source, disk.open_file(entry) as saved:
+        more = (source.size or 0) - change.kept
+        return (
+            0 < more <= (saved.size or 0)
+            and start_sha256(source, change.kept) == change.after.sha256
+            and all(piece == saved.read(at, len(piece)) for at, piece in _numbered(source, change.kept))
+        )
+
+
+def _numbered(source: Source, position: int) -> Iterator[tuple[int, memoryview]]:
+    """Pieces from ``position`` on, each with its distance from there."""
+    distance = 0
+    for piece in pieces_of(source, position):
+        yield distance, piece
+        distance += len(piece)
+
+
+# What the repair did not touch.
+
+
+def _differences(folders: Folders, manifest: Manifest, written: int) -> Iterator[Difference]:
+    for bystander in manifest.bystanders or ():
+        entry = folders.partition.entry(bystander.name)
+        status = disk.status_of(entry)
+        if status is None:
+            yield Difference(bystander.name, Deviation.GONE)
+        elif not _is_unchanged(entry, status, bystander):
+            yield Difference(bystander.name, Deviation.CHANGED)
+    is_complete = manifest.bystanders is not None
+    for name in _unknown_files(folders, manifest, written):
+        yield Difference(name, Deviation.NEW if is_complete else Deviation.CHANGED)
+
+
+def _is_unchanged(entry: DirectoryEntry, status: os.stat_result, bystander: Bystander) -> bool:
+    if status.st_size != bystander.size or not stat.S_ISREG(status.st_mode):
+        return False
+    if status.st_mtime_ns == bystander.modified or bystander.sha256 is None:
+        return status.st_mtime_ns == bystander.modified
+    with disk.open_file(entry) as source:
+        return start_sha256(source, bystander.size) == bystander.sha256
+
+
+def _unfit(manifest: Manifest, change: FileChange, what: str) -> KdumpError:
+    return _refused(manifest, [change.name], what)
+
+
+def _refused(manifest: Manifest, names: Sequence[str], what: str) -> KdumpError:
+    first, *others = names
+    message = f"{what} ({_listed(others)} too)" if others else what
+    return KdumpError(Codes.MANIFEST, message, path=os.path.join(manifest.directory, first))
+
+
+def _listed(names: Sequence[str]) -> str:
+    text = ", ".join(names[:_FEW])
+    return text if len(names) <= _FEW else f"{text} and {len(names) - _FEW} more"

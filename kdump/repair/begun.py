@@ -1,0 +1,82 @@
+"""Undoes a repair in place, or finishes those that were interrupted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from kdump.codes import Codes, KdumpError
+from kdump.repair.apply.folders import open_repair
+from kdump.repair.apply.journal import unfinished
+from kdump.repair.apply.manifest import MANIFEST_NAME, Manifest
+from kdump.repair.apply.undo import Undone, resume, undo
+from kdump.repair.refusals import locked, refused
+
+
+def undo_repair(
+    path: str, *, replaces_changed: bool = False, force: bool = False, backup: str | None = None
+) -> tuple[Manifest, Undone]:
+    """Undo the repair whose manifest is ``path``; gives the manifest, and what came of the undo.
+
+    Args:
+        path: of the manifest.
+        replaces_changed: see ``kdump.repair.apply.undo.undo``.
+        force: also where nobody can tell whether a broker runs.
+        backup: the directory that was named for the originals; see ``kdump.repair.apply.folders.open_repair``.
+
+    Raises:
+        KdumpError: see ``kdump.repair.apply.undo.undo`` and ``kdump.repair.apply.folders.open_repair``; LOCK_HELD.
+    """
+    folders, manifest = open_repair(path, backup)
+    with folders, locked(manifest.directory, is_forced=force):
+        return manifest, undo(folders, manifest, replaces_changed=replaces_changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What came of finishing the repairs of a partition directory: their manifests, where they are now."""
+
+    path: str
+    manifests: tuple[str, ...]
+
+
+def finish_repairs(
+    path: str, *, on_error: Callable[[KdumpError], None], force: bool = False, backup: str | None = None
+) -> Iterator[Finished]:
+    """Finish the repairs, and the undoing of repairs, that were begun below ``path``.
+
+    Every directory is checked, also one without a log: the log may have a name that only a broker reads.
+
+    Args:
+        path: a partition directory, or a log directory.
+        on_error: takes what is wrong with one partition.
+        force: also where nobody can tell whether a broker runs.
+        backup: the directory that was named for the originals.
+
+    Raises:
+        KdumpError: MISSING, or REPAIR_REFUSED where the path is no directory.
+    """
+    if not os.path.isdir(path):
+        if not os.path.lexists(path):
+            raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=path)
+        raise refused("is no directory; --finish takes partition directories and log directories", path)
+    for directory in directory_and_below(path):
+        try:
+            begun = list(unfinished(directory))
+            manifests = []
+            for one in begun:
+                folders, manifest = open_repair(one.path, backup)
+                with folders, locked(manifest.directory, is_forced=force):
+                    resume(folders, manifest)
+                manifests.append(os.path.join(manifest.backup, MANIFEST_NAME))
+            if manifests:
+                yield Finished(directory, tuple(manifests))
+        except KdumpError as error:
+            on_error(error.located(directory))
+
+
+def directory_and_below(directory: str) -> list[str]:
+    """A directory, and the directories in it."""
+    below = sorted(entry.path for entry in os.scandir(directory) if entry.is_dir(follow_symlinks=False))
+    return [directory, *below]

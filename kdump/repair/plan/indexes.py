@@ -1,0 +1,87 @@
+"""The index files beside a log: which of them do not hold what they should, or are unfit by the rules of verify."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from kdump.codes import KdumpError, Severity
+from kdump.format.index import AbortedTxn
+from kdump.log.files import directory_of
+from kdump.log.names import INDEX_KINDS, Kind, parse_file_name, sibling
+from kdump.log.opening import open_source
+from kdump.log.siblings import was_cleaned
+from kdump.log.source import Source
+from kdump.verify.batchtable import BatchTable
+from kdump.verify.ordered import OrderedChecks
+from kdump.verify.segment import CheckOptions, SegmentReading, check_segment
+from kdump.verify.siblings import SegmentFiles, check_segment_files
+
+_BLOCK: Final = 1 << 20
+
+
+def has_indexes(path: str) -> bool:
+    """The file is a log, which has index files. A KRaft checkpoint has none."""
+    name = parse_file_name(path)
+    return name is not None and name.kind is Kind.LOG
+
+
+def has_txn_index(path: str) -> bool:
+    """There is a .txnindex beside the log ``path``."""
+    return os.path.lexists(sibling(path, Kind.TXN_INDEX))
+
+
+def differing(path: str, contents: Mapping[Kind, bytes], kinds: Iterable[Kind] = INDEX_KINDS) -> dict[Kind, bytes]:
+    """Those of ``contents`` (the index files of the log ``path`` as they should be) that the files do not hold.
+
+    Zeros after the entries, as a running or killed broker leaves them, make no difference.
+    """
+    return {kind: contents[kind] for kind in kinds if kind in contents and not _holds(path, kind, contents[kind])}
+
+
+def _holds(path: str, kind: Kind, content: bytes) -> bool:
+    name = sibling(path, kind)
+    if not os.path.lexists(name):
+        return False
+    try:
+        with open_source(name) as source:
+            if source.read(0, len(content)) != content:
+                return False
+            position = len(content)
+            while found := source.read(position, _BLOCK):
+                if found.count(0) < len(found):
+                    return False
+                position += len(found)
+    except KdumpError:
+        return False
+    return True
+
+
+def unfit_indexes(
+    source: Source, base_offset: int, *, is_closed: bool, aborted: Sequence[AbortedTxn] | None
+) -> set[Kind]:
+    """The kinds of index files beside a log of which something is wrong or missing.
+
+    Args:
+        source: the log, which is walked once.
+        base_offset: of its name.
+        is_closed: nothing is appended to the segment any more.
+        aborted: what its .txnindex should hold, None where that is not known.
+    """
+    table = BatchTable()
+    ordered = OrderedChecks(is_compacted=was_cleaned(directory_of(source.path)) or None)
+    reading = SegmentReading(source, options=CheckOptions(deep=False))
+    for _ in check_segment(reading, base_offset, source.path, ordered, on_rows=table.add):
+        pass
+    log = table.log_view(base_offset, source.size or 0, [])
+    findings = check_segment_files(
+        SegmentFiles(source.path),
+        log,
+        is_closed=is_closed,
+        aborted=aborted,
+        idle_aborts=ordered.idle_aborts,
+        is_compacted=ordered.is_compacted,
+    )
+    names = (parse_file_name(finding.path or "") for finding in findings if finding.severity is not Severity.INFO)
+    return {name.kind for name in names if name is not None}

@@ -1,0 +1,78 @@
+"""Where a partition lies: its directory, its log directory, and whether a broker uses that."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from kdump.format.checkpoint import CLEAN_SHUTDOWN, META_PROPERTIES
+from kdump.log.lock import LockState, lock_state
+from kdump.log.names import LOCK_FILE, Kind, parse_file_name
+
+_METADATA: Final = "__cluster_metadata-0"
+"""Name of the partition directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLocation:
+    """Where a partition lies.
+
+    Attributes:
+        directory: of the partition, absolute.
+        log_directory: the directory above; None where that is no log directory.
+        lock: who holds the lock of the log directory.
+        was_stopped_cleanly: the log directory has the marker of a clean shutdown.
+    """
+
+    directory: str
+    log_directory: str | None
+    lock: LockState
+    was_stopped_cleanly: bool
+
+    @property
+    def clean_shutdown(self) -> str | None:
+        """The marker of a clean shutdown, where there is one."""
+        if self.log_directory is None or not self.was_stopped_cleanly:
+            return None
+        return os.path.join(self.log_directory, CLEAN_SHUTDOWN)
+
+
+def place_of(directory: str) -> PartitionLocation:
+    """The location of a partition directory; nothing is changed."""
+    directory = os.path.abspath(directory)
+    above: str | None = os.path.dirname(directory)
+    if above is None or not is_log_directory(above):
+        above = None
+    return PartitionLocation(
+        directory,
+        above,
+        LockState.FREE if above is None else lock_state(above),
+        above is not None and os.path.lexists(os.path.join(above, CLEAN_SHUTDOWN)),
+    )
+
+
+def is_metadata(path: str) -> bool:
+    """A file of the metadata of a KRaft cluster: of their log, or a checkpoint of them."""
+    name = parse_file_name(path)
+    if name is not None and name.kind is Kind.CHECKPOINT:
+        return True
+    return os.path.basename(os.path.dirname(os.path.abspath(path))) == _METADATA
+
+
+def is_log_directory(directory: str) -> bool:
+    """A broker keeps, or kept, its partitions there."""
+    names = (META_PROPERTIES, LOCK_FILE, CLEAN_SHUTDOWN)
+    return any(os.path.lexists(os.path.join(directory, name)) for name in names)
+
+
+def log_directory_above(path: str) -> str | None:
+    """The log directory that ``path`` would lie in, or is, however deep; None where it lies in none."""
+    path = os.path.realpath(path)
+    while True:
+        if os.path.lexists(os.path.join(path, META_PROPERTIES)):
+            return path
+        above = os.path.dirname(path)
+        if above == path:
+            return None
+        path = above

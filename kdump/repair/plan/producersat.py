@@ -1,0 +1,149 @@
+"""The producers at a segment's base offset, from the segments and snapshots before it.
+
+Source: docs/spec/recovery.md#rule-0-the-producer-state-at-the-base-offset,
+docs/spec/startup.md#rule-20-from-a-snapshot: the newest valid .snapshot at or below the offset, replayed over the
+segments in between; without one, from the start of the log. Only snapshots at the base of a segment are used, where
+brokers take them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from kdump.codes import Codes, KdumpError
+from kdump.format.batch import BatchHeader
+from kdump.format.snapshot import parse_snapshot
+from kdump.kafka.producers import CompletedTxn, ProducerStates
+from kdump.kafka.recover import SegmentRecovery
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE, IndexBuilder
+from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.opening import open_source, read_whole
+from kdump.log.partition import segments_around
+from kdump.log.source import Source
+from kdump.log.walk import Walk
+from kdump.verify.siblings import check_snapshot
+
+
+class WatchedProducers(ProducerStates):
+    """Producer states that note a marker without the begin of its transaction.
+
+    Where the first batch of a producer has a sequence other than 0, the transaction may have begun before.
+    """
+
+    def __init__(self, end_offset: int = 0) -> None:
+        super().__init__(end_offset)
+        self.has_unbegun_marker = False
+        self._in_the_midst: set[int] = set()
+
+    def append(self, header: BatchHeader, batch: memoryview) -> CompletedTxn | None:
+        """See ProducerStates."""
+        producer_id = header.producer_id
+        if header.is_transactional and producer_id not in self.by_id and header.base_sequence != 0:
+            self._in_the_midst.add(producer_id)
+        completed = super().append(header, batch)
+        if header.is_control and header.record_count > 0:
+            self.has_unbegun_marker |= completed is None or producer_id in self._in_the_midst
+            self._in_the_midst.discard(producer_id)
+        return completed
+
+    def copy(self) -> Self:
+        """See ProducerStates; it has seen no marker yet."""
+        other = super().copy()
+        other._in_the_midst = set(self._in_the_midst)
+        return other
+
+
+@dataclass(frozen=True, slots=True)
+class ProducersAt:
+    """The producers at an offset; ``is_known``: everything before it was read, or nothing is before it."""
+
+    states: WatchedProducers
+    is_known: bool
+
+    def copy(self) -> ProducersAt:
+        """An independent copy."""
+        return ProducersAt(self.states.copy(), self.is_known)
+
+
+def producers_at(path: str, opened: Callable[[str], Source] = open_source) -> ProducersAt:
+    """The producers at the base offset of the segment ``path``.
+
+    Args:
+        path: a .log; the files around it are read.
+        opened: opens a log.
+    """
+    before = _before(path)
+    base_offset = base_offset_of(path)
+    replayed: list[str] = []
+    for segment in (path, *reversed(before)):
+        replayed[:0] = [] if segment == path else [segment]
+        states = producers_in_snapshot(segment)
+        if states is not None:
+            return ProducersAt(states, _replay(states, replayed, base_offset, opened))
+    starts_at_zero = base_offset_of((*before, path)[0]) == 0
+    states = WatchedProducers(0 if starts_at_zero else base_offset)
+    return ProducersAt(states, _replay(states, replayed, base_offset, opened) and starts_at_zero)
+
+
+def producers_in_snapshot(path: str) -> WatchedProducers | None:
+    """Those that the snapshot at the base offset of the segment ``path`` holds.
+
+    None where there is none, or one that is damaged or cannot be true: a repair replaces it.
+    """
+    snapshot, offset = sibling(path, Kind.SNAPSHOT), base_offset_of(path)
+    if not os.path.lexists(snapshot):
+        return None
+    try:
+        data = read_whole(snapshot)
+    except KdumpError:
+        return None
+    if any(check_snapshot(data, offset)):
+        return None
+    return WatchedProducers.from_snapshot(parse_snapshot(data), offset)
+
+
+def _before(path: str) -> list[str]:
+    segments = segments_around(path)
+    named = [segment for segment in segments if (name := parse_file_name(segment)) and name.base_offset is not None]
+    return named[: named.index(path)] if path in named else []
+
+
+def _replay(states: WatchedProducers, segments: list[str], end: int, opened: Callable[[str], Source]) -> bool:
+    """Add what the segments hold; False where one of them is damaged, or does not reach the next."""
+    bases = [*map(base_offset_of, segments), end]
+    for number, segment in enumerate(segments):
+        try:
+            with opened(segment) as source:
+                next_offset = _replay_segment(states, source, bases[number])
+        except KdumpError:
+            return False
+        if next_offset is None or next_offset > bases[number + 1]:
+            return False
+    return True
+
+
+def _replay_segment(states: WatchedProducers, source: Source, base_offset: int) -> int | None:
+    """The offset after the segment's last batch, None when not all of it is good."""
+    indexes = IndexBuilder(base_offset, interval=DEFAULT_INDEX_INTERVAL, size=DEFAULT_INDEX_SIZE, keep=False)
+    recovery = SegmentRecovery(base_offset, states, indexes)
+    walk = Walk(source)
+    size = source.size or 0
+    if recovery.open(size):
+        for chunk in walk.chunks():
+            if not recovery.take(chunk):
+                break
+    result = recovery.finish(walk.stop, walk.bad_length)
+    return result.next_offset if result.failure is None and result.end == size else None
+
+
+def base_offset_of(path: str) -> int:
+    """Of a log's name; 0 for a KRaft checkpoint, whose offsets begin there. Raises KdumpError NAME."""
+    name = parse_file_name(path)
+    if name is not None and name.kind is Kind.CHECKPOINT:
+        return 0
+    if name is None or name.base_offset is None:
+        raise KdumpError(Codes.NAME, Codes.NAME.value.title, path=path)
+    return name.base_offset

@@ -1,0 +1,136 @@
+"""What a repair in place refuses, and the locks that it takes first."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Final
+
+from kdump.codes import Codes, KdumpError
+from kdump.log.lock import DirectoryLock, LockState
+from kdump.log.names import Kind, parse_file_name
+from kdump.log.opening import check_size
+from kdump.log.partition import segments_around
+from kdump.repair.apply.journal import unfinished
+from kdump.repair.apply.preparation import check_room
+from kdump.repair.plan.location import PartitionLocation, place_of
+from kdump.repair.plan.plan import PartitionPlan, RepairMode
+from kdump.verify.swapped import exchanged_logs, swapped_finding
+
+_PENDING: Final = (".swap", ".cleaned")
+GOES_ON: Final = "--finish finishes it, --undo takes it back"
+
+
+def refused(message: str, path: str) -> KdumpError:
+    """The error REPAIR_REFUSED."""
+    return KdumpError(Codes.REPAIR_REFUSED, message, path=path)
+
+
+def check_place(place: PartitionLocation, *, is_forced: bool) -> None:
+    """Raises KdumpError REPAIR_REFUSED for a symbolic link, LOCK_HELD where nobody can tell whether a broker runs."""
+    refuse_special([place.directory])
+    if place.lock is LockState.UNKNOWN and not is_forced:
+        message = "on this file system nobody can tell whether a broker runs elsewhere; --force goes on"
+        raise KdumpError(Codes.LOCK_HELD, message, path=place.log_directory)
+
+
+def refuse_special(paths: list[str]) -> None:
+    """Raises KdumpError for paths that a repair must not replace.
+
+    REPAIR_REFUSED: it is neither a regular file nor a directory. FILE_SIZE: it is an index or a text file, which the
+    backup copies, and too large for one.
+    """
+    for path in paths:
+        try:
+            status = os.lstat(path)
+        except OSError:
+            continue
+        mode = status.st_mode
+        if stat.S_ISLNK(mode):
+            raise refused("is a symbolic link, through which nothing is written: name what it leads to", path)
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise refused("is a pipe, a socket or a device, in whose place nothing is written", path)
+        name = parse_file_name(path)
+        if name is None or name.kind not in (Kind.LOG, Kind.CHECKPOINT):
+            check_size(path, status.st_size)
+
+
+def refuse_exchanged(segments: list[str]) -> None:
+    """Raises KdumpError REPAIR_REFUSED where a log has the contents of another one: all of them are good data."""
+    named = bool(segments) and parse_file_name(segments[0])
+    others = exchanged_logs(segments_around(segments[0])) if named else {}
+    path = next((segment for segment in segments if segment in others), None)
+    if path is not None:
+        raise refused(f"{swapped_finding(path, others[path]).message}; nothing of them is damage", path)
+
+
+def refuse_backup(place: PartitionLocation, backup: str | None) -> None:
+    """Raises KdumpError REPAIR_REFUSED for a backup among the partitions of a broker, which would load it."""
+    if backup is None or place.log_directory is None:
+        return
+    path = os.path.realpath(backup)
+    log_directory, partition = os.path.realpath(place.log_directory), os.path.realpath(place.directory)
+    if _is_below(path, log_directory) and not _is_below(path, partition):
+        raise refused(f"{log_directory} is the log directory of a broker; give a directory outside of it", backup)
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return os.path.commonpath((path, directory)) == directory
+
+
+def refuse_pending(directory: str) -> None:
+    """Raises KdumpError REPAIR_REFUSED where a broker was replacing segments: at its start these files come first."""
+    for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
+        if entry.name.endswith(_PENDING) and entry.is_file(follow_symlinks=False):
+            message = "a broker was replacing segments, and its next start decides about this file first; use -o"
+            raise refused(message, entry.path)
+
+
+def refuse_unfinished(directory: str) -> None:
+    """Raises KdumpError REPAIR_REFUSED where a repair was begun before: the user has to finish or undo it."""
+    for begun in unfinished(directory):
+        raise refused(f"{begun}; {GOES_ON}", begun.path)
+
+
+def check_room_in_place(plan: PartitionPlan, backup: str | None) -> None:
+    """Raises KdumpError UNWRITABLE where the new files, or the originals that must be copied, have no room.
+
+    A backup in the partition needs no room for a log that goes: the log is kept by a second name.
+    """
+    if backup is None:
+        check_room(plan.place.directory, plan.bytes_to_write)
+        return
+    check_room(plan.place.directory, plan.bytes_to_write if plan.way is RepairMode.SALVAGE else 0)
+    if plan.way is RepairMode.SALVAGE:
+        check_room(backup, sum(segment.fingerprint.size for segment in plan.segments if segment.is_salvaged))
+    else:
+        loss = plan.broker_loss() if plan.way is RepairMode.LIKE_BROKER else None
+        check_room(backup, loss.bytes_cut if loss is not None else 0)
+
+
+class Locks:
+    """The locks of the log directories that are written to. Each is held until the run is over."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, DirectoryLock] = {}
+
+    def take(self, place: PartitionLocation) -> None:
+        """The lock of the place's log directory, where there is one. Raises KdumpError LOCK_HELD."""
+        if place.log_directory is not None and (path := os.path.realpath(place.log_directory)) not in self._held:
+            self._held[path] = DirectoryLock(place.log_directory)
+
+    def release(self) -> None:
+        """Release all locks."""
+        while self._held:
+            self._held.popitem()[1].release()
+
+
+@contextmanager
+def locked(directory: str, *, is_forced: bool) -> Iterator[None]:
+    """Hold the lock of the log directory in which a partition lies. Raises KdumpError REPAIR_REFUSED or LOCK_HELD."""
+    place = place_of(directory)
+    check_place(place, is_forced=is_forced)
+    with DirectoryLock(place.log_directory) if place.log_directory is not None else nullcontext():
+        yield

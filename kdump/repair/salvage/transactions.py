@@ -1,0 +1,251 @@
+"""Transactions of a repaired log: those that contradict themselves, and those whose end may lie in a gap.
+
+What the evidence means for the second kind is decided in ``kdump.reading.lostmarkers``.
+
+Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 7 to 9); KIP-98, KIP-360.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+from itertools import groupby, takewhile
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.format import control
+from kdump.format.batch import CONTROL, TRANSACTIONAL
+from kdump.kafka.producers import ProducerStates
+from kdump.reading.lostmarkers import (
+    Ending,
+    Follower,
+    GapRange,
+    LostOffsets,
+    RemainingMarker,
+    SegmentIndex,
+    TransactionEvidence,
+    TransactionRemains,
+    endings,
+)
+from kdump.reading.outcomes import ABORTED
+from kdump.repair.salvage.later import END_TXN, ENDLESS, LaterTransactions, transactional
+from kdump.repair.salvage.pieces import TouchedTransaction, TxnOutcome
+from kdump.verify.table import BatchRow, row_at
+
+
+def contradictions(rows: NDArray[np.void], producers: ProducerStates) -> list[int]:
+    """Numbers of the batches to drop so that no plain batch of a producer lies inside its open transaction.
+
+    Recovery fails on such a batch. A producer writes either always in transactions or never. The kind with more records
+    is believed. So either the plain batches in transactions are dropped, or the transactions that hold them.
+
+    Args:
+        rows: the batches in offset order.
+        producers: before the first of them.
+    """
+    is_data = (rows["producer_id"] >= 0) & (rows["magic"] >= 2) & (rows["attributes"] & CONTROL == 0)
+    is_in_txn = is_data & (rows["attributes"] & TRANSACTIONAL != 0)
+    open_before = {number for number, state in producers.by_id.items() if state.txn_first_offset is not None}
+    in_txn = np.union1d(rows["producer_id"][is_in_txn], np.array(list(open_before), np.int64))
+    mixed = np.intersect1d(in_txn, rows["producer_id"][is_data & ~is_in_txn])
+    if not mixed.size:
+        return []
+    numbers = np.flatnonzero(np.isin(rows["producer_id"], mixed) & (rows["magic"] >= 2))
+    order = numbers[np.argsort(rows["producer_id"][numbers], kind="stable")].tolist()
+    dropped: list[int] = []
+    for producer_id, group in groupby(order, lambda number: int(rows["producer_id"][number])):
+        dropped += _contradicting(rows, list(group), is_open=producer_id in open_before)
+    return sorted(dropped)
+
+
+def _contradicting(rows: NDArray[np.void], numbers: list[int], *, is_open: bool) -> list[int]:
+    """Those of one producer; where a transaction ``is_open`` before them, that one cannot be dropped."""
+    plain: list[int] = []
+    broken: list[int] = []
+    transaction: list[int] = []
+    records = {True: 0, False: 0}
+    began_before = is_open
+    for number in numbers:
+        row = row_at(rows, number)
+        if row.is_control:
+            if row.marker_type in END_TXN:
+                is_open = began_before = False
+                transaction = []
+            continue
+        records[row.is_transactional] += row.record_count
+        if row.is_transactional:
+            is_open = True
+            transaction.append(number)
+        elif is_open:
+            plain.append(number)
+            broken += transaction
+            transaction = []
+    return plain if began_before or records[True] >= records[False] else broken
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """A transaction that was open where a gap begins, and what a new marker for it is made of.
+
+    ``gaps``: where a new marker may be. ``lost_marker``: whether the marker that a gap held was an ABORT one; None:
+    none is known to be lost. ``is_exact``: it was at just this offset.
+    """
+
+    transaction: TouchedTransaction
+    marker_epoch: int
+    coordinator_epoch: int
+    timestamp: int
+    gaps: GapRange
+    lost_marker: bool | None
+    is_exact: bool
+
+
+@dataclass(slots=True)
+class _Written:
+    """What the marker of a transaction is made of; ``timestamps``: (offset, ms) of the batches that a gap follows."""
+
+    coordinator_epoch: int
+    timestamps: list[tuple[int, int]]
+
+
+class TouchedTransactions(Follower):
+    """Follows the transactions of a log over its gaps.
+
+    Call ``see`` for its rows and gaps, ``see_later`` for the segments after it, and ``judged`` at last.
+
+    Args:
+        producers: before the first row.
+        suspects: (producer id, first offset) of transactions that may have ended in a gap before the log.
+        base_offset: of the log.
+    """
+
+    def __init__(
+        self, producers: ProducerStates, suspects: Set[tuple[int, int]] = frozenset(), base_offset: int = 0
+    ) -> None:
+        super().__init__()
+        self._written: dict[tuple[int, int], _Written] = {}
+        self._coordinator_epochs: dict[int, int] = {}
+        for first in sorted(first for _, first in suspects)[:1]:
+            self.gap(LostOffsets(first, base_offset - 1, base_offset - first))
+        self._before = len(self.gaps), len(self.with_room)
+        self._own_gaps = self._own_with_room = range(0)
+        for producer_id, state in producers.by_id.items():
+            self._coordinator_epochs[producer_id] = max(0, state.coordinator_epoch)
+            first_offset = state.txn_first_offset
+            if first_offset is not None:
+                self.begin_before(producer_id, state.epoch, first_offset)
+                if (producer_id, first_offset) in suspects:
+                    self.open[producer_id].gaps = GapRange(self.gaps)
+                    self.open[producer_id].with_room = GapRange(self.with_room)
+                self._note(producer_id, -1, state.timestamp)
+
+    @property
+    def has_touched(self) -> bool:
+        """A transaction touches a gap of the log."""
+        return len(self.gaps) > self._before[0] and (bool(self.touched) or self.is_waiting)
+
+    @property
+    def is_waiting(self) -> bool:
+        """A transaction that touches a gap is open."""
+        return any(remains.gaps for remains in self.open.values())
+
+    def see(self, rows: NDArray[np.void], gaps: Sequence[LostOffsets]) -> None:
+        """Batches in offset order, and the gaps before, between and after them."""
+        pending = list(reversed(gaps))
+        for row in transactional(rows):
+            while pending and pending[-1].first <= row.base_offset:
+                self.gap(pending.pop())
+            self._see_row(row)
+        while pending:
+            self.gap(pending.pop())
+
+    def see_later(self, later: LaterTransactions, count: int) -> Sequence[SegmentIndex]:
+        """Follow what touches a gap over the ``count`` segments after the log.
+
+        Gives the .txnindex files of these segments that agree with them.
+        """
+        self._own_gaps = range(self._before[0], len(self.gaps))
+        self._own_with_room = range(self._before[1], len(self.with_room))
+        self.open = {producer_id: remains for producer_id, remains in self.open.items() if remains.gaps}
+        ends, gaps, indexes = later.follow(list(self.open.values()), count)
+        seen = 0
+        for remains, marker, gaps_before in ends:
+            self._see_gaps(gaps[seen:gaps_before])
+            seen = gaps_before
+            self.marker(remains.producer_id, marker)
+        self._see_gaps(gaps[seen:])
+        return [one.known for one in indexes if all(map(self.is_lost, one.unproved))]
+
+    def judged(self, evidence: TransactionEvidence) -> Iterator[Touched]:
+        """All that touched a gap of the log, and did not end in a gap elsewhere; those that are open come last."""
+        own_end = self.gaps[self._own_gaps[-1]].last if self._own_gaps else -1
+        for remains in (*self.touched, *(remains for remains in self.open.values() if remains.gaps)):
+            for ending in takewhile(lambda one: one.first_offset < own_end, endings(remains, evidence)):
+                touched = remains.gaps.within(self._own_gaps).between(ending.first_offset, ENDLESS)
+                gaps = ending.gaps.within(self._own_with_room)
+                if touched and (gaps or not ending.gaps):
+                    written = self._written[remains.producer_id, remains.first_offset]
+                    yield _touched(remains, written, ending, gaps or touched)
+
+    def _see_gaps(self, gaps: Sequence[LostOffsets]) -> None:
+        for gap in gaps:
+            self.gap(gap)
+
+    def _see_row(self, row: BatchRow) -> None:
+        if not row.is_control:
+            self.batch(row.producer_id, row.producer_epoch, row.base_offset)
+            self._note(row.producer_id, row.base_offset, row.max_timestamp)
+        elif row.marker_type in END_TXN:
+            self._coordinator_epochs[row.producer_id] = row.coordinator_epoch
+            is_abort = row.marker_type == control.ABORT
+            self.marker(row.producer_id, RemainingMarker(row.base_offset, row.producer_epoch, is_abort))
+
+    def _note(self, producer_id: int, offset: int, timestamp: int) -> None:
+        """The newest batch of the open transaction of a producer."""
+        remains = self.open[producer_id]
+        key = producer_id, remains.first_offset
+        if key not in self._written:
+            self._written[key] = _Written(self._coordinator_epochs.get(producer_id, 0), [])
+        timestamps = self._written[key].timestamps
+        if timestamps and (not remains.gaps or timestamps[-1][0] > remains.gaps[-1].last):
+            timestamps.pop()
+        timestamps.append((offset, timestamp))
+
+
+def _touched(remains: TransactionRemains, written: _Written, ending: Ending, gaps: GapRange) -> Touched:
+    """``gaps``: those of the log that may hold the marker; where none does, those that the transaction touches."""
+    end = remains.end
+    is_decided = ending.outcome is not None
+    is_lost = is_decided and ending.has_ended
+    transaction = TouchedTransaction(
+        remains.producer_id,
+        ending.epoch,
+        ending.first_offset,
+        gaps[0].first,
+        _outcome(ending, remains),
+        ends_at=None if end is None or (is_decided and not is_lost) else end.offset,
+    )
+    following = bisect_left(written.timestamps, gaps[0].first, key=itemgetter(0))
+    return Touched(
+        transaction,
+        ending.epoch + remains.raises_epochs,
+        written.coordinator_epoch,
+        written.timestamps[following - 1][1],
+        gaps if ending.marker is None else GapRange([LostOffsets(ending.marker, ending.marker, 1)]),
+        (ending.outcome == ABORTED) if is_lost else None,
+        ending.marker is not None,
+    )
+
+
+def _outcome(ending: Ending, remains: TransactionRemains) -> TxnOutcome:
+    if ending.outcome is not None:
+        return TxnOutcome(ending.outcome)
+    if ending.has_ended:
+        return TxnOutcome.INFERRED_ENDED
+    if remains.end is not None:
+        return TxnOutcome.INFERRED_ABORTED if remains.end.is_abort else TxnOutcome.INFERRED_COMMITTED
+    goes_on = any(offset > ending.first_offset for offset, _ in remains.batches)
+    return TxnOutcome.INFERRED_OPEN if goes_on else TxnOutcome.UNKNOWN

@@ -1,0 +1,139 @@
+"""``verify -j``: the same items in the same order from one process and from several, damage included."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from kdump.cli.main import cli
+from kdump.codes import Codes, Finding, KdumpError
+from kdump.tasks.pool import ProcessPool
+from kdump.tasks.work import in_process
+from kdump.verify import judging, readings
+from kdump.verify.judging import pooled_judge
+from kdump.verify.partition import PartitionCheck
+from kdump.verify.readings import ReaderDied, ReadingEnd, reading_work
+from kdump.verify.report import summary_line
+from kdump.verify.run import Judge, Verification
+from kdump.verify.segment import CheckOptions
+from kdump.verify.startups import StartOptions, start_all
+from tests.harness.archives import unpack_cases
+from tests.harness.captures import FIXTURES
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log directory of clean partitions, damaged ones, an empty one and one whose log cannot be opened."""
+    root = tmp_path_factory.mktemp("logs")
+    unpacked = unpack_cases("repair", tmp_path_factory.mktemp("cases"))
+    for number, log in enumerate(sorted(unpacked.glob("mutants/*/*.log"))[::12]):
+        shutil.copytree(log.parent, root / f"mutant-{number}")
+    for folder in sorted((FIXTURES / "segments").iterdir()):
+        shutil.copytree(folder, root / folder.name)
+    for name in ("empty-0", "v1-gzip-0"):
+        (root / name).mkdir(exist_ok=True)
+        (root / name / f"{99999:020}.log").touch()
+    (root / "elsewhere-0").mkdir()
+    (root / "elsewhere-0" / NAME).symlink_to("/etc/hostname")
+    (root / "recovery-point-offset-checkpoint").write_text("0\n1\nv2-txn 0 99999999\n")
+    return root
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small logs are work for a pool too."""
+    monkeypatch.setattr(judging, "LEAST_FOR_POOL", 0)
+
+
+def said(judge: Judge, *paths: Path) -> tuple[list[str], list[str]]:
+    errors: list[KdumpError] = []
+    verification = Verification(judge, on_error=errors.append)
+    items = [
+        repr(item) if isinstance(item, Finding) else summary_line(item)
+        for path in paths
+        for item in verification.path(str(path))
+    ]
+    return items, list(map(str, errors))
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("deep", [True, False])
+def test_equal_with_any_number_of_processes(logs: Path, deep: bool) -> None:
+    options = CheckOptions(deep=deep)
+    paths = [logs, logs / "v2-txn-0", *sorted((logs / "mutant-0").glob("*.log")), logs]
+    expected = said(PartitionCheck(options).segments, *paths)
+    assert len(expected[0]) > 100
+    assert said(pooled_judge(map(str, paths), options, in_process, 2), *paths) == expected
+    for jobs in (2, 7):
+        with ProcessPool(jobs, readings.__name__) as pool:
+            assert said(pooled_judge(map(str, paths), options, pool.run, jobs), *paths) == expected
+
+
+@pytest.mark.usefixtures("small")
+def test_relative_paths_and_a_rate(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(logs)
+    paths = Path("v2-txn-0"), Path("damaged-crc-0") / NAME
+    options = CheckOptions()
+    expected = said(PartitionCheck(options).segments, *paths)
+    with ProcessPool(2, readings.__name__) as pool:
+        assert said(pooled_judge(map(str, paths), options, pool.run, 2, rate=1 << 30), *paths) == expected
+
+
+def test_few_bytes_start_no_process(logs: Path) -> None:
+    def run(*words: object) -> Iterator[object]:
+        raise AssertionError("a pool was asked")
+
+    judge = pooled_judge([str(logs)], CheckOptions(), run, 2)  # type: ignore[arg-type]
+    assert said(judge, logs) == said(PartitionCheck().segments, logs)
+
+
+def test_who_dies_names_the_file_and_the_others_are_read(logs: Path) -> None:
+    """The second of three splits was being read."""
+    groups = [group for name in ("v2-txn-0", "damaged-crc-0") for group in readings.groups_of(str(logs / name))]
+    [tasks] = readings.plan_readings(groups)
+    work = reading_work(CheckOptions())
+    whole = list(work.function(tasks))
+    before = whole[: next(number for number, piece in enumerate(whole) if isinstance(piece.seen, ReadingEnd)) + 2]
+    error = KdumpError(Codes.UNREADABLE, "was killed")
+    [lost] = work.lost(tasks, before, error)
+    assert isinstance(lost.seen, ReaderDied)
+    assert (lost.group, lost.segment, lost.position) == (0, 1, 0)
+    items = list(judging.judge(groups, [*before, lost], CheckOptions()))
+    assert [str(item) for _, item in items if isinstance(item, KdumpError)] == [f"{groups[0].segments[1]}: was killed"]
+    # No other file of the task is left out: those without pieces are read by the judge.
+    assert {number for number, _ in items} == {0}
+
+
+@pytest.mark.usefixtures("small")
+def test_starts(logs: Path) -> None:
+    errors: list[KdumpError] = []
+    options = StartOptions(is_clean=False)
+    expected = list(start_all([str(logs)], options, errors.append))
+    for jobs in (2, 7):
+        with ProcessPool(jobs, "kdump.verify.startups") as pool:
+            assert list(start_all([str(logs)], options, errors.append, pool.run)) == expected
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("output", ["text", "jsonl", "junit"])
+def test_the_command(logs: Path, capfdbinary: pytest.CaptureFixture[bytes], output: str) -> None:
+    run = partial(cli.main, standalone_mode=False)
+    outputs = []
+    for words in ([], ["-j", "1"], ["-j", "3"]):
+        assert run(["verify", "--output", output, *words, str(logs)]) in (DAMAGE, UNREADABLE)
+        outputs.append(capfdbinary.readouterr())
+    assert outputs[0] == outputs[1] == outputs[2]
+
+
+def test_options_that_exclude_it(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(BATCH)
+    assert kdump("verify", "-j", "2", NAME, cwd=tmp_path).returncode == CLEAN
+    for words in (["-j", "0"], ["-j", "2", "--engine", "spark"], ["--startup", "-j", "2", "--master", "local[2]"]):
+        assert kdump("verify", *words, NAME, cwd=tmp_path).returncode == USAGE
+    (tmp_path / NAME).write_bytes(BATCH + DAMAGED_BATCH)
+    assert kdump("verify", "-j", "2", "-", cwd=tmp_path, stdin=BATCH + DAMAGED_BATCH).returncode == DAMAGE
