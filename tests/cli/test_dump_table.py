@@ -72,6 +72,7 @@ def test_width(columns: int) -> None:
     assert max(map(cell_len, lines)) <= columns
 
 
+@pytest.mark.slow
 def test_a_pipe_has_a_width_too() -> None:
     run = kdump("dump", "--output", "table", "--records", SEGMENT.name, cwd=SEGMENT.parent)
     lines = run.stdout.decode().splitlines()

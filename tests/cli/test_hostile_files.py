@@ -180,11 +180,12 @@ def test_named_pipe_is_read(tmp_path: Path) -> None:
 
 def test_named_paths_are_known_relative_and_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    os.mkfifo(tmp_path / "x.log")
-    assert not is_stream("x.log")
-    assert files.strip_credentials("x.log") == "x.log"
-    assert is_stream("x.log")
-    assert is_stream(str(tmp_path / "x.log"))
+    name = "known-by-its-name.log"
+    os.mkfifo(tmp_path / name)
+    assert not is_stream(name)
+    assert files.strip_credentials(name) == name
+    assert is_stream(name)
+    assert is_stream(str(tmp_path / name))
 
 
 # --- Links ---

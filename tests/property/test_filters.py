@@ -156,6 +156,7 @@ def whole_run_stopped(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("path", BOTH_PATHS, ids=lambda path: path.name.lower())
+@pytest.mark.slow
 def test_view_without_contents(sound: list[Logs], path: DecodePath) -> None:
     for paths in sound[::4]:
         rows = records(*paths)
@@ -167,6 +168,7 @@ def test_view_without_contents(sound: list[Logs], path: DecodePath) -> None:
 
 
 @pytest.mark.parametrize("table", [BATCH, RECORD], ids=lambda table: table.type)
+@pytest.mark.slow
 def test_first_and_last(captures: Captures, table: object) -> None:
     """``-n`` and ``--tail`` count rows of the view over all files."""
     paths = tuple(sorted((captures.root / "4.3.1/v2-txn-0").glob("*.log")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,12 @@ def package_of(module: str) -> str | None:
     return parts[1] if len(parts) > 1 and parts[1] != "__main__" else None
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def imports(path: Path) -> tuple[str, ...]:
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     """Every module that is imported, wherever in the file, for type checking too."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):

@@ -247,6 +247,7 @@ def test_refused_batches_have_no_text() -> None:
 
 
 @pytest.mark.parametrize("rows_a_batch", [1, 3000, 20_000])
+@pytest.mark.slow
 def test_more_rows_than_a_block(rows_a_batch: int) -> None:
     count = 25_000 // rows_a_batch
     batch = (PLAIN, [Row(n, n, b"%d" % n, None if n % 3 else "é".encode(), []) for n in range(rows_a_batch)])

@@ -61,6 +61,7 @@ def in_child(work: Callable[[], None]) -> int:
 
 @pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
 @pytest.mark.parametrize("limit", [100, 2000, 8000])
+@pytest.mark.slow
 def test_files_that_cannot_grow(tmp_path: Path, way: RepairMode, limit: int) -> None:
     partition = build(tmp_path)
     before = tree(partition)

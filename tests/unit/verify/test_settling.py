@@ -68,6 +68,7 @@ def test_nothing_is_wrong(live: Path, depth: str) -> None:
             assert serious(findings(path, OPTIONS[depth])) == []
 
 
+@pytest.mark.slow
 def test_damage_is_found_each_time(live: Path) -> None:
     """Retention may delete the damaged segment meanwhile: then the newest one is damaged instead."""
     for _ in range(20):

@@ -29,7 +29,8 @@ def state(directory: Path) -> dict[str, tuple[bytes, int, int]]:
     }
 
 
-@pytest.mark.parametrize("now", [NOW, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("now", [NOW, None])
+@pytest.mark.slow
 def test_cases(root: Path, now: int | None) -> None:
     """With the clock of the real starts, and with that of the last batches."""
     found = {}
