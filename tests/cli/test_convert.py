@@ -147,7 +147,7 @@ def test_errors_name_the_file_that_was_asked_for(home: Path) -> None:
 def test_damage_on_the_way_to_standard_output(home: Path) -> None:
     status, _, err = convert(home, "damaged.log", "-o", "-", "--to", "csv")
     assert status == DAMAGE
-    assert "kdump repair saves what is sound" in err
+    assert "kdump repair saves what is valid" in err
     status, _, err = convert(home, "damaged.log", "-o", "-", "--to", "csv", "--skip-damaged")
     assert status == DAMAGE
     assert "kdump repair" not in err
