@@ -156,7 +156,7 @@ def test_slices_and_numbers(sources: list[Path], tmp_path: Path) -> None:
             continue
         first, end = int(lines[len(lines) // 4].offset), int(lines[len(lines) * 3 // 4].offset)
         target = tmp_path / f"{number}.log"
-        assert convert(source, target, offsets=Range(first, end))
+        assert convert(source, target, offsets=Range(first, end), keep_open=True)
         targets.append(target)
         expected.append([line[:3] + line[4:] for line in lines if first <= int(line.offset) < end])
         target = tmp_path / f"{number}-new.log"
