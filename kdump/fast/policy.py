@@ -19,6 +19,8 @@ CHECKED_BATCHES: Final = 3000
 """Batches of a segment that is verified."""
 CHECKED_RECORDS: Final = 20_000
 """Records of a segment that is verified."""
+CHECKED_BYTES_IN_CHUNK: Final = 4096
+"""Bytes of a chunk that is verified; chunks are this small between damaged places."""
 
 RECOVERED_BATCHES: Final = 60_000
 """Batches that a model of a broker has read before it takes the next ones as columns."""

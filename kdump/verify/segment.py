@@ -107,9 +107,14 @@ class SegmentReading:
                 continue
             if is_columnar is None:
                 is_columnar = _pays(item, source.size, self._options.deep)
+            is_small = item.end - item.starts[0] < policy.CHECKED_BYTES_IN_CHUNK
+            in_columns = is_columnar and (self._options.columnar or not is_small)
+            if held and not in_columns:
+                yield from self._hand_over(held)
+                held, held_count = [], 0
             rows = read_rows(item, is_after_gap)
-            yield from local.check(item, rows, in_columns=is_columnar)
-            if is_columnar:
+            yield from local.check(item, rows, in_columns=in_columns)
+            if in_columns:
                 held.append(rows)
                 held_count += rows.size
                 if held_count >= _ROWS_AT_A_TIME:
