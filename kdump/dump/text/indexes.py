@@ -23,7 +23,6 @@ from kdump.format.index import (
     parse_time_index,
     used_entries,
 )
-from kdump.log.opening import read_whole
 from kdump.log.source import Source
 
 _WARM_ENTRIES_BYTES = 8192
@@ -33,13 +32,17 @@ _NO_TIMESTAMP = -1
 
 @dataclass(frozen=True, slots=True)
 class DumpedIndex:
-    """An index on its way to text: its path, printed name, base offset and contents, and the log beside it."""
+    """An index on its way to text: its path, printed name, base offset and contents, and the log beside it.
+
+    ``index_data``: of a .timeindex the contents of the .index.
+    """
 
     path: str
     name: str
     base_offset: int
     data: bytes
     log: Source
+    index_data: bytes = b""
 
     def offset_index_lines(self, options: TextOptions, reports: Reports) -> Iterator[str]:
         """The lines of an .index, lazily; mismatches go to ``reports``. DamageError where the Java tool aborts."""
@@ -64,11 +67,10 @@ class DumpedIndex:
             if not options.verify_index_only:
                 yield f"offset: {entry.offset} position: {entry.position}\n"
 
-    def time_index_lines(self, index_path: str, options: TextOptions, reports: Reports, limit: int) -> Iterator[str]:
+    def time_index_lines(self, options: TextOptions, reports: Reports, limit: int) -> Iterator[str]:
         """The lines of a .timeindex, lazily; what does not fit the log goes to ``reports``.
 
-        ``index_path`` is the .index beside it, ``limit`` bounds a decompressed batch (bytes). DamageError where the
-        Java tool aborts.
+        ``limit`` bounds a decompressed batch (bytes). DamageError where the Java tool aborts.
         """
         data = self.data
         entries = parse_time_index(data, self.base_offset)
@@ -83,7 +85,7 @@ class DumpedIndex:
             return
         if not entries:
             return
-        index = parse_offset_index(read_whole(index_path), self.base_offset)
+        index = parse_offset_index(self.index_data, self.base_offset)
         table = BatchSearch(self.log)
         timestamps = MaxTimestamps(self.log, limit)
         previous = _NO_TIMESTAMP

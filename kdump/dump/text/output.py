@@ -7,8 +7,10 @@ docs/spec/dump-output.md#10-end-of-run-reports.
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from kdump.reading.transactions import Transactions
 
 _LINES_AT_A_TIME = 4096
+_MOST_ATTEMPTS = 20
+_PAUSE = 0.05
+"""Seconds between two attempts to read the files of a segment that is being replaced."""
 _NAME_OFFSET_SIZE = 20
 _NAME_EPOCH = slice(21, 31)
 
@@ -185,22 +190,13 @@ class TextOutput(DumpOutput):
         return TextDecoding(contents_decoder(decoder, goes_on=self.options.view.resync), undecoded)
 
     def _dump_offset_index(self, target: Target) -> None:
-        with self._index_file(target) as index:
+        with _index_file(target) as index:
             self._lines(index.offset_index_lines(self._text_options, self._reports))
 
     def _dump_time_index(self, target: Target) -> None:
-        with self._index_file(target) as time_index, _open_sibling(target, Kind.INDEX) as index:
+        with _index_file(target) as index:
             limit = self.options.view.max_decompressed_size
-            self._lines(time_index.time_index_lines(index.path, self._text_options, self._reports, limit))
-
-    @contextmanager
-    def _index_file(self, target: Target) -> Iterator[DumpedIndex]:
-        base_offset = _number(target)
-        # Read to tell a missing file from a missing log before anything is printed, and before the log, which a broker
-        # may be writing to: that is never behind its index then.
-        data = read_whole(target.path)
-        with _open_sibling(target, Kind.LOG) as log:
-            yield DumpedIndex(target.path, _displayed(target), base_offset, data, log)
+            self._lines(index.time_index_lines(self._text_options, self._reports, limit))
 
     def _dump_txn_index(self, target: Target) -> None:
         _number(target)
@@ -246,6 +242,48 @@ def _number(target: Target) -> int:
     if target.base_offset is None:
         raise KdumpError(Codes.NAME, "the file name holds no offset (text before its first dot)")
     return target.base_offset
+
+
+@contextmanager
+def _index_file(target: Target) -> Iterator[DumpedIndex]:
+    """An index and the files that it is checked with, of one segment: a log cleaner replaces them one after the other.
+
+    The index is read first: a log that a broker writes to never ends before its index then.
+    """
+    base_offset = _number(target)
+    for attempt in range(_MOST_ATTEMPTS):
+        before = _inodes(target)
+        with ExitStack() as opened:
+            error = None
+            try:
+                data = read_whole(target.path)
+                log = opened.enter_context(_open_sibling(target, Kind.LOG))
+                index_data = _offset_index(target) if target.kind is Kind.TIME_INDEX else b""
+            except KdumpError as caught:
+                error = caught
+            if _inodes(target) != before and attempt < _MOST_ATTEMPTS - 1:
+                time.sleep(_PAUSE)
+                continue
+            if error is not None:
+                raise error
+            yield DumpedIndex(target.path, _displayed(target), base_offset, data, log, index_data)
+            return
+
+
+def _offset_index(target: Target) -> bytes:
+    with _open_sibling(target, Kind.INDEX) as index:
+        return read_whole(index.path)
+
+
+def _inodes(target: Target) -> list[int | None]:
+    """Of the log and the indexes of a segment, as they are now; None: there is none, or it is in an object store."""
+    found: list[int | None] = []
+    for path in (target.path, sibling(target.path, Kind.LOG), sibling(target.path, Kind.INDEX)):
+        try:
+            found.append(os.stat(path).st_ino)
+        except OSError:
+            found.append(None)
+    return found
 
 
 def _open_sibling(target: Target, kind: Kind) -> Source:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kdump.dump.text import output
+from kdump.log.opening import read_whole
 from tests.harness.batches import NOW, message, plain_rows, v2_batch, wrapper
 from tests.harness.dumpoptions import text_dump
 from tests.harness.inprocess import run_in_process
@@ -63,3 +65,37 @@ def test_headers_behind_a_position_inside_of_a_batch(tmp_path: Path, offset: int
     index = struct.pack(">ii", 1, len(log) - len(STUB) - len(inside))
     outcome = dumped(tmp_path, log, (LATEST, offset), index=index)
     assert (lines(outcome), outcome.status) == (shown, int(not shown))
+
+
+def test_files_that_are_replaced_while_they_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log cleaner puts other files in the place of a segment's, one by one: what is checked is of one time."""
+    shorter = v2_batch(plain_rows(2))
+    replaced: list[str] = []
+
+    def read_and_replaced(path: str) -> bytes:
+        data = read_whole(path)
+        if not replaced:
+            for suffix, content in (("log", shorter), ("index", b""), ("timeindex", struct.pack(">qi", LATEST - 1, 1))):
+                (tmp_path / f"0.{suffix}.swap").write_bytes(content)
+                (tmp_path / f"0.{suffix}.swap").rename(tmp_path / f"0.{suffix}")
+            replaced.append(path)
+        return data
+
+    monkeypatch.setattr(output, "read_whole", read_and_replaced)
+    outcome = dumped(tmp_path, BATCH, (LATEST, 2))
+    assert replaced
+    assert (lines(outcome), outcome.stderr, outcome.status) == ([f"timestamp: {LATEST - 1} offset: 1"], b"", 0)
+
+
+def test_files_that_are_never_all_of_one_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not wait for ever: then the files are dumped as they are."""
+    monkeypatch.setattr(output, "_PAUSE", 0)
+
+    def read_and_replaced(path: str) -> bytes:
+        data = read_whole(path)
+        (tmp_path / "new").write_bytes(data)
+        (tmp_path / "new").rename(path)
+        return data
+
+    monkeypatch.setattr(output, "read_whole", read_and_replaced)
+    assert lines(dumped(tmp_path, BATCH, (LATEST, 2))) == [BATCH_SHOWN]
