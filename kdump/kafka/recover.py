@@ -273,7 +273,7 @@ class SegmentRecovery:
             except (InvalidRecordError, KafkaFailureError) as error:
                 ended = error
                 count = row + 1
-                # A last batch after the end does not count: the last one before the end takes its place.
+                # A producer whose last batch lies after the end has an earlier one before it, which counts instead.
                 for late in sorted({*entries.producer_rows(row)} - {*rows}):
                     self._add_row_to_producer(chunk, late)
                 plan = entries.plan_indexes(self.indexes, chunk, count)

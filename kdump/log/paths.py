@@ -180,8 +180,8 @@ Resolved: TypeAlias = Stream | LogSegment | Sibling | TextFile | OtherFile | Pat
 def resolve(path: str) -> Resolved:
     """What a PATH means, or a path that was found.
 
-    Asks the operating system once, of a URI the store unless the name is that of a segment file. Only a path that a
-    user named is a stream (see ``files.strip_credentials``).
+    The operating system is asked once. The store of a URI is asked only where the name is not that of a segment file.
+    Only a path that a user named is a stream (see ``files.strip_credentials``).
 
     Raises:
         KdumpError: UNREADABLE, when a store cannot be asked.

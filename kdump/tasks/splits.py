@@ -26,7 +26,7 @@ from kdump.reading.selection import Range
 
 SPLIT_BYTES: Final = 128 << 20
 STRANGERS: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
-"""Errors of what a pattern fits and nobody meant."""
+"""Errors that do not count for a file that a pattern matches: nobody named it."""
 LEAST_FOR_POOL: Final = 64 << 20
 """Bytes of logs. To read fewer, a second process is not worth its start."""
 OPEN_COST: Final = 4 << 20

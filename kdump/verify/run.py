@@ -1,6 +1,6 @@
 """``kdump verify`` in this process: segments, partition directories, log directories, streams.
 
-What a PATH stands for, partition by partition (``partitioncheck``), and what only a whole log directory tells.
+What a PATH stands for, partition by partition (``verify.partition``), and what only a whole log directory tells.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One pass over a segment: its chunks to the local checks, its batch table to the ordered ones and to whoever asks.
 
-The two halves can be done apart: looks at stretches of a log by many, the ordered half by one, when all have looked.
+The two halves can run apart: many processes check parts of a log each, and one then runs the ordered checks.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class SegmentPlan:
     Attributes:
         path: of its log, which may be missing: then it is taken for an empty one.
         base_offset: of its name.
-        stamp: of the log when it was read.
+        fingerprint: of the log when it was read.
         like: the file whose owner and mode new files get: the log, or one beside it where that is missing.
         modified: the time of the log's last change (ns), or of that of the replica which a missing log comes from.
         producers: those at its base offset.
@@ -60,7 +60,7 @@ class SegmentPlan:
         salvaged: what salvage makes of it, None where that was not asked for.
         repaired: what recovery makes of that, None where it is the log itself.
         rebuilt: the index files to be written, those of a log that is cut too.
-        is_after_cut: recovery of the whole log would not come to it: a segment before it is cut.
+        is_after_cut: a recovery of the whole partition would not come to it: a segment before it is cut.
     """
 
     path: str
