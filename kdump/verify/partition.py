@@ -426,8 +426,10 @@ def _while_live(finding: Finding) -> Finding:
 def end_offset_of(segments: Sequence[str]) -> int | None:
     """Behind the last record of the segments of a partition, by a look at the last one that has batches.
 
-    None where their names have no offsets.
+    None where their names have no offsets, and where there are none: a broker may have deleted them meanwhile.
     """
+    if not segments:
+        return None
     first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
     if first_base is None or last_base is None:
         return None
