@@ -374,8 +374,8 @@ class TransactionEvidence:
         of_producer = self._by_producer.get(producer_id, [])
         own = bisect_right(of_producer, start, key=_FIRST_OFFSET)
         closed = of_producer[own].first_offset if own < len(of_producer) else _NEVER
-        with_stable = (entry for entry in self._with_stable.get(start, ()) if entry.producer_id != producer_id)
-        open_at = max(start, *(entry.last_offset for entry in with_stable), start)
+        others = (entry for entry in self._with_stable.get(start, ()) if entry.producer_id != producer_id)
+        open_at = max((entry.last_offset for entry in others), default=start)
         number = max(bisect_right(self._entries, start, key=_LAST_OFFSET), bisect_right(self._stable, start))
         if number < len(self._entries) and self._entries[number].producer_id == producer_id:
             number = self._next_of_other[number]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOutput, OutputMaker, Undecoded
@@ -29,7 +29,6 @@ from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log import files
 from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, is_uri, sibling
 from kdump.log.opening import open_source, read_whole
-from kdump.log.source import Source
 from kdump.log.walk import Chunk
 from kdump.payloads.java import normalize_path, parse_int, parse_long
 from kdump.reading.printing import TextBytes
@@ -37,6 +36,8 @@ from kdump.reading.printing import TextBytes
 if TYPE_CHECKING:
     from kdump.dump.text.decoders import TextDecoding
     from kdump.reading.transactions import Transactions
+
+_Read = TypeVar("_Read")
 
 _LINES_AT_A_TIME = 4096
 _MOST_ATTEMPTS = 20
@@ -257,8 +258,8 @@ def _index_file(target: Target) -> Iterator[DumpedIndex]:
             error = None
             try:
                 data = read_whole(target.path)
-                log = opened.enter_context(_open_sibling(target, Kind.LOG))
-                index_data = _offset_index(target) if target.kind is Kind.TIME_INDEX else b""
+                log = opened.enter_context(_needed(open_source, target, Kind.LOG))
+                index_data = _needed(read_whole, target, Kind.INDEX) if target.kind is Kind.TIME_INDEX else b""
             except KdumpError as caught:
                 error = caught
             if _inodes(target) != before and attempt < _MOST_ATTEMPTS - 1:
@@ -268,11 +269,6 @@ def _index_file(target: Target) -> Iterator[DumpedIndex]:
                 raise error
             yield DumpedIndex(target.path, _displayed(target), base_offset, data, log, index_data)
             return
-
-
-def _offset_index(target: Target) -> bytes:
-    with _open_sibling(target, Kind.INDEX) as index:
-        return read_whole(index.path)
 
 
 def _inodes(target: Target) -> list[int | None]:
@@ -286,10 +282,10 @@ def _inodes(target: Target) -> list[int | None]:
     return found
 
 
-def _open_sibling(target: Target, kind: Kind) -> Source:
-    """Another file of the same segment, without which this one cannot be checked."""
+def _needed(read: Callable[[str], _Read], target: Target, kind: Kind) -> _Read:
+    """What ``read`` gives of another file of the same segment, without which this one cannot be checked."""
     try:
-        return open_source(sibling(target.path, kind))
+        return read(sibling(target.path, kind))
     except KdumpError as error:
         if error.code is not Codes.MISSING:
             raise
