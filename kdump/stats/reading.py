@@ -23,7 +23,7 @@ class StatsReading:
 
     Args:
         source: the log.
-        behind: as for SegmentLook.
+        following: as for SegmentLook.
         extent: what is looked at; None: all of it.
         part: takes the rows.
         with_records: decode every record; else framing, checksums and headers.
@@ -33,21 +33,21 @@ class StatsReading:
     def __init__(
         self,
         source: Source,
-        behind: NextSegment | None,
+        following: NextSegment | None,
         extent: Extent | None,
         part: PartFold,
         *,
         with_records: bool,
         limit: int,
     ) -> None:
-        doubts = None
+        suspects = None
         if with_records:
             from kdump.stats.records import RecordReader
 
-            doubts = RecordReader(limit, part.see_records).in_doubt
+            suspects = RecordReader(limit, part.see_records).suspects
         chunk_size = _RECORDS_CHUNK if with_records else DEFAULT_CHUNK_SIZE
         options = CheckOptions(deep=with_records, limit=limit, columnar=True)
-        self._look = SegmentReading(source, behind, options, extent, doubts=doubts, chunk_size=chunk_size)
+        self._look = SegmentReading(source, following, options, extent, suspects=suspects, chunk_size=chunk_size)
         self._part = part
 
     @property

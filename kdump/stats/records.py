@@ -62,7 +62,7 @@ class EntryRecords:
 
 
 class RecordReader:
-    """Reads chunk by chunk; ``in_doubt`` is what the checks ask (see ``verify.entries.Doubts``).
+    """Reads chunk by chunk; ``suspects`` is what the checks ask (see ``verify.entries.Suspects``).
 
     Args:
         limit: most bytes that one batch may decompress to.
@@ -74,7 +74,7 @@ class RecordReader:
         self._take = take
         self._reader = BlockReader(limit, with_records=True)
 
-    def in_doubt(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[int]:
+    def suspects(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[int]:
         """Read all records of a chunk; the numbers of the sound entries that are not proved right."""
         bounds = [*chunk.starts, chunk.end]
         for part in self._reader.read(chunk.data, bounds, chunk.position, damaged=chunk.damaged):

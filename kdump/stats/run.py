@@ -82,7 +82,7 @@ class StatsRun:
 
     def judge(self) -> Judge:
         """Checks partitions in this process, and folds their logs on the way."""
-        return PartitionCheck(self._options.checks, opened=self._opened, look=self._look).segments
+        return PartitionCheck(self._options.checks, opened=self._opened, read=self._look).segments
 
     def take(self, log: str, folds: Sequence[StatsFold]) -> None:
         """The folds of a log that was looked at elsewhere, its stretches in order. ``log``: its absolute path."""
