@@ -38,7 +38,7 @@ def repair_json(repaired: Repaired) -> str:
     members = {
         "type": "repair",
         "path": plan.target,
-        "way": plan.way.value,
+        "way": plan.mode.value,
         "isDamaged": plan.is_damaged,
         "isDone": repaired.is_done,
         "written": repaired.written,
@@ -236,7 +236,7 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
                 for repaired in job.path(path):
                     status.add(damaged=repaired.leaves_damage)
                     for segment in repaired.plan.segments if reporter.verbose else ():
-                        reporter.note(f"{segment.path}: {segment.fingerprint.size:,} bytes, {repaired.plan.way.value}")
+                        reporter.note(f"{segment.path}: {segment.fingerprint.size:,} bytes, {repaired.plan.mode.value}")
                     is_text = given.output_format == "text"
                     if is_text:
                         text = _once(repair_text(repaired, color=console.color), repaired.plan.place, told)
