@@ -45,7 +45,7 @@ class GoodEntries:
     is_v2: NDArray[np.bool_]
 
     def fit(self, base_offset: int) -> bool:
-        """A segment with this base offset can hold all offsets."""
+        """Whether a segment with this base offset can hold all offsets."""
         relative = self.last_offset - base_offset
         return not ((relative < 0) | (relative > MAX_INT32) | (self.base_offset < 0)).any()
 

@@ -92,7 +92,7 @@ class IndexBuilder:
         return SegmentIndexes(bytes(self._index), bytes(self._time_index), bytes(self._txn_index) or None)
 
     def add_batch(self, position: int, last_offset: int, max_timestamp: int) -> None:
-        """The next batch: where it begins in the log, its last offset, its largest timestamp (-1: none).
+        """Add the next batch: where it begins in the log, its last offset, its largest timestamp (-1: none).
 
         Raises:
             KafkaFailureError: INVALID_OFFSET or INDEX_FULL; the entries before stay.
@@ -149,7 +149,7 @@ class IndexBuilder:
         )
 
     def add_batches(self, plan: BatchesPlan) -> None:
-        """Add what a plan says."""
+        """Add the entries of a plan."""
         self.max_timestamp, self._max_timestamp_offset = plan.max_timestamp, plan.max_timestamp_offset
         if plan.positions:
             self._offset_count += len(plan.positions)
@@ -162,7 +162,7 @@ class IndexBuilder:
             self._keep_entries(plan)
 
     def add_aborted(self, completed: CompletedTxn, last_stable_offset: int) -> None:
-        """An aborted transaction.
+        """Add an aborted transaction.
 
         Raises:
             KafkaFailureError: TXN_INDEX_ORDER.
@@ -170,7 +170,7 @@ class IndexBuilder:
         if self._last_aborted is not None and self._last_aborted >= completed.last_offset:
             raise KafkaFailureError(
                 FailureKind.TXN_INDEX_ORDER,
-                f"an aborted transaction that ends at offset {completed.last_offset} behind one that ends at "
+                f"an aborted transaction that ends at offset {completed.last_offset} after one that ends at "
                 f"{self._last_aborted}",
             )
         self._last_aborted = completed.last_offset
@@ -184,7 +184,7 @@ class IndexBuilder:
             )
 
     def finish(self) -> None:
-        """The last time entry, for which there is always room. Raises KafkaFailureError INVALID_OFFSET."""
+        """Add the last time entry, for which there is always room. Raises KafkaFailureError INVALID_OFFSET."""
         self._add_time_entry()
 
     def _add_offset_entry(self, last_offset: int, position: int) -> None:
@@ -228,7 +228,7 @@ class IndexBuilder:
         self._time_index += times.tobytes()
 
     def _indexed(self, position: int, starts: list[int]) -> list[int]:
-        """Numbers of the batches in front of which an entry is due."""
+        """Numbers of the batches before which an entry is due."""
         numbers = []
         number = bisect_right(starts, self._last_position + self._interval - position)
         while number < len(starts):
