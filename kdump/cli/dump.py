@@ -133,7 +133,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
             from kdump.dump.follow import followed
 
             try:
-                for target in followed(paths[0], console.out.flush_and_look):
+                for target in followed(paths[0], console.out.flush_and_check_reader):
                     dump_one(target)
                     if budget.is_spent:
                         break

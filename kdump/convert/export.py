@@ -25,7 +25,7 @@ from kdump.reading.selection import Selection
 from kdump.reading.transactions import TransactionReader, Transactions
 from kdump.reading.view import LogView, ViewOptions
 from kdump.rows.printers import RowLines, RowPrinter
-from kdump.rows.spelling import Output
+from kdump.rows.scalarlines import Output
 from kdump.rows.tables import RECORD
 from kdump.system.blocks import BlockWriter
 from kdump.system.files import NewFile, status_of

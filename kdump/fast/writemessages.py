@@ -24,7 +24,7 @@ _FIELDS: Final = {
     1: [*_ENTRY, ("magic", "i1"), ("attributes", "u1"), ("timestamp", ">i8"), ("key_size", ">i4")],
 }
 _SIZE_BYTES: Final = 4
-_BEHIND_ZEROS: Final = 0xC758F1D7
+_CRC_BEFORE_ZEROS: Final = 0xC758F1D7
 """The CRC that 16 zero bytes turn into 0, with which a CRC starts: they count for nothing in front of a message."""
 
 
@@ -77,7 +77,7 @@ def _crcs(messages: NDArray[np.uint8], size: NDArray[np.int64]) -> NDArray[np.ui
     A stream hands the messages out one by one: that costs less than a slice of the memory for each.
     """
     read = io.BytesIO(messages.data).read
-    crcs = map(crc32, map(read, size.tolist()), repeat(_BEHIND_ZEROS))
+    crcs = map(crc32, map(read, size.tolist()), repeat(_CRC_BEFORE_ZEROS))
     return np.fromiter(crcs, np.uint32, size.size)
 
 

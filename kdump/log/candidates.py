@@ -58,7 +58,7 @@ class Candidates:
     crc: NDArray[np.uint32]
     magic: NDArray[np.uint8]
 
-    def sound(self, data: memoryview) -> NDArray[np.bool_]:
+    def valid(self, data: memoryview) -> NDArray[np.bool_]:
         """Which of those that lie wholly in ``data`` have the CRC they should have."""
         right = np.zeros(self.start.size, np.bool_)
         within = self.end <= len(data)

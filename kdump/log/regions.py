@@ -51,7 +51,7 @@ def search(window: Window, first: int) -> Region:
     data = memoryview(window.data)[: window.filled]
     room = (window.end if window.end is not None else 1 << 62) - window.base
     found = find_candidates(data, first - window.base, room)
-    is_sound = found.sound(data)
+    is_valid = found.valid(data)
     pending = found.start[found.end > window.filled]
     # A header that is not wholly in memory is not seen.
     seen = window.stop if window.stop == window.end else max(first, window.stop - HEADER_SIZE + 1)
@@ -59,6 +59,6 @@ def search(window: Window, first: int) -> Region:
         first,
         min(int(pending[0]) + window.base, seen) if pending.size else seen,
         array("q", (found.start + window.base).tobytes()),
-        array("q", (found.start[is_sound] + window.base).tobytes()),
-        array("q", (found.end[is_sound] + window.base).tobytes()),
+        array("q", (found.start[is_valid] + window.base).tobytes()),
+        array("q", (found.end[is_valid] + window.base).tobytes()),
     )

@@ -53,7 +53,7 @@ def span_of(source: Source, selection: Selection, note: Callable[[str], None]) -
         return Span()
     try:
         return _Indexes(source, name.base_offset).span(selection)
-    except _UnsoundError as error:
+    except _InvalidIndexError as error:
         note(f"{error.path}: {error}; the log is scanned from its start")
     except KdumpError:
         # A log without its index is nothing to speak of: it is scanned.
@@ -61,7 +61,7 @@ def span_of(source: Source, selection: Selection, note: Callable[[str], None]) -
     return Span()
 
 
-class _UnsoundError(Exception):
+class _InvalidIndexError(Exception):
     """An index that does not check out."""
 
     def __init__(self, path: str, what: str) -> None:
@@ -88,7 +88,7 @@ class _Indexes:
         self._entries = [entry for _, entry in used_entries(entries, base_offset)]
         for entry, following in pairwise(self._entries):
             if following.offset <= entry.offset or following.position <= entry.position:
-                raise _UnsoundError(self._path, "its entries do not rise")
+                raise _InvalidIndexError(self._path, "its entries do not rise")
 
     def span(self, selection: Selection) -> Span:
         first = selection.offsets.first
@@ -114,7 +114,7 @@ class _Indexes:
         batch = self._batch(entry.position)
         # The batch's last offset, for brokers up to 1.1 its first: in any case one of its own.
         if not batch.base_offset <= entry.offset <= batch.last_offset:
-            raise _UnsoundError(self._path, f"it names offset {entry.offset} at {entry.position}")
+            raise _InvalidIndexError(self._path, f"it names offset {entry.offset} at {entry.position}")
         return entry
 
     def _offset_before(self, timestamp: int) -> int | None:
@@ -125,7 +125,7 @@ class _Indexes:
         ]
         for entry, following in pairwise(entries):
             if following.timestamp <= entry.timestamp or following.offset < entry.offset:
-                raise _UnsoundError(path, "its entries do not rise")
+                raise _InvalidIndexError(path, "its entries do not rise")
         older = [entry for entry in entries if entry.timestamp < timestamp]
         if not older:
             return None
@@ -134,7 +134,7 @@ class _Indexes:
         while batch.last_offset < older[-1].offset:
             batch = self._batch(batch.end)
         if batch.max_timestamp != older[-1].timestamp:
-            raise _UnsoundError(path, f"it names timestamp {older[-1].timestamp} for offset {older[-1].offset}")
+            raise _InvalidIndexError(path, f"it names timestamp {older[-1].timestamp} for offset {older[-1].offset}")
         return older[-1].offset
 
     def _batch(self, position: int) -> _IndexedEntry:
@@ -148,7 +148,7 @@ class _Indexes:
                 batch = _read(self._log.read(position, end - position), end)
                 if batch is not None:
                     return batch
-        raise _UnsoundError(self._path, f"no sound batch at {position}, where it points")
+        raise _InvalidIndexError(self._path, f"no sound batch at {position}, where it points")
 
 
 def _read(data: bytes, end: int) -> _IndexedEntry | None:
