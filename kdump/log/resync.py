@@ -26,14 +26,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kdump.codes import Codes
-from kdump.format.batch import CRC_START, HEADER_SIZE, LOG_OVERHEAD, MAGIC_OFFSET, MIN_ENTRY_LENGTH
+from kdump.format.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC_OFFSET, MIN_ENTRY_LENGTH, batch_crc
+from kdump.format.legacy import message_crc
 from kdump.log.evidence import HORIZON, Evidence
 from kdump.log.gaps import Gap
 from kdump.log.heads import LARGEST_ENTRY, SMALLEST_ENTRY, Head
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE, Chunk
 from kdump.log.window import Window
-from kdump.wire.checksum import crc32, crc32c
 
 _FRAME: Final = struct.Struct(">8xiIbI")
 _MIN_BATCH_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
@@ -139,10 +139,10 @@ class ResyncWalk:
                 is_checked = False
                 break
             if magic >= 2:
-                is_sound = crc32c(data[position + CRC_START : end]) == crc
+                is_valid = batch_crc(data, position, end) == crc
             else:
-                is_sound = crc32(data[position + MAGIC_OFFSET : end]) == legacy_crc
-            if not is_sound:
+                is_valid = message_crc(data, position, end) == legacy_crc
+            if not is_valid:
                 if not stands(position + base, end + base):
                     evidence.spend(length)
                     break

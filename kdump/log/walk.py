@@ -20,6 +20,7 @@ from kdump.format.batch import (
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     MIN_ENTRY_LENGTH,
+    is_read_as_batch,
 )
 from kdump.log.source import Source
 
@@ -179,4 +180,4 @@ def _scan(buffer: bytearray, end: int, filled: int, final: bool) -> tuple[list[i
 
 def _header_is_cut(buffer: bytearray, position: int, filled: int, final: bool) -> bool:
     """A v2 entry shorter than its header is shown with the bytes behind it: they must be in the buffer."""
-    return not final and position + HEADER_SIZE > filled and 2 <= buffer[position + MAGIC_OFFSET] <= 127
+    return not final and position + HEADER_SIZE > filled and is_read_as_batch(buffer[position + MAGIC_OFFSET])

@@ -14,13 +14,13 @@ from itertools import pairwise
 from kdump.codes import KdumpError
 from kdump.format import legacy
 from kdump.format.batch import (
-    CRC_START,
     HEADER_SIZE,
     HEADER_SIZE_UP_TO_MAGIC,
     LENGTH_OFFSET,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     MIN_ENTRY_LENGTH,
+    batch_crc,
     parse_header,
 )
 from kdump.format.index import OffsetEntry, parse_offset_index, parse_time_index, used_entries
@@ -28,7 +28,6 @@ from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.opening import read_whole
 from kdump.log.source import Source
 from kdump.reading.selection import Selection
-from kdump.wire.checksum import crc32c
 from kdump.wire.compression import NONE
 
 
@@ -161,6 +160,6 @@ def _read(data: bytes, end: int) -> _IndexedEntry | None:
     if data[MAGIC_OFFSET] != 2 or len(data) < HEADER_SIZE:
         return None
     header = parse_header(data)
-    if crc32c(view[CRC_START:]) != header.crc:
+    if batch_crc(view) != header.crc:
         return None
     return _IndexedEntry(end, header.base_offset, header.last_offset, header.max_timestamp)

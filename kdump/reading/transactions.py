@@ -22,12 +22,12 @@ from kdump.format import record as v2
 from kdump.format.batch import (
     ATTRIBUTES_LOW_BYTE,
     CONTROL,
-    CRC_START,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     TRANSACTIONAL,
     BatchHeader,
+    batch_crc,
     parse_header,
 )
 from kdump.format.index import AbortedTxn, parse_txn_index
@@ -52,7 +52,6 @@ from kdump.reading.lostmarkers import (
     endings,
 )
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN, STATES
-from kdump.wire.checksum import crc32c
 
 _OFFSET: Final = struct.Struct(">q")
 _LENGTH: Final = struct.Struct(">i")
@@ -433,7 +432,7 @@ class Transactions:
         if len(batch) == gap.length >= HEADER_SIZE and batch[MAGIC_OFFSET] == 2:
             _LENGTH.pack_into(batch, _LENGTH_OFFSET, len(batch) - LOG_OVERHEAD)
             header = parse_header(batch)
-            if header.crc == crc32c(memoryview(batch)[CRC_START:]):
+            if header.crc == batch_crc(memoryview(batch)):
                 self._see_lost(header.base_offset)
                 if header.is_transactional:
                     self._see(memoryview(batch), 0, len(batch))

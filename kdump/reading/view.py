@@ -16,7 +16,14 @@ from kdump.codes import Codes, DamageError, Finding
 from kdump.fast import policy
 from kdump.format import legacy
 from kdump.format import record as v2
-from kdump.format.batch import CRC_START, HEADER_SIZE, MAGIC_OFFSET, BatchHeader, parse_header
+from kdump.format.batch import (
+    HEADER_SIZE,
+    MAGIC_OFFSET,
+    BatchHeader,
+    batch_crc,
+    is_read_as_batch,
+    parse_header,
+)
 from kdump.format.legacy import Message
 from kdump.log.gaps import Gap
 from kdump.log.source import Source
@@ -25,7 +32,6 @@ from kdump.reading.printing import MOST_ROWS, AnyRecord, LongRow, OffsetObserver
 from kdump.reading.reporter import Reporter
 from kdump.reading.seek import Span, span_of
 from kdump.reading.selection import RowBudget, Selection
-from kdump.wire.checksum import crc32c
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -244,7 +250,7 @@ class LogView(Generic[RowT, RowsT]):
             for start, end in chunk.entries(first, last):
                 position = chunk.position + start
                 try:
-                    if 2 <= data[start + MAGIC_OFFSET] <= 127:
+                    if is_read_as_batch(data[start + MAGIC_OFFSET]):
                         self._batch(data, start, end, position, rows)
                     else:
                         self._entry(data[start:end], position, rows)
@@ -274,7 +280,7 @@ class LogView(Generic[RowT, RowsT]):
         header = parse_header(data, start)
         if self._selects and not self._wants(header):
             return
-        is_valid = end - start >= HEADER_SIZE and crc32c(data[start + CRC_START : end]) == header.crc
+        is_valid = end - start >= HEADER_SIZE and batch_crc(data, start, end) == header.crc
         self._judge(is_valid)
         if not self._with_records:
             if self._shows_all:

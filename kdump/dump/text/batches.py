@@ -17,6 +17,7 @@ from kdump.format.batch import (
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     MIN_ENTRY_LENGTH,
+    is_read_as_batch,
     parse_header,
 )
 from kdump.log.source import Source
@@ -33,7 +34,7 @@ class Located(NamedTuple):
 
 def last_offset_at(data: bytes | memoryview, start: int = 0) -> int:
     """The last offset of the entry at ``start``; DamageError when the data ends inside a v2 header."""
-    if not 2 <= data[start + MAGIC_OFFSET] <= 127:
+    if not is_read_as_batch(data[start + MAGIC_OFFSET]):
         return int.from_bytes(data[start : start + LENGTH_OFFSET], "big", signed=True)
     if len(data) - start < HEADER_SIZE:
         raise DamageError(Codes.HEADER_CUT, "the file ends inside the batch header")
