@@ -22,7 +22,8 @@ from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.reading.printing import Emit
 from kdump.reading.selection import Selection
-from kdump.reading.transactions import TransactionReader, Transactions
+from kdump.reading.transactionreader import TransactionReader
+from kdump.reading.transactions import Transactions
 from kdump.reading.view import LogView, ViewOptions
 from kdump.rows.printers import RowLines, RowPrinter
 from kdump.rows.scalarlines import Output

@@ -8,15 +8,14 @@ what it cannot decide is open.
 
 from __future__ import annotations
 
-import os
 import struct
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kdump.codes import Codes, DamageError, KdumpError
+from kdump.codes import DamageError, KdumpError
 from kdump.format import control
 from kdump.format import record as v2
 from kdump.format.batch import (
@@ -33,25 +32,15 @@ from kdump.format.batch import (
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.format.snapshot import parse_snapshot
 from kdump.log import gaps as bytegaps
-from kdump.log.named import reads_once
-from kdump.log.names import Kind, base_of, parse_file_name, sibling
+from kdump.log.names import Kind, base_of, sibling
 from kdump.log.opening import open_source, read_whole
-from kdump.log.partition import segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.siblings import read_snapshot, read_txn_index
 from kdump.log.source import Source
-from kdump.reading.lostmarkers import (
-    Follower,
-    LostOffsets,
-    RemainingMarker,
-    SegmentIndex,
-    Snapshot,
-    TransactionEvidence,
-    TransactionRemains,
-    are_sound,
-    endings,
-)
+from kdump.reading.lostmarkers import ends_of
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN, STATES
+from kdump.reading.transactionevidence import SegmentIndex, Snapshot, TransactionEvidence, are_valid
+from kdump.reading.transactionremains import LostOffsets, RemainingMarker, TransactionFollower, TransactionRemains
 
 _OFFSET: Final = struct.Struct(">q")
 _LENGTH: Final = struct.Struct(">i")
@@ -63,94 +52,6 @@ _NO_END: Final = 2**63
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-
-class TransactionReader:
-    """Follows the transactions of partitions, segment by segment; one object serves a whole run.
-
-    For a segment it reads from the nearest producer snapshot at or before it (what was open there), else from the first
-    segment of the directory, and on behind it until every transaction that is open at its end has ended. Segments
-    that were read for one are not read again for the next.
-    """
-
-    def __init__(self) -> None:
-        self._partitions: dict[str, _PartitionSegments] = {}
-
-    def of(self, path: str) -> Transactions:
-        """The transactions that touch the segment at ``path``.
-
-        Raises:
-            KdumpError: a file cannot be read, or ``path`` is a stream, which cannot be read ahead.
-        """
-        return self._partition(path).read_through(path)
-
-    def first_open(self, path: str) -> tuple[int, int] | None:
-        """(first offset, producer id) where a reader with ``read_committed`` stops at or before the segment's end.
-
-        None: it reads all of it. Raises as ``of``.
-        """
-        partition = self._partition(path)
-        transactions = partition.read_through(path)
-        still_open = transactions.open_transactions & partition.open_after[path]
-        still_open |= {one for one in transactions.undecided if one[1] < partition.end_of[path]}
-        return min(((offset, producer) for producer, offset in still_open), default=None)
-
-    def open_before(self, path: str) -> Mapping[int, int]:
-        """The transactions that are open where the segment at ``path`` begins: first offsets by producer id.
-
-        Raises as ``of``.
-        """
-        return dict(self._partition(path).open_before(path))
-
-    def _partition(self, path: str) -> _PartitionSegments:
-        if reads_once(path):
-            raise KdumpError(Codes.UNREADABLE, "transactions cannot be followed in a stream", path=path)
-        partition = self._partitions.get(os.path.dirname(path))
-        if partition is None or path not in partition.segments:
-            partition = self._partitions[os.path.dirname(path)] = _PartitionSegments(path)
-        return partition
-
-
-class _PartitionSegments:
-    """The segments of one directory, from a start on; a file outside of the sequence is alone."""
-
-    def __init__(self, path: str) -> None:
-        self._transactions = Transactions()
-        self._read = 0
-        self.open_after: dict[str, frozenset[tuple[int, int]]] = {}
-        self.end_of: dict[str, int] = {}
-        name = parse_file_name(path)
-        around = segments_around(path) if name is not None and not name.state else [path]
-        start = around.index(path)
-        while start > 0 and not self._transactions.read_snapshot(around[start]):
-            start -= 1
-        self.segments = around[start:]
-        self._open_at_start = self._transactions.open_transactions
-
-    def open_before(self, path: str) -> frozenset[tuple[int, int]]:
-        """(producer id, first offset) of the transactions that are open where ``path`` begins."""
-        number = self.segments.index(path)
-        if not number:
-            return self._open_at_start
-        before = self.segments[number - 1]
-        while before not in self.open_after:
-            self._read_next()
-        return self.open_after[before]
-
-    def read_through(self, path: str) -> Transactions:
-        """Read up to the end of ``path``, and on while one of its transactions is open."""
-        while path not in self.open_after:
-            self._read_next()
-        while self._read < len(self.segments) and self._transactions.open_transactions & self.open_after[path]:
-            self._read_next()
-        return self._transactions
-
-    def _read_next(self) -> None:
-        segment = self.segments[self._read]
-        self._read += 1
-        self._transactions.read_segment(segment, *map(base_of, self.segments[self._read : self._read + 1]))
-        self.open_after[segment] = self._transactions.open_transactions
-        self.end_of[segment] = self._transactions.end_offset
 
 
 class _Judged(NamedTuple):
@@ -209,7 +110,7 @@ class Transactions:
     def __init__(self) -> None:
         self._markers: dict[int, list[tuple[int, str]]] = {}
         self._aborted = AbortedRanges()
-        self._followed = Follower()
+        self._followed = TransactionFollower()
         self._segments: list[_ReadSegment] = []
         self._open_before: frozenset[int] = frozenset()
         self.end_offset = 0
@@ -359,7 +260,7 @@ class Transactions:
             return
         evidence = self._evidence()
         for remains in transactions:
-            found = list(endings(remains, evidence))
+            found = list(ends_of(remains, evidence))
             stop = _NO_END if remains.end is None else remains.end.offset
             ends = [*(ending.first_offset for ending in found[1:]), stop]
             judged.setdefault(remains.producer_id, []).extend(
@@ -382,7 +283,7 @@ class Transactions:
         path, base_offset, next_base = segment
         index = read_txn_index(path) or []
         since = self._segments[0].base_offset
-        if not index or not are_sound(index, base_offset, self._may_be_aborted):
+        if not index or not are_valid(index, base_offset, self._may_be_aborted):
             return None
         if not self._followed.agrees(index, base_offset, next_base, since, self._open_before):
             return None

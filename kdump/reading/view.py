@@ -30,7 +30,6 @@ from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
 from kdump.reading.printing import MOST_ROWS, AnyRecord, LongRow, OffsetObserver, Printer, RowsT, RowT
 from kdump.reading.reporter import Reporter
-from kdump.reading.seek import Span, span_of
 from kdump.reading.selection import RowBudget, Selection
 from kdump.wire.compression import DEFAULT_LIMIT
 
@@ -142,16 +141,16 @@ class LogView(Generic[RowT, RowsT]):
             self._previous_offset = extent.previous_offset
             yield from self._past_damage(extent.items(self._source, chunk_size))
             return
-        span = self._span()
-        ends = [end for end in (span.end, self._options.max_bytes) if end is not None]
+        range_start, range_end = self._span()
+        ends = [end for end in (range_end, self._options.max_bytes) if end is not None]
         limit = min(ends, default=None)
         if self._options.resync:
             from kdump.log.resync import ResyncWalk
 
-            walk_past = ResyncWalk(self._source, limit=limit, start=span.start, chunk_size=chunk_size)
+            walk_past = ResyncWalk(self._source, limit=limit, start=range_start, chunk_size=chunk_size)
             yield from self._past_damage(walk_past.items())
             return
-        walk = Walk(self._source, limit=limit, start=span.start, chunk_size=chunk_size)
+        walk = Walk(self._source, limit=limit, start=range_start, chunk_size=chunk_size)
         for chunk in walk.chunks():
             if not self._show(chunk):
                 return
@@ -203,9 +202,11 @@ class LogView(Generic[RowT, RowsT]):
                 finding = foreign.finding(self._source.path, finding.length)
         self._on_finding(finding)
 
-    def _span(self) -> Span:
+    def _span(self) -> tuple[int, int | None]:
         if not self._selects or not self._options.seek:
-            return Span()
+            return 0, None
+        from kdump.reading.seek import span_of  # not needed without a range
+
         return span_of(self._source, self._selection, self._reporter.note if self._reporter else lambda line: None)
 
     def _columnar(self, chunk: Chunk) -> ColumnarView[RowsT] | None:

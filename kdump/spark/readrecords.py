@@ -13,7 +13,7 @@ import pyarrow as pa
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
-from kdump.reading.transactions import TransactionReader
+from kdump.reading.transactionreader import TransactionReader
 from kdump.reading.view import DecodePath, LogView, ViewOptions
 from kdump.rows.arrow import ArrowPrinter, ArrowRows, in_order, row_batch
 from kdump.rows.schema import Table

@@ -28,7 +28,6 @@ from kdump.format.batch import (
 )
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
-from kdump.payloads.message_json import known_version, message_json
 from kdump.reading.printing import LongRow, TextRow, is_long
 from kdump.wire.utf8 import decode_utf8, pieces
 
@@ -194,6 +193,8 @@ def control_text(key: bytes | None, value: bytes | None) -> str:
     schema = control.schema_of(control_type)
     if schema is None:
         return f" controlType: UNKNOWN({control_type})"
+    from kdump.payloads.message_json import known_version, message_json  # not needed by logs without KRaft's records
+
     values = control.parse_kraft(schema, value)
     return f" {_KRAFT_LABELS[control_type]} {message_json(schema, known_version(schema, values), values)}"
 
