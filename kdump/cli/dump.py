@@ -151,7 +151,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
         # Rows are counted first: bounded memory whatever the rows and the format are.
         counted = RowBudget(skip=_COUNT_ONLY)
         execute(lambda text: None, Reporter(lambda error: None, lambda line: None), counted)
-        # No end is set: behind the last row there may be damage.
+        # No end is set: after the last row there may be damage.
         budget = RowBudget(max(0, counted.seen - given.tail), _COUNT_ONLY)
     if given.files is not None:
         for word in paths:

@@ -1,4 +1,4 @@
-"""Entries of a chunk as blocks: v2 batches that are read as columns, and stretches that are not.
+"""Entries of a chunk as blocks: v2 batches that are read as columns, and byte ranges that are not.
 
 A block holds batches that follow one another, with their headers, the verdict on their CRCs and, when asked for,
 their records. Legacy entries, unknown magics and codecs, and batches shorter than their header are left to the scalar
@@ -113,7 +113,7 @@ class BlockReader:
         wanted: Callable[[NDArray[np.void]], NDArray[np.bool_]] | None = None,
         damaged: Sequence[int] | None = None,
     ) -> Iterator[BatchBlock | EntryRange]:
-        """The entries of a chunk in order, each in exactly one block or stretch.
+        """The entries of a chunk in order, each in exactly one block or byte range.
 
         Args:
             view: the chunk's bytes; blocks of uncompressed batches refer to them.

@@ -89,7 +89,7 @@ class _Messages:
         return _Messages(*(getattr(self, name)[index] for name in self.__slots__))
 
     def joined(self, others: _Messages) -> _Messages:
-        """These, and ``others`` behind them."""
+        """These, and ``others`` after them."""
         return _Messages(*(np.concatenate((getattr(self, name), getattr(others, name))) for name in self.__slots__))
 
 

@@ -1,7 +1,7 @@
 """Byte strings as JSON and CSV values, a column at a time.
 
 A string is shown as text where it is valid UTF-8 (as ``bytes.decode`` judges it), else as ``{"base64":"..."}``
-(docs/contract.md#23-rows). The strings of a column are copied one behind the other first: validity and the places of
+(docs/contract.md#23-rows). The strings of a column are copied one after the other first: validity and the places of
 what needs an escape are then found in one pass over all of them. On JSON texts full of quotes a masked copy takes two
 thirds of the time of ``bytes.replace`` and half of the standard library's encoder.
 """
@@ -85,7 +85,7 @@ def csv_strings(
 
 
 class _Strings:
-    """The strings of a column, copied: a piece each in ``text``, with a space behind it.
+    """The strings of a column, copied: a piece each in ``text``, with a space after it.
 
     The space keeps a sequence that is cut off at the end of one string from being completed by the next one. Null and
     binary strings are empty there; the base64 texts of the latter lie in ``_base64``.

@@ -63,7 +63,7 @@ class Head(NamedTuple):
         return self.is_plausible and self.magic == 2 and self.length < LARGEST_ENTRY
 
     def is_after(self, offset: int | None) -> bool:
-        """Its offset comes behind ``offset``, near enough for one segment; True where that is not known."""
+        """Its offset comes after ``offset``, near enough for one segment; True where that is not known."""
         return offset is None or 0 < self.offset - offset <= MAX_INT32
 
 

@@ -95,7 +95,7 @@ class AbortedRanges:
     def has_lost_marker(self, producer_id: int, offset: int, marker: int) -> bool:
         """The batch of a producer at ``offset`` had another marker than the first one in the log, at ``marker``.
 
-        An entry ends before that one, where its own marker was, or ends there and begins behind the batch.
+        An entry ends before that one, where its own marker was, or ends there and begins after the batch.
         """
         ends_before = self.transaction(producer_id, offset)
         ends_there = self.transaction(producer_id, marker)
@@ -114,7 +114,7 @@ class Transactions:
         self._segments: list[_ReadSegment] = []
         self._open_before: frozenset[int] = frozenset()
         self.end_offset = 0
-        """After the last sound batch."""
+        """After the last valid batch."""
         self._is_after_damage = False
         self._damaged: set[tuple[int, int]] = set()
         self._snapshots: list[Snapshot] = []
@@ -163,7 +163,7 @@ class Transactions:
         self._aborted.read(path, self._may_begin)
 
     def read_snapshot(self, path: str) -> bool:
-        """Begin with what was open at the segment ``path``; False when it has no sound producer snapshot."""
+        """Begin with what was open at the segment ``path``; False when it has no valid producer snapshot."""
         try:
             producers = parse_snapshot(read_whole(sibling(path, Kind.SNAPSHOT)))
         except KdumpError:
@@ -313,7 +313,7 @@ class Transactions:
             self.end_offset = _offsets(data, start)[1] + 1
 
     def _see_damaged_chunk(self, chunk: CheckedChunk) -> None:
-        """The same, and the offsets that are lost between sound entries."""
+        """The same, and the offsets that are lost between valid entries."""
         data = chunk.data
         damaged = frozenset(chunk.damaged)
         for number, (start, end) in enumerate(chunk.entries()):
@@ -342,7 +342,7 @@ class Transactions:
         self._is_after_damage = True
 
     def _see_lost(self, offset: int) -> None:
-        """A sound entry begins at ``offset``: what lies before it is lost if damage does."""
+        """A valid entry begins at ``offset``: what lies before it is lost if damage does."""
         if self._is_after_damage and offset > self.end_offset:
             first, last = self.end_offset, offset - 1
             # A batch of several records is no marker.

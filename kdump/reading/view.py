@@ -61,13 +61,13 @@ class ViewOptions:
     max_decompressed_size: int = DEFAULT_LIMIT
     path: DecodePath = DecodePath.AUTO
     resync: bool = False
-    """Go on behind damage."""
+    """Go on after damage."""
     only_valid: bool = False
     """A batch or message whose CRC is wrong is damage like any other, not shown with its verdict."""
     seek: bool = True
     """Find ranges by the index files, as brokers do; False: scan the log."""
     extent: Extent | None = None
-    """Given: only what starts in it, behind damage too; nothing else bounds it."""
+    """Given: only what starts in it, after damage too; nothing else bounds it."""
 
 
 class LogView(Generic[RowT, RowsT]):
@@ -85,7 +85,7 @@ class LogView(Generic[RowT, RowsT]):
         on_finding: with ``resync``, takes what was skipped, in its place among the rows.
 
     After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes
-    behind it), ``bytes_read``, ``is_columnar``.
+    after it), ``bytes_read``, ``is_columnar``.
     """
 
     def __init__(
@@ -277,7 +277,7 @@ class LogView(Generic[RowT, RowsT]):
         """Append the rows of the v2 batch at ``data[start:end]``."""
         if len(data) - start < HEADER_SIZE:
             raise DamageError(Codes.HEADER_CUT, "the file ends inside the batch header")
-        # A batch shorter than its header is shown with the bytes behind it.
+        # A batch shorter than its header is shown with the bytes after it.
         header = parse_header(data, start)
         if self._selects and not self._wants(header):
             return

@@ -96,7 +96,7 @@ class ArrowPrinter:
         context: where the rows come from.
         transactions: gives those of the log, when a row is in one; None: ``txnState`` is null.
         decoder: of keys and values, for RECORD_DECODED; None: nothing is decoded.
-        on_malformed: is told the file position of an entry whose rows are not sound (a wrong CRC, a control record that
+        on_malformed: is told the file position of an entry whose rows are not valid (a wrong CRC, a control record that
             cannot be read) and what is wrong, before they are emitted; False leaves such rows out.
     """
 
@@ -302,7 +302,7 @@ class _ArrowBlocks:
         return block if block.is_valid.all() else block.select(self._kept(block, np.ones(block.headers.size, np.bool_)))
 
     def _kept(self, block: BatchBlock, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The batches that are sound or to be shown all the same; shape (batches,)."""
+        """The batches that are valid or to be shown all the same; shape (batches,)."""
         kept = block.is_valid | ~among
         for number in np.flatnonzero(~kept).tolist():
             kept[number] = self._printer.on_malformed(int(block.position[number]), WRONG_CRC)

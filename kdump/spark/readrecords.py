@@ -32,7 +32,7 @@ class Mode(Enum):
     PERMISSIVE = "PERMISSIVE"
     """Rows of damaged batches are there and say so in ``problem``; what has no rows is gone past."""
     DROPMALFORMED = "DROPMALFORMED"
-    """Only sound rows."""
+    """Only valid rows."""
     FAILFAST = "FAILFAST"
     """The first damage ends the job, with the file and the position."""
 

@@ -98,7 +98,7 @@ class BatchSearch:
         self._last_offsets = array("q")
         # Of _last_offsets up to each batch: makes the search for the first one at or above an offset binary.
         self._highest = array("q")
-        # What a search meets that goes on behind the last batch in the table, and what any search meets at all.
+        # What a search meets that goes on after the last batch in the table, and what any search meets at all.
         self._header_cut: DamageError | None = None
         self._unwalkable: DamageError | None = None
         self._end = 0
@@ -106,7 +106,7 @@ class BatchSearch:
 
     def _read(self, walk: Walk) -> None:
         for chunk in walk.chunks():
-            # Behind a cut header (less than one from the end of the file) only the framing is still looked at.
+            # After a cut header (less than one from the end of the file) only the framing is still looked at.
             if self._header_cut is None:
                 self._append(chunk)
         if self._header_cut is None:
@@ -133,7 +133,7 @@ class BatchSearch:
         """The first batch from ``position`` on whose last offset is at or above ``offset``; None when there is none.
 
         A position that is no batch's start is read from as it is, entry by entry, until it meets the batches. As in
-        the Java tool everything behind ``position`` is walked, also what lies behind the batch that is found; headers
+        the Java tool everything after ``position`` is walked, also what lies after the batch that is found; headers
         are read up to that batch only.
 
         Raises:

@@ -179,7 +179,7 @@ def _with_contents(line: str, contents: str, options: TextOptions) -> str:
 
 
 def contents_text(contents: LineContents) -> str:
-    """Key and payload behind their words."""
+    """Key and payload after their words."""
     text = "" if contents.key is None else f" key: {contents.key}"
     return text if contents.payload is None else f"{text} payload: {contents.payload}"
 
