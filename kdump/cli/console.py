@@ -59,7 +59,7 @@ class Console:
         self._progress = ProgressLine(is_shown=os.isatty(_STDERR) and not self.is_terminal)
 
     def complain(self, line: str) -> None:
-        """A line on standard error, behind all that was written before it."""
+        """A line on standard error, after all that was written before it."""
         self._progress.clear()
         self.out.flush()
         self.errors.write(os.fsencode(line) + b"\n")

@@ -133,7 +133,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
             from kdump.dump.follow import followed
 
             try:
-                for target in followed(paths[0], console.out.flush_and_look):
+                for target in followed(paths[0], console.out.flush_and_check_reader):
                     dump_one(target)
                     if budget.is_spent:
                         break
@@ -151,7 +151,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
         # Rows are counted first: bounded memory whatever the rows and the format are.
         counted = RowBudget(skip=_COUNT_ONLY)
         execute(lambda text: None, Reporter(lambda error: None, lambda line: None), counted)
-        # No end is set: behind the last row there may be damage.
+        # No end is set: after the last row there may be damage.
         budget = RowBudget(max(0, counted.seen - given.tail), _COUNT_ONLY)
     if given.files is not None:
         for word in paths:

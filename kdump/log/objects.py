@@ -90,7 +90,7 @@ class ObjectSource(Source):
             self._look_ahead(max(_SMALLEST, in_a_row))
 
     def _look_ahead(self, room: int) -> None:
-        """Begin to fetch what lies behind the range at hand, ``room`` bytes at most."""
+        """Begin to fetch what lies after the range at hand, ``room`` bytes at most."""
         start = self._ahead[-1].end if self._ahead else self._here.end
         size = min(room, _LARGEST)
         while len(self._ahead) < _AT_ONCE and start < self._stop and start + size <= self._here.end + room:

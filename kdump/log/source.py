@@ -31,7 +31,7 @@ class Source(ABC):
     """What cannot be read at one position (a bad block) says nothing about the others."""
 
     stop: int | None = None
-    """Where its reader means to stop; None: at the end. Nothing that lies behind is fetched ahead of the reader."""
+    """Where its reader means to stop; None: at the end. Nothing that lies after is fetched ahead of the reader."""
 
     def __init__(self, path: str, size: int | None) -> None:
         self.path = path
@@ -71,7 +71,7 @@ class Source(ABC):
     def data_from(self, position: int) -> int:
         """The first position from ``position`` on whose bytes need to be read: up to there all bytes are zero.
 
-        That is where the next stretch of data of a sparse file begins, or its end; for other sources ``position``.
+        That is where the next byte range of data of a sparse file begins, or its end; for other sources ``position``.
         """
         return position
 
@@ -126,7 +126,7 @@ class FileSource(Source):
         try:
             return os.lseek(self._descriptor, position, os.SEEK_DATA)
         except OSError as error:
-            # ENXIO: no data up to the end. Other errors: the file system does not know of stretches without data.
+            # ENXIO: no data up to the end. Other errors: the file system does not know of byte ranges without data.
             return max(position, self.size or 0) if error.errno == errno.ENXIO else position
 
     def close(self) -> None:

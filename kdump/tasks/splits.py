@@ -25,7 +25,7 @@ from kdump.log.source import Source
 from kdump.reading.selection import Range
 
 SPLIT_BYTES: Final = 128 << 20
-STRANGERS: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
+NO_LOG_CODES: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
 """Errors that do not count for a file that a pattern matches: nobody named it."""
 LEAST_FOR_POOL: Final = 64 << 20
 """Bytes of logs. To read fewer, a second process is not worth its start."""
@@ -140,7 +140,7 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> l
     found: list[LogFile] = []
 
     def tell(error: KdumpError) -> None:
-        if not is_pattern or error.code not in STRANGERS:
+        if not is_pattern or error.code not in NO_LOG_CODES:
             on_error(error)
 
     for given in map(files.strip_credentials, paths):
