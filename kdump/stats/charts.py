@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kdump.codes import Finding, Severity
 from kdump.log.names import Kind
-from kdump.rows.spelling import plain
-from kdump.rows.table import value_text
+from kdump.rows.humantable import value_text
+from kdump.rows.scalarlines import plain
 from kdump.stats.figures import Figures
 from kdump.stats.offsettimes import CurveStep
 from kdump.stats.timeline import LADDER, TimelineStep

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
-from kdump.rows.spelling import plain
-from kdump.rows.table import value_text
+from kdump.rows.humantable import value_text
+from kdump.rows.scalarlines import plain
 from kdump.stats.figures import Figures, FiguresReport
 from kdump.stats.grouping import By
 from kdump.stats.timeline import TimelineStep

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from kdump.rows.filetables import STATS
+from kdump.rows.scalarlines import json_line
 from kdump.rows.schema import Row
-from kdump.rows.spelling import json_line
 from kdump.stats.figures import MOST_PRODUCERS, Figures, Share
 from kdump.stats.grouping import By
 from kdump.stats.keys import HeavyKey

@@ -23,7 +23,7 @@ from kdump.log.partition import segments_after
 from kdump.log.paths import Sibling, file_by_name
 from kdump.log.source import Source
 from kdump.reading.outcomes import OPEN
-from kdump.reading.transactions import TransactionReader
+from kdump.reading.transactionreader import TransactionReader
 from kdump.stats.figures import Damage, FiguresReport, report
 from kdump.stats.fold import FOLD_CLASSES, LogPart, PartFold, StatsFold
 from kdump.stats.grouping import By, Key

@@ -11,7 +11,7 @@ from kdump.codes import Finding, KdumpError, Severity
 from kdump.kafka.recover import Recovery, RecoveryOutcome
 from kdump.log.context import FileContext
 from kdump.rows.filetables import FINDING
-from kdump.rows.spelling import json_line
+from kdump.rows.scalarlines import json_line
 from kdump.system.blocks import escaped
 from kdump.verify.summary import SegmentSummary
 

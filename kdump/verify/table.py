@@ -6,7 +6,6 @@ concatenated. A check of one row takes it as a tuple: a ``BatchRow`` with the sa
 
 from __future__ import annotations
 
-import struct
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -25,6 +24,7 @@ from kdump.format.batch import (
     increment_sequence,
     parse_header,
 )
+from kdump.format.legacy import head_dtype
 from kdump.log.resync import CheckedChunk
 from kdump.verify.markers import NO_MARKER, ControlMarker, read_marker
 
@@ -32,15 +32,6 @@ UNKNOWN_OFFSET: Final = -(2**63)
 """Base offset of a compressed entry of magic 0 or 1: only its last offset is in the header."""
 NO_PRODUCER: Final = -1
 
-_LEGACY: Final = struct.Struct(">qiIbBq")
-_LEGACY_FIELDS: Final = (
-    ("offset", ">i8"),
-    ("length", ">i4"),
-    ("crc", ">u4"),
-    ("magic", "i1"),
-    ("attributes", "u1"),
-    ("timestamp", ">i8"),
-)
 _COLUMN_TYPES: Final = (
     ("position", "i8"),
     ("size", "i8"),
@@ -138,7 +129,8 @@ def read_rows(chunk: CheckedChunk, is_after_gap: bool) -> NDArray[np.void]:
     is_legacy = data[starts + MAGIC_OFFSET] < 2
     at: NDArray[np.intp] | slice = slice(None)
     if is_legacy.any():
-        old = windows(data, _LEGACY.size)[starts[is_legacy]].view(np.dtype(list(_LEGACY_FIELDS)))
+        head = head_dtype(1)
+        old = windows(data, head.itemsize)[starts[is_legacy]].view(head)
         rows["leader_epoch"] = rows["producer_id"] = rows["producer_epoch"] = rows["base_sequence"] = -1
         rows["record_count"] = 1
         for name in ("crc", "magic", "attributes"):

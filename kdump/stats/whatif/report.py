@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from kdump.format.message import Value
 from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG
-from kdump.rows.spelling import json_line
+from kdump.rows.scalarlines import json_line
 from kdump.stats.whatif.answer import Answer
 from kdump.system.blocks import escaped
 
