@@ -105,7 +105,7 @@ class IndexBuilder:
     def plan_batches(
         self, position: int, starts: list[int], last_offsets: NDArray[np.int64], max_timestamps: NDArray[np.int64]
     ) -> BatchesPlan | None:
-        """What ``add_batch`` would do for each of many batches; None where it might fail. Nothing is changed.
+        """What ``add_batch`` would do for each of many batches; None if it might fail. Nothing is changed.
 
         Args:
             position: of the chunk in the log.

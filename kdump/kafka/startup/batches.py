@@ -54,7 +54,7 @@ class StoredBatch(NamedTuple):
 
     @property
     def base_offset(self) -> int:
-        """The base offset; of a compressed wrapper the first inner one. Raises StartFailureError if it does not open."""
+        """The base offset; of a compressed wrapper the first inner one. StartFailureError if it does not open."""
         if self.is_v2:
             return int.from_bytes(self.data[:8], "big", signed=True)
         return _wrapper_base(legacy.parse_message(self.data[: self.size]), self.position)

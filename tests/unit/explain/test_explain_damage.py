@@ -308,4 +308,4 @@ def test_recovery_reads_the_first_record_of_a_marker_batch() -> None:
         for bits in (0, CONTROL)
     )
     assert "Recovery does not look inside." in data
-    assert "recovery reads the first record" in marker
+    assert "Recovery reads the first record" in marker
