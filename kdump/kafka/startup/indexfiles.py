@@ -48,10 +48,6 @@ class IndexFile:
         """Use no entry any more; the bytes stay."""
         self.count = 0
 
-    def trim(self) -> None:
-        """Cut the file after the used entries."""
-        self.resize(self.count * self._entry_size)
-
     def grow(self) -> None:
         """Grow the file to its full size."""
         self.resize(self._max_size)
