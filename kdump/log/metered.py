@@ -1,4 +1,4 @@
-"""Reading that is watched, and slowed down beside a broker that needs the disk more."""
+"""Reading that is reported as progress, and slowed down beside a broker that needs the disk."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Final
 from kdump.log.source import Source
 
 _PIECE: Final = 1 << 18
-"""Bytes read at a time at a bounded rate: the pauses stay short."""
+"""Bytes read at a time at a limited rate. It keeps the pauses short."""
 _rate: ContextVar[int | None] = ContextVar("_rate", default=None)
 
 
 @contextmanager
 def limited_rate(rate: int | None) -> Iterator[None]:
-    """What ``at_limited_rate`` gives in here reads at most ``rate`` bytes a second; None: any number."""
+    """Sources from ``at_limited_rate`` read at most ``rate`` bytes a second in this context; None: any number."""
     token = _rate.set(rate)
     try:
         yield
