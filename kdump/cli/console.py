@@ -79,6 +79,10 @@ class Console:
         """A reporter that writes here."""
         return Reporter(self.show_error, self.complain, self._progress.show, verbose)
 
+    def progress(self, path: str, done: int, size: int | None) -> None:
+        """``done`` of ``size`` bytes (None: unknown) of ``path`` are read."""
+        self._progress.show(path, done, size)
+
     def close(self) -> None:
         """Write what is pending."""
         self._progress.clear()

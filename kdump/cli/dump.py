@@ -11,7 +11,7 @@ import click
 
 from kdump.cli import engine_options, exit_status, view_options
 from kdump.cli.arguments import DumpArguments
-from kdump.cli.common import common_options, limit_option
+from kdump.cli.common import begin, common_options, limit_option, reading_options
 from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
@@ -71,6 +71,7 @@ Examples:
     help="Explain the bytes around a file position, field by field, damage included.",
 )
 @engine_options.engine_options
+@reading_options
 @common_options
 def dump(paths: tuple[str, ...], **others: Any) -> int:
     """Print Kafka segment files as DumpLogSegments 4.3.1 does, byte for byte.
@@ -96,6 +97,7 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
         pager=given.pager,
         show_traceback=given.traceback,
     )
+    begin(given, console)
     options = _text_options(given) if given.is_text else _row_options(given, console)
     status = RunStatus(console.show_error)
     try:
@@ -185,6 +187,7 @@ def _explain(position: int, given: DumpArguments) -> int:
     from kdump.explain import report
 
     console = Console(color=given.color, escapes=False, pager=given.pager, show_traceback=given.traceback)
+    begin(given, console)
     status = RunStatus(console.show_error)
     try:
         path = strip_credentials(given.paths[0])

@@ -170,7 +170,7 @@ class DumpRun:
         if not is_shown:
             self.fail(error.located(source.path))
         if error.position is not None and _has_more(source, error.position):
-            self.reporter.note(f"{source.path}: more lies behind {error.position}, which --resync would show")
+            self.reporter.note(f"{source.path}: more entries follow position {error.position}; --resync shows them")
 
     def _is_foreign(self, source: Source) -> bool:
         """Whether a damaged log is a file of another type. If so, report it."""

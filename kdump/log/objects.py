@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from kdump.codes import KdumpError
+from kdump.log.metering import meter
 from kdump.log.source import Source
 
 _SMALLEST: Final = 1 << 16
@@ -52,15 +53,16 @@ class ObjectSource(Source):
 
     def read_into(self, view: memoryview, position: int) -> int:
         """See Source. KdumpError MISSING when the file is gone."""
-        filled = 0
+        filled, counter = 0, meter()
         while filled < len(view):
             at = position + filled
             if not self._here.start <= at < self._here.end:
                 self._move(at, len(view) - filled)
-            count = self._here.copy(view[filled:], at)
+            count = self._here.copy(view[filled:][: counter.most], at)
             if count == 0:
                 break
             filled += count
+            counter.took(self.path, at + count, count, self.size)
         return filled
 
     def close(self) -> None:

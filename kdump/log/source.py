@@ -14,7 +14,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.metering import meter
 from kdump.log.named import STDIN, unreadable
+from kdump.system.pagecache import BroughtPages
 
 _PAUSE_SECONDS: Final = 0.05
 _KEPT_HEAD: Final = 1 << 16
@@ -104,18 +106,23 @@ class FileSource(Source):
         super().__init__(path, status.st_size)
         self._descriptor = descriptor
         self._opened = status
+        self._pages: BroughtPages | None = None
 
     def read_into(self, view: memoryview, position: int) -> int:
         """See Source."""
-        filled = 0
+        if self._pages is None:
+            self._pages = BroughtPages(self._descriptor, self._opened, self.path)
+        filled, counter = 0, meter()
         try:
             while filled < len(view):
-                count = os.preadv(self._descriptor, [view[filled:]], position + filled)
+                count = os.preadv(self._descriptor, [view[filled:][: counter.most]], position + filled)
                 if count == 0:
                     break
                 filled += count
+                counter.took(self.path, position + filled, count, self.size)
         except OSError as error:
             raise unreadable(self.path, error, position + filled) from error
+        self._pages.read(position, position + filled)
         return filled
 
     def data_from(self, position: int) -> int:
@@ -131,6 +138,8 @@ class FileSource(Source):
 
     def close(self) -> None:
         """See Source."""
+        if self._pages is not None:
+            self._pages.close()
         os.close(self._descriptor)
 
     @property
@@ -202,12 +211,13 @@ class StreamSource(Source):
     def _take(self, view: memoryview) -> int:
         """Some of the next bytes, one or more; 0 at the end."""
         try:
-            count = os.readv(self._descriptor, [view])
+            count = os.readv(self._descriptor, [view[: meter().most]])
         except OSError as error:
             raise unreadable(self.path, error, self._position) from error
         if self._position < _KEPT_HEAD:
             self._head += view[: min(count, _KEPT_HEAD - self._position)]
         self._position += count
+        meter().took(self.path, self._position, count, None)
         return count
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Figures as JSON lines: a line a group.
+"""Figures as JSON lines: a line per group.
 
 Source: docs/contract.md#6-stats: its keys come first, kdump's own after them.
 """
@@ -24,7 +24,7 @@ def stats_json(figures: Figures, by: By) -> str:
 
 
 def stats_row(figures: Figures, by: By) -> Row:
-    """Values by the columns of the table STATS; null is what headers do not tell."""
+    """Values by the columns of the table STATS; null where headers do not show a value."""
     sums = figures.sums
     deep = figures.with_records
     return {

@@ -16,7 +16,6 @@ from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.extents import Extent, extent_of
-from kdump.log.metered import at_limited_rate
 from kdump.log.named import is_named
 from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source
@@ -53,7 +52,7 @@ class LogFile:
         """The file, in any process. Raises as ``open_source``."""
         if self.is_named:
             files.strip_credentials(self.path)
-        return at_limited_rate(open_source(self.given or self.path))
+        return open_source(self.given or self.path)
 
 
 @dataclass(frozen=True, slots=True)
