@@ -1,4 +1,4 @@
-"""Opening of sources by their paths: files and streams of this machine, and what a URI names (``log.stores``)."""
+"""Opening sources by their paths: files and streams of this machine, and what a URI names (``log.stores``)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kdump.log.source import FileSource, Source, StreamSource
 
 _PIECE_SIZE: Final = 1 << 20
 _MOST_TEXT: Final = 16 << 20
-"""Bytes of a text file: a line for each leader epoch, or for each of 50,000 partitions with the longest names."""
+"""The largest text file: a line for each leader epoch, or for each of 50,000 partitions with the longest names."""
 _MOST_BINARY: Final = 128 << 20
-"""Bytes of an index or a snapshot: 12 times segment.index.bytes as it comes, 2.9 million producers."""
+"""The largest index or snapshot: 12 times the default segment.index.bytes, 2.9 million producers."""
 
 
 def open_source(path: str) -> Source:

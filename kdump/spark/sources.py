@@ -1,4 +1,4 @@
-"""The three data sources. Their classes travel to the workers; all they do is elsewhere in ``kdump``."""
+"""The three data sources. Their classes travel to the workers; other modules of ``kdump`` do their work."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class LogReader(BeginsTask, DataSourceReader):
 
 
 class FilteringLogReader(LogReader):
-    """The same with filters from Spark; its class must not be used while these are off."""
+    """A LogReader that takes filters from Spark. Its class must not be used while filter pushdown is off."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """See DataSourceReader."""
