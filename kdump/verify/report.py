@@ -57,10 +57,16 @@ def finding_json(finding: Finding) -> str:
 
 
 class JUnitReport:
-    """JUnit XML as CI systems read it: a suite a directory, a case a file; ``failing`` severities fail a case."""
+    """JUnit XML as CI systems read it: a suite a directory, a case a file.
 
-    def __init__(self, failing: frozenset[Severity]) -> None:
+    Args:
+        failing: the severities that fail a case.
+        name: of the whole.
+    """
+
+    def __init__(self, failing: frozenset[Severity], name: str = "kdump verify") -> None:
         self._failing = failing
+        self._name = name
         self._cases: defaultdict[str, dict[str, list[Finding]]] = defaultdict(dict)
         self._errors: list[KdumpError] = []
 
@@ -70,7 +76,11 @@ class JUnitReport:
 
     def add_segment(self, summary: SegmentSummary) -> None:
         """A segment without findings is a case too."""
-        self._case(summary.path)
+        self.add_case(summary.path)
+
+    def add_case(self, path: str) -> None:
+        """A file or directory that was looked at."""
+        self._case(path)
 
     def add_error(self, error: KdumpError) -> None:
         """A PATH that cannot be looked at."""
@@ -78,7 +88,7 @@ class JUnitReport:
 
     def xml(self) -> bytes:
         """The whole document."""
-        root = Xml.Element("testsuites", name="kdump verify")
+        root = Xml.Element("testsuites", name=self._name)
         for folder, cases in self._cases.items():
             failed = sum(any(finding.severity in self._failing for finding in found) for found in cases.values())
             suite = Xml.SubElement(
