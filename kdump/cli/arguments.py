@@ -19,6 +19,8 @@ class Arguments:
 
     verbose: bool
     traceback: bool
+    rate: int | None
+    idle: bool
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self.__dict__.update(given)
@@ -99,7 +101,6 @@ class VerifyArguments(EngineArguments):
     depth: str
     strict: bool
     output: str
-    rate: int | None
     max_decompressed_size: int
     color: str
     jobs: int
@@ -134,7 +135,6 @@ class StatsArguments(EngineArguments):
     html: str | None
     what_if: tuple[WhatIf, ...]
     at: int | None
-    rate: int | None
     max_decompressed_size: int
     color: str
 

@@ -65,11 +65,11 @@ def _engine(*local_only: str) -> tuple[Conflict, ...]:
             excludes=("--engine local",),
             message="--master and --conf go with Spark, not with --engine local",
         ),
-        Conflict(*local_only, excludes=_SPARK, message="{option} goes with --engine local only"),
+        Conflict("--rate", "--idle", *local_only, excludes=_SPARK, message="{option} goes with --engine local only"),
     )
 
 
-_EVERYWHERE: Final = frozenset({"verbose", "traceback"})
+_EVERYWHERE: Final = frozenset({"verbose", "traceback", "rate", "idle"})
 
 _EXPLAIN: Final = (
     Conflict("--explain", excludes=("several PATHs",), message="--explain takes one PATH, a file"),
@@ -194,13 +194,13 @@ VERIFY: Final = (
         "--now",
         needs=("--startup",),
     ),
-    Conflict("--output junit", "--quick", "--strict", "--rate", "--max-decompressed-size", excludes=("--startup",)),
-    *_engine("--rate", "--jobs"),
+    Conflict("--output junit", "--quick", "--strict", "--max-decompressed-size", excludes=("--startup",)),
+    *_engine("--jobs"),
 )
 
 STATS: Final = (
     Conflict("--quick", "--html", "--by", excludes=("--what-if", "--at")),
-    *_engine("--rate", "--what-if", "--at"),
+    *_engine("--what-if", "--at"),
 )
 
 _TO: Final = ("--to jsonl", "--to csv", "--to parquet")

@@ -59,7 +59,7 @@ class Console:
         self._progress = ProgressLine(is_shown=os.isatty(_STDERR) and not self.is_terminal)
 
     def complain(self, line: str) -> None:
-        """A line on standard error, behind all that was written before it."""
+        """A line on standard error, after all that was written before it."""
         self._progress.clear()
         self.out.flush()
         self.errors.write(os.fsencode(line) + b"\n")
@@ -78,6 +78,10 @@ class Console:
     def reporter(self, *, verbose: bool) -> Reporter:
         """For a run over files."""
         return Reporter(self.show_error, self.complain, self._progress.show, verbose)
+
+    def progress(self, path: str, done: int, size: int | None) -> None:
+        """``done`` of ``size`` bytes (None: unknown) of ``path`` are read."""
+        self._progress.show(path, done, size)
 
     def close(self) -> None:
         """Write what is pending."""

@@ -12,7 +12,7 @@ import click
 
 from kdump.cli import engine_options, exit_status
 from kdump.cli.arguments import ConvertArguments
-from kdump.cli.common import common_options, limit_option
+from kdump.cli.common import begin, common_options, limit_option, reading_options
 from kdump.cli.conflicts import CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
@@ -101,6 +101,7 @@ Examples:
 @click.option("--output", type=click.Choice(["text", "jsonl"]), default="text", help="How to say what was done.")
 @limit_option()
 @engine_options.engine_options
+@reading_options
 @common_options
 def convert(source: str | None, destination: str | None, **others: Any) -> int:
     """Write a segment, a partition or a log directory in another form; the source is never touched.
@@ -124,6 +125,7 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
     if given.form == "parquet" and not _has_pyarrow():
         return exit_status.UNREADABLE
     console = Console(show_traceback=given.traceback)
+    begin(given, console)
     status = RunStatus(console.show_error)
     if given.destination == _STDOUT:
         _to_stdout(conversion, given, console, status)

@@ -9,7 +9,6 @@ import click
 
 from kdump.cli.arguments import DumpArguments
 from kdump.dump.targets import Target
-from kdump.format.message import LONGEST_STRING
 from kdump.kafka.coordinators import DEFAULT_PARTITIONS, CoordinatorKey, group, transactional_id
 from kdump.log.files import absolute, directory_of
 from kdump.log.names import Kind, partition_of_file
@@ -25,6 +24,8 @@ def coordinated(given: DumpArguments) -> CoordinatorKey | None:
 
 
 def _named(wanted: CoordinatorKey) -> CoordinatorKey:
+    from kdump.format.message import LONGEST_STRING  # not needed without such a key
+
     if len(wanted.stored_name) > LONGEST_STRING:
         raise click.UsageError(f"a {wanted.kind} has {LONGEST_STRING} bytes at most")
     return wanted

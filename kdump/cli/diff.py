@@ -9,7 +9,7 @@ import click
 
 from kdump.cli import engine_options
 from kdump.cli.arguments import DiffArguments
-from kdump.cli.common import color_option, common_options, limit_option
+from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
 from kdump.cli.conflicts import DIFF, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
@@ -29,10 +29,10 @@ _FEWEST_PATHS: Final = 2
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
-  kdump diff n1/orders-0 n2/orders-0 n3/orders-0   three copies of a partition
-  kdump diff /disks/n1 /disks/n2 /disks/n3         all partitions of three brokers
+  kdump diff orders-0 backup/orders-0              two copies of a partition
+  kdump diff /data/kafka /backup/kafka             all partitions of two log directories
   kdump diff --records orders-0 backup/orders-0    with the records that differ
-  kdump diff --content orders-0 mirror/orders-0    by record, for copies that were rewritten""",
+  kdump diff --content orders-0 backup/orders-0    by record, for copies that were written again""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @click.option("--records", is_flag=True, help="Show the records that differ, key and value of each copy.")
@@ -52,6 +52,7 @@ Examples:
 @color_option("the page")
 @engine_options.engine_options
 @engine_options.jobs_option
+@reading_options
 @common_options
 def diff(paths: tuple[str, ...], **others: Any) -> int:
     """Compare copies of partitions: segments, partition directories, log directories, URIs of them.
@@ -62,16 +63,17 @@ def diff(paths: tuple[str, ...], **others: Any) -> int:
         raise click.UsageError("two PATHs or more are needed (kdump diff --help)")
     given = DiffArguments({"paths": tuple(map(strip_credentials, paths)), **others})
     GivenOptions().check(DIFF)
-    return _Run(given).run()
+    return _DiffRun(given).run()
 
 
-class _Run:
+class _DiffRun:
     """One run of the command."""
 
     def __init__(self, given: DiffArguments) -> None:
         self._given = given
         self._failing = frozenset({Severity.ERROR, Severity.WARNING} if given.strict else {Severity.ERROR})
         self._console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
+        begin(given, self._console)
         self._status = RunStatus(self._console.show_error)
         self._junit = JUnitReport(self._failing, "kdump diff")
 

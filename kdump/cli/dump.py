@@ -11,7 +11,7 @@ import click
 
 from kdump.cli import engine_options, exit_status, view_options
 from kdump.cli.arguments import DumpArguments
-from kdump.cli.common import common_options, limit_option
+from kdump.cli.common import begin, common_options, limit_option, reading_options
 from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
@@ -71,6 +71,7 @@ Examples:
     help="Explain the bytes around a file position, field by field, damage included.",
 )
 @engine_options.engine_options
+@reading_options
 @common_options
 def dump(paths: tuple[str, ...], **others: Any) -> int:
     """Print Kafka segment files as DumpLogSegments 4.3.1 does, byte for byte.
@@ -96,6 +97,7 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
         pager=given.pager,
         show_traceback=given.traceback,
     )
+    begin(given, console)
     options = _text_options(given) if given.is_text else _row_options(given, console)
     status = RunStatus(console.show_error)
     try:
@@ -133,7 +135,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
             from kdump.dump.follow import followed
 
             try:
-                for target in followed(paths[0], console.out.flush_and_look):
+                for target in followed(paths[0], console.out.flush_and_check_reader):
                     dump_one(target)
                     if budget.is_spent:
                         break
@@ -151,7 +153,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
         # Rows are counted first: bounded memory whatever the rows and the format are.
         counted = RowBudget(skip=_COUNT_ONLY)
         execute(lambda text: None, Reporter(lambda error: None, lambda line: None), counted)
-        # No end is set: behind the last row there may be damage.
+        # No end is set: after the last row there may be damage.
         budget = RowBudget(max(0, counted.seen - given.tail), _COUNT_ONLY)
     if given.files is not None:
         for word in paths:
@@ -185,6 +187,7 @@ def _explain(position: int, given: DumpArguments) -> int:
     from kdump.explain import report
 
     console = Console(color=given.color, escapes=False, pager=given.pager, show_traceback=given.traceback)
+    begin(given, console)
     status = RunStatus(console.show_error)
     try:
         path = strip_credentials(given.paths[0])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kdump.cli.arguments import EngineArguments
+from kdump.cli.common import show_log
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.lock import is_held
@@ -114,7 +115,7 @@ def session(
         KdumpError: Spark was asked for and is not installed, or does not start.
     """
     engine, master = given.engine, given.master
-    if engine == "local" or local_only:
+    if engine == "local" or local_only or given.rate is not None or given.idle:
         return None
     reason = "--engine spark" if engine == "spark" else "--master" if master else _many_segments(paths)
     if reason is None:
@@ -132,17 +133,8 @@ def session(
         note(f"engine: local ({reason}). {missing}")
         return None
     note(f"engine: spark, {where(master)} ({reason})")
-    _show_log()
+    show_log(note, verbose=given.verbose)
     return make_session(master, dict(given.conf))
-
-
-def _show_log() -> None:
-    """Show what kdump itself logs, and nothing of others: py4j logs the traceback of an interrupt."""
-    import logging
-
-    logging.getLogger().addHandler(logging.NullHandler())
-    if logging.lastResort is not None:
-        logging.getLogger("kdump").addHandler(logging.lastResort)
 
 
 def _many_segments(paths: Sequence[str]) -> str | None:

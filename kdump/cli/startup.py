@@ -6,6 +6,7 @@ from functools import partial
 
 from kdump.cli import engine_options
 from kdump.cli.arguments import VerifyArguments
+from kdump.cli.common import begin
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
 from kdump.codes import KdumpError
@@ -32,6 +33,7 @@ from kdump.verify.startups import Item, KeepsChanging, StartOptions, is_partitio
 def run_startup(given: VerifyArguments) -> int:
     """The command; gives its exit status."""
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
+    begin(given, console)
     status = RunStatus(console.show_error)
     paths, output = given.paths, given.output
     options = StartOptions(

@@ -9,15 +9,13 @@ import click
 
 from kdump.cli import engine_options, whatif_options
 from kdump.cli.arguments import StatsArguments
-from kdump.cli.common import color_option, common_options, limit_option, rate_option
+from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
 from kdump.cli.conflicts import STATS, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.html_page import HtmlPage
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import strip_credentials
-from kdump.log.metered import MeteredSource
-from kdump.log.opening import open_source
 from kdump.system.units import counted
 
 if TYPE_CHECKING:
@@ -59,10 +57,10 @@ Examples:
     help="Write a report with charts too: one file, which a browser shows without a network.",
 )
 @whatif_options.whatif_options
-@rate_option
 @limit_option()
 @color_option("the page")
 @engine_options.engine_options
+@reading_options
 @common_options
 def stats(paths: tuple[str, ...], **others: Any) -> int:
     """Count what is in segments, partition directories, log directories, URIs of them and pipes; continue after damage.
@@ -75,6 +73,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     given = StatsArguments({"paths": paths, **others})
     GivenOptions().check(STATS)
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
+    begin(given, console)
     if given.what_if or given.at is not None:
         from kdump.cli.whatif import answer
 
@@ -91,7 +90,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
         with_curves=given.html is not None,
     )
     status = RunStatus(console.show_error)
-    run = StatsRun(options, opened=lambda path: MeteredSource(open_source(path), given.rate, reporter.progress))
+    run = StatsRun(options)
     try:
         page = None if given.html is None else HtmlPage(given.html, paths)
         judge = _judge(options, run, given, console)

@@ -8,16 +8,13 @@ import click
 
 from kdump.cli import engine_options
 from kdump.cli.arguments import VerifyArguments
-from kdump.cli.common import color_option, common_options, limit_option, rate_option
+from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
 from kdump.cli.conflicts import VERIFY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.startup_options import startup_options
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.log.files import strip_credentials
-from kdump.log.metered import MeteredSource
-from kdump.log.opening import open_source
-from kdump.log.source import Source
 from kdump.reading.reporter import Reporter
 from kdump.verify.partition import Item, PartitionCheck
 from kdump.verify.report import JUnitReport, finding_json, finding_line, summary_line
@@ -46,12 +43,12 @@ Examples:
     default="text",
     help="One line per finding and per segment (default), JSON lines of findings, or JUnit XML.",
 )
-@rate_option
 @limit_option()
 @color_option("the text")
 @startup_options
 @engine_options.engine_options
 @engine_options.jobs_option
+@reading_options
 @common_options
 def verify(paths: tuple[str, ...], **others: Any) -> int:
     """Check segments, partition directories, whole log directories, URIs of them and pipes; continue after damage.
@@ -72,6 +69,7 @@ def verify(paths: tuple[str, ...], **others: Any) -> int:
 def _verify(given: VerifyArguments) -> int:
     """The check of segments and what is beside them; gives the exit status."""
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
+    begin(given, console)
     failing = frozenset({Severity.ERROR, Severity.WARNING} if given.strict else {Severity.ERROR})
     report = JUnitReport(failing)
     reporter = console.reporter(verbose=given.verbose)
@@ -117,21 +115,18 @@ def _verify(given: VerifyArguments) -> int:
 def _judge(options: CheckOptions, given: VerifyArguments, console: Console, reporter: Reporter) -> Judge:
     """What checks the partitions: this process, a pool, or Spark. Raises as ``engine_options.session``."""
     paths, jobs = given.paths, given.jobs
-    spark = engine_options.session(given, paths, console.note, local_only=given.rate is not None or jobs > 1)
+    spark = engine_options.session(given, paths, console.note, local_only=jobs > 1)
     if spark is not None:
         from kdump.spark.verify import SparkJudge
 
         return SparkJudge(spark, paths, options).segments
 
-    def opened(path: str) -> Source:
-        return MeteredSource(open_source(path), given.rate, reporter.progress)
-
     if jobs == 1:
-        return PartitionCheck(options, opened=opened).segments
+        return PartitionCheck(options).segments
     from kdump.verify.judging import pooled_judge
 
     run = engine_options.pool(jobs, "kdump.verify.readings").run
-    return pooled_judge(paths, options, run, jobs, rate=given.rate, opened=opened, progress=reporter.progress)
+    return pooled_judge(paths, options, run, jobs, rate=given.rate, progress=reporter.progress)
 
 
 def _line(item: Item, output: str, *, color: bool) -> str:

@@ -197,9 +197,9 @@ def lines(
     """Makes the writer of a file's rows; UsageError for a wrong ``--format``."""
     from kdump.log.context import FileContext
     from kdump.rows.formatted import FormatLines
+    from kdump.rows.humantable import HumanTable
     from kdump.rows.printers import RowLines
-    from kdump.rows.spelling import Output
-    from kdump.rows.table import TableLines
+    from kdump.rows.scalarlines import Output
 
     template = given.template
     if template is not None:
@@ -209,7 +209,7 @@ def lines(
             raise click.UsageError(f"--format: {error}") from None
         return lambda context: FormatLines(template, context)
     if given.output == "table":
-        return lambda context: TableLines(chosen, context, width=width, color=color)
+        return lambda context: HumanTable(chosen, context, width=width, color=color)
     syntax: Output = "csv-safe" if given.csv_safe else "csv" if given.output == "csv" else "jsonl"
     return lambda context: RowLines(syntax, chosen, context)
 

@@ -22,10 +22,11 @@ from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.reading.printing import Emit
 from kdump.reading.selection import Selection
-from kdump.reading.transactions import TransactionReader, Transactions
+from kdump.reading.transactionreader import TransactionReader
+from kdump.reading.transactions import Transactions
 from kdump.reading.view import LogView, ViewOptions
 from kdump.rows.printers import RowLines, RowPrinter
-from kdump.rows.spelling import Output
+from kdump.rows.scalarlines import Output
 from kdump.rows.tables import RECORD
 from kdump.system.blocks import BlockWriter
 from kdump.system.files import NewFile, status_of

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from kdump.convert.segment import SegmentResult
 from kdump.log.context import FileContext
 from kdump.rows.filetables import CONVERTED, LOSS, MARKER
+from kdump.rows.scalarlines import json_line
 from kdump.rows.schema import Table
-from kdump.rows.spelling import json_line
 from kdump.system.blocks import escaped
 
 

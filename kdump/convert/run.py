@@ -30,7 +30,7 @@ from kdump.log.paths import (
     file_by_name,
     resolve,
 )
-from kdump.reading.transactions import TransactionReader
+from kdump.reading.transactionreader import TransactionReader
 from kdump.system.files import Staged, discard, make_directories, publish, remove_empty
 
 _OFFSET_NAME: Final = re.compile(r"(\d{20})\.log")

@@ -23,7 +23,8 @@ from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.opening import open_source, read_whole
 from kdump.log.source import Source
 from kdump.reading.selection import Range
-from kdump.reading.transactions import TransactionReader, Transactions
+from kdump.reading.transactionreader import TransactionReader
+from kdump.reading.transactions import Transactions
 from kdump.system.files import Staged, discard, status_of
 from kdump.verify.validentries import EntryReader
 from kdump.wire import compression

@@ -35,7 +35,8 @@ from kdump.log.opening import open_source
 from kdump.log.partition import segments_after, segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.reading.outcomes import ABORTED
-from kdump.reading.transactions import AbortedRanges, TransactionReader, marked_outcome
+from kdump.reading.transactionreader import TransactionReader
+from kdump.reading.transactions import AbortedRanges, marked_outcome
 from kdump.verify.validentries import read_batch
 
 

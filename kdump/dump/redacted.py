@@ -72,7 +72,7 @@ class RedactingPrinter(TextRows):
 
 
 def _is_control_record(record: Record) -> bool:
-    """The key is a control record's, and the value what its type asks for, with nothing behind it, or null."""
+    """The key is a control record's, and the value what its type asks for, with nothing after it, or null."""
     try:
         control_type = control.parse_type(record.key)
         if len(record.key or b"") != control.KEY_SIZE:

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 
 from kdump.codes import INPUT_CODES, Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOptions
-from kdump.dump.redacted import RedactingPrinter
 from kdump.dump.targets import Target
 from kdump.log.files import exists
 from kdump.log.source import Source
 from kdump.log.walk import Chunk
-from kdump.reading.printing import Emit, TextBytes, TextRow
+from kdump.reading.printing import Emit, Printer, TextBytes, TextRow
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
 from kdump.reading.view import LogView
 
 if TYPE_CHECKING:
-    from kdump.reading.transactions import TransactionReader, Transactions
+    from kdump.reading.transactionreader import TransactionReader
+    from kdump.reading.transactions import Transactions
 
 
 class DumpRun:
@@ -151,7 +151,7 @@ class DumpRun:
         printer = output.printer(target, transactions, self._note_undecoded)
         return LogView(
             source,
-            printer if options.secret is None else RedactingPrinter(printer, options.secret),
+            printer if options.secret is None else _redacting(printer, options.secret),
             output.emit,
             view_options,
             budget=self._budget,
@@ -170,7 +170,7 @@ class DumpRun:
         if not is_shown:
             self.fail(error.located(source.path))
         if error.position is not None and _has_more(source, error.position):
-            self.reporter.note(f"{source.path}: more lies behind {error.position}, which --resync would show")
+            self.reporter.note(f"{source.path}: more entries follow position {error.position}; --resync shows them")
 
     def _is_foreign(self, source: Source) -> bool:
         """A damaged log is no log but a file of another type, which is reported."""
@@ -186,7 +186,7 @@ class DumpRun:
     @cached_property
     def _transactions(self) -> TransactionReader:
         """The transactions of the partitions of this run."""
-        from kdump.reading.transactions import TransactionReader  # not needed by a plain dump
+        from kdump.reading.transactionreader import TransactionReader  # not needed by a plain dump
 
         return TransactionReader()
 
@@ -226,3 +226,9 @@ def _has_more(source: Source, position: int) -> bool:
         if isinstance(item, Chunk):
             return item.position + item.starts[-1] > position or item.position + item.end < source.size
     return False
+
+
+def _redacting(printer: Printer[TextRow, TextBytes], secret: bytes) -> Printer[TextRow, TextBytes]:
+    from kdump.dump.redacted import RedactingPrinter  # not needed by a plain dump
+
+    return RedactingPrinter(printer, secret)

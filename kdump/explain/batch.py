@@ -25,10 +25,10 @@ from kdump.format.batch import (
     LOG_OVERHEAD,
     TRANSACTIONAL,
     BatchHeader,
+    batch_crc,
     codec_name,
     parse_header,
 )
-from kdump.wire.checksum import crc32c
 from kdump.wire.syndrome import CRC32C_POLYNOMIAL
 
 _FIELDS: Final = (
@@ -72,11 +72,7 @@ def batch_lines(
         yield from _short_header(labeller)
         return
     header = parse_header(data)
-    crc = (
-        None
-        if is_cut
-        else judge(data, CRC_START, _CRC, computed=crc32c(data[CRC_START:]), polynomial=CRC32C_POLYNOMIAL)
-    )
+    crc = None if is_cut else judge(data, CRC_START, _CRC, computed=batch_crc(data), polynomial=CRC32C_POLYNOMIAL)
     labeller = Labeller(
         data, position, covered=range(CRC_START, len(data)), target=target, suspect=None if crc is None else crc.suspect
     )

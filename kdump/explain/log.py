@@ -18,18 +18,18 @@ from kdump.explain.trueend import true_end
 from kdump.explain.values import count as counted
 from kdump.explain.values import span
 from kdump.format.batch import (
-    CRC_START,
     HEADER_SIZE,
     HEADER_SIZE_UP_TO_MAGIC,
     LENGTH_OFFSET,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     MIN_ENTRY_LENGTH,
+    batch_crc,
+    is_read_as_batch,
 )
 from kdump.format.legacy import parse_message
 from kdump.log.source import Source
 from kdump.log.walk import Stop
-from kdump.wire.checksum import crc32c
 
 _RAW_SHOWN: Final = 32
 _CRC_FIELD: Final = slice(17, 21)
@@ -101,7 +101,7 @@ def _wrong_length(log: _Log, start: int, place: NumberedEntry | WalkEnd) -> Numb
     for entry, data in entries(log.source, start):
         if entry.position >= place.position or tries == _MOST_TRIES:
             break
-        if not 2 <= data[MAGIC_OFFSET] <= 127 or _is_batch_by_crc(data):
+        if not is_read_as_batch(data[MAGIC_OFFSET]) or _is_batch_by_crc(data):
             continue
         tries += 1
         end = true_end(log.source, entry.position, log.size)
@@ -164,7 +164,7 @@ def _entry(log: _Log, start: int, end: int, name: str, *, is_cut: bool = False) 
 
 
 def _is_batch_by_crc(data: memoryview) -> bool:
-    return len(data) >= HEADER_SIZE and int.from_bytes(data[_CRC_FIELD], "big") == crc32c(data[CRC_START:])
+    return len(data) >= HEADER_SIZE and int.from_bytes(data[_CRC_FIELD], "big") == batch_crc(data)
 
 
 def _unknown(data: memoryview, start: int, target: int, magic: int) -> Iterator[Line]:

@@ -28,8 +28,7 @@ from kdump.format.batch import (
     MIN_ENTRY_LENGTH,
     TIMESTAMP_TYPES,
 )
-from kdump.format.legacy import Message, check_inner, parse_message, read_records
-from kdump.wire.checksum import crc32
+from kdump.format.legacy import Message, check_inner, message_crc, parse_message, read_records
 from kdump.wire.compression import NONE, ZSTD
 from kdump.wire.syndrome import CRC32_POLYNOMIAL
 
@@ -69,7 +68,7 @@ def _message(
     space: Space = Space.FILE,
 ) -> Iterator[Line]:
     is_cut = LOG_OVERHEAD + _number(data, 8, 4) > len(data)
-    computed = crc32(data[MAGIC_OFFSET:])
+    computed = message_crc(data)
     crc = None if is_cut else judge(data, MAGIC_OFFSET, _CRC, computed=computed, polynomial=CRC32_POLYNOMIAL)
     labeller = Labeller(
         data,

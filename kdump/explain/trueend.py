@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from kdump.explain.recordfields import survey_records
-from kdump.format.batch import CRC_START, HEADER_SIZE, BatchHeader, parse_header, wrap_int64
+from kdump.format.batch import HEADER_SIZE, BatchHeader, batch_crc, parse_header, wrap_int64
 from kdump.log.source import Source
-from kdump.wire.checksum import crc32c
 
 _LOOK_AHEAD: Final = 1 << 24
 """Bytes from the start of a batch in which its end is looked for."""
@@ -38,7 +37,7 @@ def true_end(source: Source, position: int, size: int) -> int | None:
     if header.magic != _MAGIC:
         return None
     for end in end_candidates(header, window, is_whole=position + len(window) == size):
-        if crc32c(window[CRC_START:end]) == header.crc:
+        if batch_crc(window, 0, end) == header.crc:
             return position + end
     return None
 

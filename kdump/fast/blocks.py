@@ -1,4 +1,4 @@
-"""Entries of a chunk as blocks: v2 batches that are read as columns, and stretches that are not.
+"""Entries of a chunk as blocks: v2 batches that are read as columns, and byte ranges that are not.
 
 A block holds batches that follow one another, with their headers, the verdict on their CRCs and, when asked for,
 their records. Legacy entries, unknown magics and codecs, and batches shorter than their header are left to the scalar
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +22,13 @@ from kdump.format.batch import (
     ATTRIBUTES_LOW_BYTE,
     CODEC_MASK,
     CODEC_NAMES,
-    CRC_START,
     HEADER_SIZE,
     MAGIC_OFFSET,
+    batch_crc,
 )
 from kdump.format.record import most_headers
 from kdump.wire import compression
-from kdump.wire.checksum import Buffer, crc32c
+from kdump.wire.checksum import Buffer
 
 _ARENA_SIZE = 8 << 20
 """Bytes of decompressed batches that are decoded together."""
@@ -112,7 +113,7 @@ class BlockReader:
         wanted: Callable[[NDArray[np.void]], NDArray[np.bool_]] | None = None,
         damaged: Sequence[int] | None = None,
     ) -> Iterator[BatchBlock | EntryRange]:
-        """The entries of a chunk in order, each in exactly one block or stretch.
+        """The entries of a chunk in order, each in exactly one block or byte range.
 
         Args:
             view: the chunk's bytes; blocks of uncompressed batches refer to them.
@@ -234,9 +235,5 @@ class _Bodies:
 
 def _crcs(view: memoryview, entries: _Entries) -> NDArray[np.int64]:
     """The CRC-32C that each whole batch should have."""
-    starts = (entries.starts + CRC_START).tolist()
-    return np.fromiter(
-        (crc32c(view[start:end]) for start, end in zip(starts, entries.ends.tolist(), strict=True)),
-        np.int64,
-        len(starts),
-    )
+    crcs = map(batch_crc, repeat(view), entries.starts.tolist(), entries.ends.tolist())
+    return np.fromiter(crcs, np.int64, entries.starts.size)

@@ -1,4 +1,4 @@
-"""Entries of a log that are sound, many at once, with their records."""
+"""Entries of a log that are valid, many at once, with their records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kdump.fast.recordtable import RecordGroups
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Sound entries of one format side by side in a chunk.
+    """Valid entries of one format side by side in a chunk.
 
     ``data`` is valid until the next entries are asked for.
     """

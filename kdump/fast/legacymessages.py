@@ -20,14 +20,12 @@ from kdump.fast.recordheaders import HeaderColumns
 from kdump.fast.recordtable import RecordGroups, RecordTable
 from kdump.fast.writemessages import message_crcs
 from kdump.format.batch import CODEC_MASK, LOG_APPEND_TIME, LOG_OVERHEAD, MIN_ENTRY_LENGTH
-from kdump.format.legacy import NO_TIMESTAMP
+from kdump.format.legacy import NO_TIMESTAMP, head_dtype
 from kdump.wire import compression
 from kdump.wire.checksum import Buffer
 
-_HEAD: Final = np.dtype(
-    [("offset", ">i8"), ("length", ">i4"), ("crc", ">u4"), ("magic", "i1"), ("attributes", "u1"), ("timestamp", ">i8")]
-)
-"""The smallest entry; in magic 0 the timestamp's place holds other fields."""
+_HEAD: Final = head_dtype(1)
+"""As large as the smallest entry; in magic 0 the timestamp's place holds other fields."""
 _KEY_POSITION: Final = np.array([18, 26])
 """By magic."""
 _SMALLEST: Final = LOG_OVERHEAD + MIN_ENTRY_LENGTH
@@ -91,7 +89,7 @@ class _Messages:
         return _Messages(*(getattr(self, name)[index] for name in self.__slots__))
 
     def joined(self, others: _Messages) -> _Messages:
-        """These, and ``others`` behind them."""
+        """These, and ``others`` after them."""
         return _Messages(*(np.concatenate((getattr(self, name), getattr(others, name))) for name in self.__slots__))
 
 

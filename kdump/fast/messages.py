@@ -72,7 +72,7 @@ def read_messages(
 ) -> MessageColumns:
     """Read the message at ``arena[start:end]`` of every row; shapes (rows,), one row or more.
 
-    ``layout``: a flat one. Bytes behind a message are not looked at.
+    ``layout``: a flat one. Bytes after a message are not looked at.
     """
     reader = _RowCursor(layout.is_flexible, arena, start)
     fields = [reader.read(member) for member in layout.members if member.tag is None]
@@ -82,7 +82,7 @@ def read_messages(
 
 
 class _RowCursor:
-    """A position a row; positions behind the end are read as anything and found at last, as they only grow."""
+    """A position a row; positions after the end are read as anything and found at last, as they only grow."""
 
     def __init__(self, is_flexible: bool, arena: NDArray[np.uint8], at: NDArray[np.int64]) -> None:
         self._is_flexible = is_flexible
@@ -165,7 +165,7 @@ _UUID_CHARACTERS: Final = len(urlsafe_b64encode(bytes(UUID_SIZE)).rstrip(b"="))
 
 
 def uuid_texts(arena: NDArray[np.uint8], start: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """The 22 characters of the uuid at each ``start``; shape (rows, 22). One behind the arena is anything."""
+    """The 22 characters of the uuid at each ``start``; shape (rows, 22). One after the arena is anything."""
     padded = np.zeros((start.size, 18), np.uint32)
     if arena.size >= UUID_SIZE:
         inside = np.minimum(start, arena.size - UUID_SIZE)

@@ -120,7 +120,7 @@ def _walk_lanes(
 def walk_some(arena: NDArray[np.uint8], start: int, count: int, size: int) -> tuple[list[int], int] | None:
     """The starts of up to ``count`` records from ``start`` on that begin within ``size`` bytes, one or more.
 
-    Returns them, relative to ``start``, and where the last one ends, which may be behind the arena; None for a length
+    Returns them, relative to ``start``, and where the last one ends, which may be after the arena; None for a length
     that is negative, malformed or cut.
     """
     starts, end = _hop_alone(arena[start : start + size + INT32_BYTES].tobytes(), count)
@@ -132,7 +132,7 @@ def walk_some(arena: NDArray[np.uint8], start: int, count: int, size: int) -> tu
 
 
 def _hop_long(arena: NDArray[np.uint8], at: NDArray[np.int64], hop: NDArray[np.int64]) -> None:
-    """Fill in the hops that the table does not know; a negative or malformed length hops behind every end."""
+    """Fill in the hops that the table does not know; a negative or malformed length hops after every end."""
     rows = np.flatnonzero(hop == 0)
     raw, following = read_varints(arena, at[rows])
     following += (raw >> 1).view(np.int64)

@@ -93,7 +93,7 @@ def parse_offset_checkpoint(data: bytes) -> list[CheckpointEntry]:
 
 
 def offset_checkpoint_entries(data: bytes) -> Iterator[CheckpointEntry]:
-    """The same one by one: what is wrong is raised behind the entries before it."""
+    """The same one by one: what is wrong is raised after the entries before it."""
 
     def entry(line: str) -> CheckpointEntry:
         words = _WHITE_SPACE.split(line)
@@ -132,7 +132,7 @@ def parse_leader_epoch_checkpoint(data: bytes) -> list[EpochEntry]:
 
 
 def leader_epoch_entries(data: bytes) -> Iterator[EpochEntry]:
-    """The same one by one: what is wrong is raised behind the entries before it."""
+    """The same one by one: what is wrong is raised after the entries before it."""
 
     def entry(line: str) -> EpochEntry:
         words = _WHITE_SPACE.split(line)
@@ -162,7 +162,7 @@ def parse_partition_metadata(data: bytes) -> PartitionMetadata:
 
 
 def partition_metadata_members(data: bytes) -> Iterator[tuple[str, object]]:
-    """(name, value) of all lines of partition.metadata; what is wrong is raised behind those before it."""
+    """(name, value) of all lines of partition.metadata; what is wrong is raised after those before it."""
     for _, name, value in _metadata_lines(data):
         yield name, value
     parse_partition_metadata(data)
@@ -195,19 +195,19 @@ def parse_meta_properties(data: bytes) -> MetaProperties:
 
 
 def meta_properties_members(data: bytes) -> Iterator[tuple[str, object]]:
-    """(name, value) of all lines of meta.properties; what is wrong is raised behind them."""
+    """(name, value) of all lines of meta.properties; what is wrong is raised after them."""
     yield from _properties(data).items()
     parse_meta_properties(data)
 
 
 def quorum_state_members(data: bytes) -> Iterator[tuple[str, object]]:
-    """(name, value) of all members of quorum-state; what is wrong is raised behind them."""
+    """(name, value) of all members of quorum-state; what is wrong is raised after them."""
     yield from _json_object(data).items()
     parse_quorum_state(data)
 
 
 def clean_shutdown_members(data: bytes) -> Iterator[tuple[str, object]]:
-    """(name, value) of all members of .kafka_cleanshutdown; what is wrong is raised behind them."""
+    """(name, value) of all members of .kafka_cleanshutdown; what is wrong is raised after them."""
     yield from _json_object(data).items() if data else ()
     parse_clean_shutdown(data)
 
@@ -347,4 +347,4 @@ READERS: Final[Mapping[str, Callable[[bytes], Iterator[CheckpointEntry | EpochEn
     QUORUM_STATE: quorum_state_members,
     CLEAN_SHUTDOWN: clean_shutdown_members,
 }
-"""By file name: what reads the entries of the file one by one; DamageError TEXT_FILE behind those that are sound."""
+"""By file name: what reads the entries of the file one by one; DamageError TEXT_FILE after those that are valid."""

@@ -11,13 +11,16 @@ from typing import Final, NamedTuple, TypeVar
 
 from kdump.codes import Codes, DamageError
 
-_OFFSET_ENTRY: Final = struct.Struct(">ii")
-_TIME_ENTRY: Final = struct.Struct(">qi")
-_TXN_ENTRY: Final = struct.Struct(">hqqqq")
+OFFSET_ENTRY: Final = struct.Struct(">ii")
+"""Relative offset, position."""
+TIME_ENTRY: Final = struct.Struct(">qi")
+"""Timestamp (ms), relative offset."""
+TXN_ENTRY: Final = struct.Struct(">hqqqq")
+"""The fields of AbortedTxn."""
 
-OFFSET_ENTRY_SIZE: Final = _OFFSET_ENTRY.size
-TIME_ENTRY_SIZE: Final = _TIME_ENTRY.size
-TXN_ENTRY_SIZE: Final = _TXN_ENTRY.size
+OFFSET_ENTRY_SIZE: Final = OFFSET_ENTRY.size
+TIME_ENTRY_SIZE: Final = TIME_ENTRY.size
+TXN_ENTRY_SIZE: Final = TXN_ENTRY.size
 
 
 class OffsetEntry(NamedTuple):
@@ -50,14 +53,14 @@ class AbortedTxn(NamedTuple):
 def parse_offset_index(data: bytes, base_offset: int) -> list[OffsetEntry]:
     """All whole 8-byte entries, zero padding too; a partial one at the end is left out."""
     used, padding = _used_and_padding(data, OFFSET_ENTRY_SIZE)
-    entries = [OffsetEntry(base_offset + relative, position) for relative, position in _OFFSET_ENTRY.iter_unpack(used)]
+    entries = [OffsetEntry(base_offset + relative, position) for relative, position in OFFSET_ENTRY.iter_unpack(used)]
     return entries + [OffsetEntry(base_offset, 0)] * padding
 
 
 def parse_time_index(data: bytes, base_offset: int) -> list[TimeEntry]:
     """All whole 12-byte entries, zero padding too; a partial one at the end is left out."""
     used, padding = _used_and_padding(data, TIME_ENTRY_SIZE)
-    entries = [TimeEntry(timestamp, base_offset + relative) for timestamp, relative in _TIME_ENTRY.iter_unpack(used)]
+    entries = [TimeEntry(timestamp, base_offset + relative) for timestamp, relative in TIME_ENTRY.iter_unpack(used)]
     return entries + [TimeEntry(0, base_offset)] * padding
 
 
@@ -93,7 +96,7 @@ def txn_entries(data: bytes) -> Iterator[AbortedTxn]:
             and a negative one passes, as in Kafka (AbortedTxn, TransactionIndex).
     """
     whole = len(data) - len(data) % TXN_ENTRY_SIZE
-    for number, entry in enumerate(_TXN_ENTRY.iter_unpack(memoryview(data)[:whole])):
+    for number, entry in enumerate(TXN_ENTRY.iter_unpack(memoryview(data)[:whole])):
         version = entry[0] >> 8
         if version > 0:
             raise DamageError(

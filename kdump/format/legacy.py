@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
 from kdump.format.batch import (
@@ -25,10 +25,25 @@ from kdump.format.record import Record
 from kdump.wire import compression
 from kdump.wire.checksum import crc32
 
+if TYPE_CHECKING:
+    import numpy as np
+
 NO_TIMESTAMP: Final = -1
 
-_HEAD: Final = struct.Struct(">qiIbB")
-_ENTRY: Final = struct.Struct(">qiI")
+# name, struct code, numpy code; big-endian, packed, in file order.
+_FIELDS: Final = (
+    ("offset", "q", "i8"),
+    ("length", "i", "i4"),
+    ("crc", "I", "u4"),
+    ("magic", "b", "i1"),
+    ("attributes", "B", "u1"),
+    ("timestamp", "q", "i8"),
+)
+UNCOVERED: Final = ("offset", "length", "crc")
+"""The fields that the CRC does not cover."""
+HEAD: Final = struct.Struct(">" + "".join(code for _, code, _ in _FIELDS[:-1]))
+"""Offset, length, CRC, magic and attributes: the fields that both magics have."""
+_ENTRY: Final = struct.Struct(">" + "".join(code for name, code, _ in _FIELDS if name in UNCOVERED))
 _TIMESTAMP: Final = struct.Struct(">q")
 _SIZE: Final = struct.Struct(">i")
 _TIMESTAMP_POSITION: Final = 18
@@ -73,8 +88,8 @@ class Message(NamedTuple):
 
     @property
     def is_valid(self) -> bool:
-        """CRC-32 over everything behind the CRC field."""
-        return crc32(self.data[MAGIC_OFFSET:]) == self.crc
+        """The CRC is right."""
+        return message_crc(self.data) == self.crc
 
     @property
     def key_position(self) -> int:
@@ -140,9 +155,24 @@ class LegacyRecord(NamedTuple):
 
 def parse_message(data: memoryview) -> Message:
     """Read one whole entry (at least 26 bytes, its length field already checked by the walk)."""
-    offset, length, crc, magic, attributes = _HEAD.unpack_from(data)
+    offset, length, crc, magic, attributes = HEAD.unpack_from(data)
     timestamp = NO_TIMESTAMP if magic == 0 else _TIMESTAMP.unpack_from(data, _TIMESTAMP_POSITION)[0]
     return Message(offset, length, crc, magic, attributes, timestamp, data)
+
+
+def message_crc(data: memoryview, start: int = 0, end: int | None = None) -> int:
+    """The CRC-32 that the entry ``data[start:end]`` should have: that of everything after the CRC field."""
+    return crc32(data[start + MAGIC_OFFSET : end])
+
+
+def head_dtype(magic: int) -> np.dtype[np.void]:
+    """The fields in front of the key's size as a packed big-endian numpy dtype, with the names of Message's fields.
+
+    Magic 0 has no timestamp.
+    """
+    import numpy as np
+
+    return np.dtype([(name, ">" + code) for name, _, code in (_FIELDS if magic > 0 else _FIELDS[:-1])])
 
 
 def write_message(
@@ -210,7 +240,10 @@ def wrapped_content(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> m
 
 
 def plain_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> Iterator[Record]:
-    """The same as records of batches. Raises as ``read_records`` and ``check_inner``, and where one does not fit."""
+    """The records of an entry in the form of records of batches.
+
+    Raises as ``read_records`` and ``check_inner``, and where a key or value does not fit its message.
+    """
     for record in read_records(entry, limit):
         check_inner(record, entry)
         message = record.message

@@ -430,25 +430,3 @@ def _varint_cause(cursor: Cursor) -> str | None:
         return None
     value = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data)) & 0xFFFF_FFFF
     return f"Varint is too long, the most significant bit in the 5th byte is set, converted value: {value:x}"
-
-
-def shown(layout: Layout, values: dict[str, Value]) -> dict[str, Value]:
-    """The members that a message of this version has, tagged ones where they are not at their default.
-
-    Source: docs/spec/decoders.md#2-json-text.
-    """
-    members: dict[str, Value] = {}
-    for member in layout.members:
-        value = values[member.name]
-        if member.tag is not None and value == member.default:
-            continue
-        if member.layout is not None and value is not None:
-            inner = member.layout
-            if isinstance(value, list):
-                value = [shown(inner, item) for item in value if isinstance(item, dict)]
-            elif isinstance(value, dict):
-                value = shown(inner, value)
-        elif isinstance(value, list):
-            value = list(value)
-        members[member.name] = value
-    return members

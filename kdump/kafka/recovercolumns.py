@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 
 from kdump.fast.headers import native_column, read_headers
 from kdump.fast.ragged import windows
-from kdump.format.batch import CONTROL, CRC_START, HEADER_SIZE, MAGIC_OFFSET, MAX_INT32, TRANSACTIONAL
-from kdump.format.legacy import NO_TIMESTAMP
+from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC_OFFSET, MAX_INT32, TRANSACTIONAL, batch_crc
+from kdump.format.legacy import NO_TIMESTAMP, head_dtype, message_crc
 from kdump.kafka.segmentindexes import BatchesPlan, IndexBuilder
 from kdump.log.walk import Chunk
-from kdump.wire.checksum import crc32, crc32c
 
-_LEGACY_HEAD: Final = np.dtype(
-    [("offset", ">i8"), ("length", ">i4"), ("crc", ">u4"), ("magic", "i1"), ("attributes", "u1"), ("timestamp", ">i8")]
-)
+_LEGACY_HEAD: Final = head_dtype(1)
 """The smallest entry; in magic 0 other fields are at the place of the timestamp."""
 
 _NO_PRODUCER: Final = -1
@@ -89,8 +86,7 @@ def read_entries(chunk: Chunk) -> GoodEntries | None:
     legacy_starts = starts[~is_v2]
     heads = windows(data, _LEGACY_HEAD.itemsize)[legacy_starts].view(_LEGACY_HEAD)
     crcs = [
-        crc32(view[start + MAGIC_OFFSET : end])
-        for start, end in zip(legacy_starts.tolist(), ends[~is_v2].tolist(), strict=True)
+        message_crc(view, start, end) for start, end in zip(legacy_starts.tolist(), ends[~is_v2].tolist(), strict=True)
     ]
     headers = read_headers(data, v2_starts)
     if crcs != heads["crc"].tolist() or not _crcs_hold(view, v2_starts.tolist(), v2_ends.tolist(), headers):
@@ -127,7 +123,7 @@ def _read_v2(view: memoryview, data: NDArray[np.uint8], starts: NDArray[np.int64
 
 
 def _crcs_hold(view: memoryview, starts: list[int], ends: list[int], headers: NDArray[np.void]) -> bool:
-    computed = [crc32c(view[start + CRC_START : end]) for start, end in zip(starts, ends, strict=True)]
+    computed = [batch_crc(view, start, end) for start, end in zip(starts, ends, strict=True)]
     crcs: list[int] = headers["crc"].tolist()
     return computed == crcs
 

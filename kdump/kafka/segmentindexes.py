@@ -6,12 +6,11 @@ TimeIndex.maybeAppend, TransactionIndex.append of the Kafka release named in :mo
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
+from kdump.format.index import OFFSET_ENTRY, OFFSET_ENTRY_SIZE, TIME_ENTRY, TIME_ENTRY_SIZE, TXN_ENTRY
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.producers import CompletedTxn
@@ -25,9 +24,6 @@ DEFAULT_INDEX_INTERVAL: Final = 4096
 DEFAULT_INDEX_SIZE: Final = 10 << 20
 """Bytes to which the .index and the .timeindex of a segment may grow (segment.index.bytes)."""
 
-_OFFSET_ENTRY: Final = struct.Struct(">ii")
-_TIME_ENTRY: Final = struct.Struct(">qi")
-_TXN_ENTRY: Final = struct.Struct(">hqqqq")
 _TXN_VERSION: Final = 0
 
 
@@ -175,7 +171,7 @@ class IndexBuilder:
             )
         self._last_aborted = completed.last_offset
         if self._keep:
-            self._txn_index += _TXN_ENTRY.pack(
+            self._txn_index += TXN_ENTRY.pack(
                 _TXN_VERSION,
                 completed.producer_id,
                 completed.first_offset,
@@ -197,7 +193,7 @@ class IndexBuilder:
                 f"{self._last_offset}",
             )
         if self._keep:
-            self._index += _OFFSET_ENTRY.pack(last_offset - self._base_offset, position)
+            self._index += OFFSET_ENTRY.pack(last_offset - self._base_offset, position)
         self._offset_count += 1
         self._last_offset = last_offset
 
@@ -211,7 +207,7 @@ class IndexBuilder:
             )
         if timestamp > self._last_time[0]:
             if self._keep:
-                self._time_index += _TIME_ENTRY.pack(timestamp, offset - self._base_offset)
+                self._time_index += TIME_ENTRY.pack(timestamp, offset - self._base_offset)
             self._time_count += 1
             self._last_time = (timestamp, offset)
 

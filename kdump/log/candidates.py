@@ -1,6 +1,6 @@
 """Where in a buffer an entry may start: plausible headers, found as vectors.
 
-Used behind damage only. The rules are tighter than a reader's: what a broker writes passes, what happens to have a
+Used after damage only. The rules are tighter than a reader's: what a broker writes passes, what happens to have a
 magic byte and a length in the right places does not. Source: docs/spec/formats.md#1-entries (sections 1 to 4).
 
 - The offset is 0 to 2^56 - 1, the length field below 2^24.
@@ -58,7 +58,7 @@ class Candidates:
     crc: NDArray[np.uint32]
     magic: NDArray[np.uint8]
 
-    def sound(self, data: memoryview) -> NDArray[np.bool_]:
+    def valid(self, data: memoryview) -> NDArray[np.bool_]:
         """Which of those that lie wholly in ``data`` have the CRC they should have."""
         right = np.zeros(self.start.size, np.bool_)
         within = self.end <= len(data)
@@ -73,9 +73,9 @@ class Candidates:
 
 
 def find_candidates(data: memoryview, first: int, room: int) -> Candidates:
-    """All plausible entries that start at index ``first`` or behind it and end at ``room`` at most.
+    """All plausible entries that start at index ``first`` or after it and end at ``room`` at most.
 
-    ``room`` may lie behind the end of ``data``; the header must lie in ``data``.
+    ``room`` may lie after the end of ``data``; the header must lie in ``data``.
     """
     octets = np.frombuffer(data, np.uint8)
     parts = [
@@ -131,7 +131,7 @@ def _v2(octets: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int
         fits &= headers[name] >= (0 if name == "last_offset_delta" else -1)
     fits &= (count == 0) == (body == 0)
     fits &= (codec > 0) | (count * _SMALLEST_RECORD <= body)
-    # Where the body starts behind the end of the buffer nothing is known of it.
+    # Where the body starts after the end of the buffer nothing is known of it.
     is_seen = (body > 0) & (start + HEADER_SIZE + 2 <= octets.size)
     body_start = np.where(is_seen, start + HEADER_SIZE, 0)
     first, second = octets[body_start].astype(np.int64), octets[np.minimum(body_start + 1, octets.size - 1)]

@@ -34,7 +34,7 @@ class Evidence:
     """Answers for one walk.
 
     ``keep``: the window must hold the bytes from this file position on. ``passed``: bytes that the walk has left
-    behind; they pay for what follows.
+    after; they pay for what follows.
     """
 
     def __init__(self, window: Window) -> None:
@@ -109,7 +109,7 @@ class Evidence:
         return region is not None and region.first <= position and region.next_header(position + 1) == end
 
     def is_entry_at(self, position: int, last_offset: int | None) -> bool:
-        """The end, a sound entry, or a header (plausible to its body, or telling and behind the last)."""
+        """The end, a valid entry, or a header (plausible to its body, or telling and after the last)."""
         window, region = self._window, self._region
         if position == window.end:
             return True
@@ -154,7 +154,7 @@ class Evidence:
         return None
 
     def straddler(self, owner: Head, end: int) -> int | None:
-        """A sound entry that starts inside the sound entry ``owner`` and goes on behind its ``end``."""
+        """A valid entry that starts inside the valid entry ``owner`` and goes on after its ``end``."""
         region = self.region(owner.position + 1, end)
         for start in islice(region.valid_from(owner.position + 1), _MOST_ENDS):
             if start >= end:
@@ -165,7 +165,7 @@ class Evidence:
         return None
 
     def swallowed(self, head: Head, region: Region) -> int | None:
-        """A sound entry inside ``head``'s whose offsets lie between its own and those of the entry at its end.
+        """A valid entry inside ``head``'s whose offsets lie between its own and those of the entry at its end.
 
         Payload would have to hit that range; an entry that a wrong length took in always does.
         """
@@ -181,11 +181,11 @@ class Evidence:
         return None
 
     def next_valid(self, region: Region, first: int, claim: Head | None, last_offset: int | None) -> int | None:
-        """The first sound entry from ``first`` on that is no payload, as far as can be told.
+        """The first valid entry from ``first`` on that is no payload, as far as can be told.
 
         ``claim``: a header that may be right about what it covers. Inside it an entry counts whose offset is the one
-        behind the header's last, or any behind its first when another entry follows; elsewhere one whose offset is
-        behind ``last_offset``, or any when another entry follows.
+        after the header's last, or any after its first when another entry follows; elsewhere one whose offset is
+        after ``last_offset``, or any when another entry follows.
         """
         if claim is not None and not (claim.is_telling and claim.is_after(last_offset)):
             claim = None
@@ -204,7 +204,7 @@ class Evidence:
         return None
 
     def _is_followed(self, head: Head, region: Region) -> bool:
-        """Where a sound entry ends the file ends or another one starts, sound or with a higher offset."""
+        """Where a valid entry ends the file ends or another one starts, valid or with a higher offset."""
         if head.end == self._window.end or region.valid_end(head.end) is not None:
             return True
         following = self.head(head.end)

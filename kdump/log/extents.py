@@ -1,7 +1,7 @@
 """Stretches of one log that can be read apart, each as a walk over the whole log would read it.
 
 A byte range owns the entries and gaps that start in it. Where it begins to be read is a place that a walk from the
-log's start certainly comes to: behind it ``PROOF`` bytes of entries with right CRCs follow on one another (or all bytes
+log's start certainly comes to: after it ``PROOF`` bytes of entries with right CRCs follow on one another (or all bytes
 from the log's start on). The way there leads over the .index, an entry of which counts where the batch it names has a
 right CRC and its offset (the batch's last one; from brokers up to 1.1 its first), else over the lengths of all entries.
 Where no such place follows, the range before goes on to the end of the log: no entry is read twice, none is left out.
@@ -26,13 +26,13 @@ from kdump.log.walk import DEFAULT_CHUNK_SIZE, Walk
 
 NO_OFFSET: Final = -1
 PROOF: Final = 1 << 20
-"""Bytes of sound entries that must lead to a cut: the largest batch that a broker takes by default."""
+"""Bytes of valid entries that must lead to a cut: the largest batch that a broker takes by default."""
 _PROOF_CHUNK: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """File positions: ``start`` begins a sound entry, ``end`` too, or is the end of the log; 0 begins any log.
+    """File positions: ``start`` begins a valid entry, ``end`` too, or is the end of the log; 0 begins any log.
 
     ``previous_offset``: of the entry before ``start`` if that is of magic 0 or 1, else -1. A wrapper does not say
     itself where its offsets begin.
@@ -43,7 +43,7 @@ class Extent:
     previous_offset: int = NO_OFFSET
 
     def items(self, source: Source, chunk_size: int = DEFAULT_CHUNK_SIZE) -> Iterator[CheckedChunk | Gap]:
-        """What ``ResyncWalk.items`` gives of the entries and gaps that start here; those may end behind ``end``."""
+        """What ``ResyncWalk.items`` gives of the entries and gaps that start here; those may end after ``end``."""
         if self.start >= self.end:
             return
         walk = ResyncWalk(source, start=self.start, chunk_size=chunk_size)
@@ -64,7 +64,7 @@ class Extent:
 
 
 def _first_entries(chunk: CheckedChunk, end: int) -> CheckedChunk:
-    """The entries of a chunk that start before index ``end``, at which one starts or behind which one does."""
+    """The entries of a chunk that start before index ``end``, at which one starts or after which one does."""
     count = next(number for number, start in enumerate(chunk.starts) if start >= end)
     damaged = [number for number in chunk.damaged if number < count]
     return CheckedChunk(chunk.data, chunk.position, chunk.starts[:count], chunk.starts[count], damaged)
@@ -119,7 +119,7 @@ class _ExtentPosition(NamedTuple):
 
 
 def _cut(source: Source, position: int, leads: _Leads) -> _ExtentPosition:
-    """The first proven place at ``position`` or behind; the end of the log where there is none."""
+    """The first proven place at ``position`` or after; the end of the log where there is none."""
     size = source.size or 0
     if position <= 0 or position >= size:
         return _ExtentPosition(min(max(position, 0), size))
@@ -134,7 +134,7 @@ def _cut(source: Source, position: int, leads: _Leads) -> _ExtentPosition:
 
 
 def _follow(source: Source, start: int, least: int) -> tuple[_ExtentPosition, bool]:
-    """Where the first entry at ``least`` or behind starts (or the log ends), if it and all from ``start`` on are sound.
+    """Where the first entry at ``least`` or after starts (or the log ends), if it and all from ``start`` on are valid.
 
     Else where they cease to be, and False.
     """
@@ -170,7 +170,7 @@ class _Leads(ABC):
 
     @abstractmethod
     def behind(self, position: int) -> int | None:
-        """The first one behind ``position``."""
+        """The first one after ``position``."""
 
 
 class _IndexLeads(_Leads):
@@ -207,7 +207,7 @@ class _IndexLeads(_Leads):
 
 
 class _HopLeads(_Leads):
-    """By the lengths of all entries from the log's start on; none behind one that is wrong."""
+    """By the lengths of all entries from the log's start on; none after one that is wrong."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

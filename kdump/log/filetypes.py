@@ -1,7 +1,7 @@
 """What a file is that has the name of a log and is none: compressed, encrypted, an archive, a text, a database.
 
 Needed on damage only. A log begins with the 8 bytes of an offset, of which the first is 0 in any real partition, so no
-log begins with one of the signatures here, unless it is damaged there. Where sound entries lie in the file it is taken
+log begins with one of the signatures here, unless it is damaged there. Where valid entries lie in the file it is taken
 for a damaged log, unless it is another type from its first byte to its last: an archive that holds logs unchanged, or
 data that cannot be compressed and that a compressor stored as they were.
 
@@ -65,11 +65,11 @@ class FileType(NamedTuple):
 
 
 def identify(source: Source, *, holds_entries: bool | None = None) -> FileType | None:
-    """The type of a file whose first entry is not sound; None for a damaged log, and for what nobody knows.
+    """The type of a file whose first entry is not valid; None for a damaged log, and for what nobody knows.
 
     Args:
         source: the file. Of a stream, what has gone by of it.
-        holds_entries: there are sound entries in it; None: not known. A stream is then taken to have none.
+        holds_entries: there are valid entries in it; None: not known. A stream is then taken to have none.
     """
     try:
         found = _by_signature(source.head(_HEAD_SIZE))

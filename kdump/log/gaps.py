@@ -1,4 +1,4 @@
-"""A place in a log where nothing whole can be read: what a walk behind damage reports between entries."""
+"""A place in a log where nothing whole can be read: what a walk after damage reports between entries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Gap:
     to the next one, which starts with them, and the CRCs of both are right. No offsets are lost there.
 
     ``reason`` is what is wrong at ``position``. ``first_offset`` to ``last_offset`` (inclusive) are lost at most: from
-    behind the last batch with a right CRC to before ``continue_at``, the offset in the entry behind the gap. Each is
+    after the last batch with a right CRC to before ``continue_at``, the offset in the entry after the gap. Each is
     None where its batch does not exist; ``last_offset`` also where the offsets do not rise across the gap.
     """
 
@@ -29,5 +29,5 @@ class Gap:
 
     @property
     def end(self) -> int:
-        """File position of the first byte behind the gap."""
+        """File position of the first byte after the gap."""
         return self.position + self.length

@@ -15,6 +15,7 @@ from kdump.format.batch import (
     MAX_INT32,
     MIN_ENTRY_LENGTH,
 )
+from kdump.format.legacy import HEAD
 from kdump.wire.checksum import Checksum, crc32, crc32c
 
 SMALLEST_ENTRY: Final = LOG_OVERHEAD + MIN_ENTRY_LENGTH
@@ -24,7 +25,6 @@ LARGEST_ENTRY: Final = 1 << 24
 OFFSET_LIMIT: Final = 1 << 56
 """No offset of a real partition comes near it."""
 
-_LEGACY: Final = struct.Struct(">qiIb")
 _BATCH: Final = struct.Struct(">IHi16xqhii")
 """A v2 header from the CRC on: crc, attributes, lastOffsetDelta, producer id, epoch and sequence, record count."""
 _BATCH_START: Final = MAGIC_OFFSET + 1
@@ -63,7 +63,7 @@ class Head(NamedTuple):
         return self.is_plausible and self.magic == 2 and self.length < LARGEST_ENTRY
 
     def is_after(self, offset: int | None) -> bool:
-        """Its offset comes behind ``offset``, near enough for one segment; True where that is not known."""
+        """Its offset comes after ``offset``, near enough for one segment; True where that is not known."""
         return offset is None or 0 < self.offset - offset <= MAX_INT32
 
 
@@ -74,7 +74,7 @@ def read_head(data: bytes | bytearray, index: int, size: int, position: int) -> 
     """
     if size < SMALLEST_ENTRY:
         return None
-    offset, length, crc, magic = _LEGACY.unpack_from(data, index)
+    offset, length, crc, magic, _ = HEAD.unpack_from(data, index)
     if magic < 2:
         smallest = MIN_ENTRY_LENGTH + _LEGACY_TIMESTAMP_SIZE * magic
         plausible = magic >= 0 and 0 <= offset < OFFSET_LIMIT and length >= smallest

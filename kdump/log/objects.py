@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from kdump.codes import KdumpError
+from kdump.log.metering import meter
 from kdump.log.source import Source
 
 _SMALLEST: Final = 1 << 16
@@ -52,15 +53,16 @@ class ObjectSource(Source):
 
     def read_into(self, view: memoryview, position: int) -> int:
         """See Source. KdumpError MISSING when the file is gone."""
-        filled = 0
+        filled, counter = 0, meter()
         while filled < len(view):
             at = position + filled
             if not self._here.start <= at < self._here.end:
                 self._move(at, len(view) - filled)
-            count = self._here.copy(view[filled:], at)
+            count = self._here.copy(view[filled:][: counter.most], at)
             if count == 0:
                 break
             filled += count
+            counter.took(self.path, at + count, count, self.size)
         return filled
 
     def close(self) -> None:
@@ -90,7 +92,7 @@ class ObjectSource(Source):
             self._look_ahead(max(_SMALLEST, in_a_row))
 
     def _look_ahead(self, room: int) -> None:
-        """Begin to fetch what lies behind the range at hand, ``room`` bytes at most."""
+        """Begin to fetch what lies after the range at hand, ``room`` bytes at most."""
         start = self._ahead[-1].end if self._ahead else self._here.end
         size = min(room, _LARGEST)
         while len(self._ahead) < _AT_ONCE and start < self._stop and start + size <= self._here.end + room:

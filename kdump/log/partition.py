@@ -187,7 +187,7 @@ def segments_around(path: str, missing: Sequence[str] = ()) -> list[str]:
 def segments_after(path: str) -> list[str]:
     """The .log files in the directory of ``path`` with higher base offsets, in offset order.
 
-    ``path`` itself may be gone by now. None lie behind a file with a state suffix or without an offset in its name.
+    ``path`` itself may be gone by now. None lie after a file with a state suffix or without an offset in its name.
     """
     own = parse_file_name(path)
     if own is None or own.state or own.base_offset is None:

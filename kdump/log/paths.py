@@ -34,13 +34,13 @@ from kdump.log.source import Source
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Path:
     """What is known of a PATH by itself. Subclasses are no dataclasses of their own: each costs 2 ms at every start."""
 
     path: str
 
 
-class Stream(_Place):
+class Stream(_Path):
     """Standard input, or a pipe that a user named. It holds a log, whose base offset nothing tells."""
 
     __slots__ = ()
@@ -51,7 +51,7 @@ class Stream(_Place):
 
 
 @dataclass(frozen=True, slots=True)
-class _KafkaFile(_Place):
+class _KafkaFile(_Path):
     """A file of a segment by its name; it need not exist.
 
     ``base_offset``: None where the name has none. ``state``: a suffix of ``names.STATE_SUFFIXES``, or ''.
@@ -103,7 +103,7 @@ class Sibling(_KafkaFile):
         return sibling(self.path, Kind.LOG)
 
 
-class OtherFile(_Place):
+class OtherFile(_Path):
     """A file that is none of a segment by its name; it need not exist."""
 
     __slots__ = ()
@@ -138,7 +138,7 @@ class PartitionFolder:
         return [os.path.join(self.path, name) for name in self.names]
 
 
-class PathDirectory(_Place):
+class PathDirectory(_Path):
     """A directory: a partition, a log directory, or neither."""
 
     __slots__ = ()

@@ -15,7 +15,7 @@ _ZEROS: Final = bytes(1 << 20)
 
 
 class Piece(Protocol):
-    """``length`` bytes of the file ``path`` from ``position`` on; without a path of ``data``, and zeros behind them."""
+    """``length`` bytes of the file ``path`` from ``position`` on; without a path of ``data``, and zeros after them."""
 
     @property
     def path(self) -> str | None:
@@ -38,7 +38,7 @@ PieceT = TypeVar("PieceT", bound=Piece)
 
 
 class PiecewiseSource(Source, Generic[PieceT]):
-    """Reads pieces one behind the other; files are opened as they are needed and stay open until ``close``.
+    """Reads pieces one after the other; files are opened as they are needed and stay open until ``close``.
 
     Args:
         path: what errors name.

@@ -1,19 +1,19 @@
-"""A walk that goes on behind damage: chunks of entries, and gaps between them.
+"""A walk that goes on after damage: chunks of entries, and gaps between them.
 
-The rules, in the order in which they are asked where an entry is not sound (framing and CRC hold):
+The rules, in the order in which they are asked where an entry is not valid (framing and CRC hold):
 
 1. Framing holds and the CRC does not. The entry stands, as it does for DumpLogSegments, unless the length field is
    proved wrong: the stored CRC (which does not cover the length) is right for another end, at which an entry starts;
-   or a sound entry starts inside, and none at its end, or one whose offset leaves room for that of the one inside.
-2. Framing does not hold. When a sound entry starts inside the sound one before and ends behind it, both are given: no
-   CRC says which of them has the bytes wrongly. Else the gap reaches to the next sound entry.
-3. Sound entries inside what a plausible header lays claim to may be its payload (Kafka bytes stored in Kafka). They
-   count when their offsets go on where the header's end, or come behind its first and another entry follows.
-   Elsewhere one whose offset does not go on behind the last sound one counts when another entry follows.
+   or a valid entry starts inside, and none at its end, or one whose offset leaves room for that of the one inside.
+2. Framing does not hold. When a valid entry starts inside the valid one before and ends after it, both are given: no
+   CRC says which of them has the bytes wrongly. Else the gap reaches to the next valid entry.
+3. Valid entries inside what a plausible header lays claim to may be its payload (Kafka bytes stored in Kafka). They
+   count when their offsets go on where the header's end, or come after its first and another entry follows.
+   Elsewhere one whose offset does not go on after the last valid one counts when another entry follows.
 
-The cost is linear in the size of the input, whatever it holds: a stretch is searched once (``regions``), CRCs of
+The cost is linear in the size of the input, whatever it holds: a byte range is searched once (``regions``), CRCs of
 overlapping candidates come from one pass (``rangecrc``), and what else is spent in vain is kept in proportion to the
-bytes passed. Behind damage entries of 16 MiB and more are not looked for; from a stream, which cannot be looked at
+bytes passed. After damage entries of 16 MiB and more are not looked for; from a stream, which cannot be looked at
 ahead, they are not taken at all.
 """
 
@@ -26,14 +26,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kdump.codes import Codes
-from kdump.format.batch import CRC_START, HEADER_SIZE, LOG_OVERHEAD, MAGIC_OFFSET, MIN_ENTRY_LENGTH
+from kdump.format.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC_OFFSET, MIN_ENTRY_LENGTH, batch_crc
+from kdump.format.legacy import message_crc
 from kdump.log.evidence import HORIZON, Evidence
 from kdump.log.gaps import Gap
 from kdump.log.heads import LARGEST_ENTRY, SMALLEST_ENTRY, Head
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE, Chunk
 from kdump.log.window import Window
-from kdump.wire.checksum import crc32, crc32c
 
 _FRAME: Final = struct.Struct(">8xiIbI")
 _MIN_BATCH_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
@@ -113,7 +113,7 @@ class ResyncWalk:
             yield Gap(position, self.position - position, reason, first)
 
     def _scan(self) -> tuple[int | None, bool]:
-        """Take sound entries, and damaged ones that clearly stand.
+        """Take valid entries, and damaged ones that clearly stand.
 
         Returns the position up to which bytes are needed (with a chunk full, that of the next entry), or None when the
         next entry is to be decided; and whether its CRC was looked at.
@@ -139,10 +139,10 @@ class ResyncWalk:
                 is_checked = False
                 break
             if magic >= 2:
-                is_sound = crc32c(data[position + CRC_START : end]) == crc
+                is_valid = batch_crc(data, position, end) == crc
             else:
-                is_sound = crc32(data[position + MAGIC_OFFSET : end]) == legacy_crc
-            if not is_sound:
+                is_valid = message_crc(data, position, end) == legacy_crc
+            if not is_valid:
                 if not stands(position + base, end + base):
                     evidence.spend(length)
                     break
@@ -174,7 +174,7 @@ class ResyncWalk:
         yield CheckedChunk(data, base, [start - base for start in run], end - base, damaged)
 
     def _close_gap(self, gap: tuple[int, Codes, int | None], behind: Head | None) -> Gap:
-        """The gap, with the header of the entry behind it."""
+        """The gap, with the header of the entry after it."""
         position, reason, first = gap
         if reason in _ENDS_TOO_EARLY:
             reason = Codes.LENGTH_TOO_LARGE
@@ -195,7 +195,7 @@ class ResyncWalk:
         return head is not None and self._evidence.is_sound_in_file(head, until)
 
     def _decide(self, is_checked: bool) -> tuple[int | None, Codes | None] | None:
-        """Keep the entry at ``position`` (None), or where to go on behind a gap there, and the gap's reason.
+        """Keep the entry at ``position`` (None), or where to go on after a gap there, and the gap's reason.
 
         The first is None where that is to be searched, the second where the limit ends the walk without a gap.
         """
@@ -258,14 +258,14 @@ class ResyncWalk:
         return sound, Codes.BATCH_CRC
 
     def _straddler(self) -> int | None:
-        """A sound entry that starts inside the one before and ends behind it (rule 2)."""
+        """A valid entry that starts inside the one before and ends after it (rule 2)."""
         if not self._run or self._run[-1] in self._damaged[-1:] or self.position - self._run[-1] > HORIZON:
             return None
         owner = self._evidence.head(self._run[-1])
         return None if owner is None else self._evidence.straddler(owner, self.position)
 
     def _find_after(self, fault: Codes) -> int:
-        """The next entry behind a place without framing (rules 2 and 3); the end where there is none.
+        """The next entry after a place without framing (rules 2 and 3); the end where there is none.
 
         Everything before that place was handed out: the window may leave it behind.
         """
@@ -302,7 +302,7 @@ class ResyncWalk:
                 return head.end
 
     def _skip_zeros(self, position: int) -> int:
-        """See Window; what was known of the stretch before counts no more."""
+        """See Window; what was known of the byte range before counts no more."""
         evidence = self._evidence
         behind = self._window.skip_zeros(position)
         if behind != position:

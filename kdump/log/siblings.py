@@ -54,7 +54,7 @@ def read_txn_index(path: str) -> list[AbortedTxn] | None:
 
 
 def read_snapshot(path: str) -> list[ProducerEntry]:
-    """The producers at the base offset of the log ``path``; none without a sound snapshot."""
+    """The producers at the base offset of the log ``path``; none without a valid snapshot."""
     data = _read_sibling(path, Kind.SNAPSHOT)
     try:
         return [] if data is None else parse_snapshot(data)
@@ -83,7 +83,7 @@ def parse_leader_epochs(data: bytes) -> list[EpochEntry]:
 
 
 def read_topic_id(directory: str) -> str | None:
-    """The topic id that partition.metadata has; None without a sound one."""
+    """The topic id that partition.metadata has; None without a valid one."""
     try:
         return parse_partition_metadata(read_whole(os.path.join(directory, PARTITION_METADATA))).topic_id
     except KdumpError:

@@ -14,7 +14,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.metering import meter
 from kdump.log.named import STDIN, unreadable
+from kdump.system.pagecache import BroughtPages
 
 _PAUSE_SECONDS: Final = 0.05
 _KEPT_HEAD: Final = 1 << 16
@@ -31,7 +33,7 @@ class Source(ABC):
     """What cannot be read at one position (a bad block) says nothing about the others."""
 
     stop: int | None = None
-    """Where its reader means to stop; None: at the end. Nothing that lies behind is fetched ahead of the reader."""
+    """Where its reader means to stop; None: at the end. Nothing that lies after is fetched ahead of the reader."""
 
     def __init__(self, path: str, size: int | None) -> None:
         self.path = path
@@ -71,7 +73,7 @@ class Source(ABC):
     def data_from(self, position: int) -> int:
         """The first position from ``position`` on whose bytes need to be read: up to there all bytes are zero.
 
-        That is where the next stretch of data of a sparse file begins, or its end; for other sources ``position``.
+        That is where the next byte range of data of a sparse file begins, or its end; for other sources ``position``.
         """
         return position
 
@@ -104,18 +106,23 @@ class FileSource(Source):
         super().__init__(path, status.st_size)
         self._descriptor = descriptor
         self._opened = status
+        self._pages: BroughtPages | None = None
 
     def read_into(self, view: memoryview, position: int) -> int:
         """See Source."""
-        filled = 0
+        if self._pages is None:
+            self._pages = BroughtPages(self._descriptor, self._opened, self.path)
+        filled, counter = 0, meter()
         try:
             while filled < len(view):
-                count = os.preadv(self._descriptor, [view[filled:]], position + filled)
+                count = os.preadv(self._descriptor, [view[filled:][: counter.most]], position + filled)
                 if count == 0:
                     break
                 filled += count
+                counter.took(self.path, position + filled, count, self.size)
         except OSError as error:
             raise unreadable(self.path, error, position + filled) from error
+        self._pages.read(position, position + filled)
         return filled
 
     def data_from(self, position: int) -> int:
@@ -126,11 +133,13 @@ class FileSource(Source):
         try:
             return os.lseek(self._descriptor, position, os.SEEK_DATA)
         except OSError as error:
-            # ENXIO: no data up to the end. Other errors: the file system does not know of stretches without data.
+            # ENXIO: no data up to the end. Other errors: the file system does not know of byte ranges without data.
             return max(position, self.size or 0) if error.errno == errno.ENXIO else position
 
     def close(self) -> None:
         """See Source."""
+        if self._pages is not None:
+            self._pages.close()
         os.close(self._descriptor)
 
     @property
@@ -202,12 +211,13 @@ class StreamSource(Source):
     def _take(self, view: memoryview) -> int:
         """What there is now of the next bytes, at least one; 0 at the end."""
         try:
-            count = os.readv(self._descriptor, [view])
+            count = os.readv(self._descriptor, [view[: meter().most]])
         except OSError as error:
             raise unreadable(self.path, error, self._position) from error
         if self._position < _KEPT_HEAD:
             self._head += view[: min(count, _KEPT_HEAD - self._position)]
         self._position += count
+        meter().took(self.path, self._position, count, None)
         return count
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
 """How far a log can be taken while it is written: the newest whole entry of it.
 
 An entry that is cut by the end of the file may be on its way in, and what follows its header is then its payload,
-which may hold whole batches itself (Kafka bytes stored in Kafka). So with sound entries behind it it is damage only
-where they go on with the offset behind its last one, or where nothing more is written (``is_settled``). The same holds
-for an entry with a wrong CRC as long as the one behind it is not whole.
+which may hold whole batches itself (Kafka bytes stored in Kafka). So with valid entries after it it is damage only
+where they go on with the offset after its last one, or where nothing more is written (``is_settled``). The same holds
+for an entry with a wrong CRC as long as the one after it is not whole.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NO_EPOCH: Final = -1
 
 
 class TailEntry(NamedTuple):
-    """A sound entry: file positions of its start and end, its CRC, its last offset, its leader epoch."""
+    """A valid entry: file positions of its start and end, its CRC, its last offset, its leader epoch."""
 
     start: int
     end: int
@@ -49,7 +49,7 @@ class TailBounds:
 
 
 def entry_at(source: Source, position: int) -> TailEntry | None:
-    """What the header at ``position`` says of its entry, sound or not; None where there is no whole header."""
+    """What the header at ``position`` says of its entry, valid or not; None where there is no whole header."""
     data = source.read(position, HEADER_SIZE)
     head = read_head(data, 0, len(data), position)
     return None if head is None or (head.magic >= 2 and len(data) < HEADER_SIZE) else _entry(head, data, 0)
@@ -58,7 +58,7 @@ def entry_at(source: Source, position: int) -> TailEntry | None:
 def newest_entry(
     source: Source, floor: int, bounds: TailBounds, index: Sequence[OffsetEntry], *, is_settled: bool, take_one: bool
 ) -> TailEntry | None:
-    """The last sound entry within bounds that starts at ``floor`` or behind; None where there is none.
+    """The last valid entry within bounds that starts at ``floor`` or after; None where there is none.
 
     Args:
         source: a log.
@@ -66,7 +66,7 @@ def newest_entry(
         bounds: the entries that are meant.
         index: of the .index, to begin near the end; none: all from ``floor`` on is read.
         is_settled: nothing more is written to this file.
-        take_one: where no entry is within bounds, the first sound one is given.
+        take_one: where no entry is within bounds, the first valid one is given.
 
     Raises:
         KdumpError: the file cannot be read.
@@ -131,7 +131,7 @@ def _within(chunk: CheckedChunk, bounds: TailBounds) -> int:
 
 
 def _last_valid(chunk: CheckedChunk, numbers: range) -> TailEntry | None:
-    """The first of those numbers that is sound."""
+    """The first of those numbers that is valid."""
     damaged = set(chunk.damaged)
     return next((_at(chunk, chunk.starts[number]) for number in numbers if number not in damaged), None)
 
@@ -155,7 +155,7 @@ def _is_blank(source: Source, position: int) -> bool:
 
 
 def _may_be_written(source: Source, gap: Gap) -> bool:
-    """Whether the entry that begins the gap ends behind the file, or the one behind it does.
+    """Whether the entry that begins the gap ends after the file, or the one after it does.
 
     What was found in the gap may then be payload: that the CRC of an entry is wrong does not say that its length is.
     """

@@ -102,7 +102,7 @@ def _quoted(text: str, safe: str) -> str:
 
 
 def parse_uri(text: str) -> Uri:
-    """Any text with ``://`` behind a scheme can be taken apart; what is wrong with it the store will say."""
+    """Any text with ``://`` after a scheme can be taken apart; what is wrong with it the store will say."""
     scheme = text.partition("://")[0].lower()
     match = (_S3_PARTS if scheme in _S3 else _PARTS).fullmatch(text)
     assert match is not None

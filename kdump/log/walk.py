@@ -20,6 +20,7 @@ from kdump.format.batch import (
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     MIN_ENTRY_LENGTH,
+    is_read_as_batch,
 )
 from kdump.log.source import Source
 
@@ -100,7 +101,7 @@ class Walk:
         size = self._source.size
         wanted = self._chunk_size if size is None else min(self._chunk_size, max(size - self.position, 0) + 1)
         if self._limit is not None:
-            # Behind the limit no more is read than tells that it is one, and the rest of a header.
+            # After the limit no more is read than tells that it is one, and the rest of a header.
             wanted = min(wanted, max(self._limit - self.position, 0) + HEADER_SIZE + 1)
         buffer = bytearray(max(wanted, _SMALLEST_BUFFER))
         base = self.position
@@ -178,5 +179,5 @@ def _scan(buffer: bytearray, end: int, filled: int, final: bool) -> tuple[list[i
 
 
 def _header_is_cut(buffer: bytearray, position: int, filled: int, final: bool) -> bool:
-    """A v2 entry shorter than its header is shown with the bytes behind it: they must be in the buffer."""
-    return not final and position + HEADER_SIZE > filled and 2 <= buffer[position + MAGIC_OFFSET] <= 127
+    """A v2 entry shorter than its header is shown with the bytes after it: they must be in the buffer."""
+    return not final and position + HEADER_SIZE > filled and is_read_as_batch(buffer[position + MAGIC_OFFSET])

@@ -1,4 +1,4 @@
-"""A stretch of a source in memory that moves forwards only, with its unreadable extents as ends.
+"""A byte range of a source in memory that moves forwards only, with its unreadable extents as ends.
 
 A block that cannot be read (EIO) ends the readable extent before it; the next one starts at the next multiple of
 4096 bytes that can be read.
@@ -14,7 +14,7 @@ from kdump.wire.checksum import Checksum
 _BLOCK = 4096
 _SMALLEST_BUFFER = 1 << 16
 _LONG_STRETCH = 1 << 20
-"""Bytes from which on a stretch without data is skipped."""
+"""Bytes from which on a byte range without data is skipped."""
 
 
 class Window:
@@ -22,7 +22,7 @@ class Window:
 
     ``end`` is where the readable extent ends, None while that is unknown (a stream); of a file it is the end of what
     may be read until an unreadable block moves it. ``is_cut``: that is the limit. ``resume`` is None, or where reading
-    goes on behind such a block.
+    goes on after such a block.
 
     Args:
         source: where the bytes come from.
@@ -48,7 +48,7 @@ class Window:
 
     @property
     def stop(self) -> int:
-        """File position behind the last byte in memory."""
+        """File position after the last byte in memory."""
         return self.base + self.filled
 
     def fill(self, keep: int, until: int) -> None:
@@ -77,13 +77,13 @@ class Window:
         return self._is_file
 
     def next_extent(self) -> None:
-        """Go on behind the unreadable block, at ``resume``."""
+        """Go on after the unreadable block, at ``resume``."""
         assert self.resume is not None
         self.base, self.filled = self.resume, 0
         self.resume, self.end = None, self._last
 
     def skip_zeros(self, position: int) -> int:
-        """Where to go on to look for an entry from ``position`` on, without reading a long stretch of zeros.
+        """Where to go on to look for an entry from ``position`` on, without reading a long run of zeros.
 
         No entry starts where its length field is zero. The window leaves behind what is skipped.
         """
@@ -142,7 +142,7 @@ class Window:
             self.filled = start + self._source.read_into(view[start : start + until - position], position)
 
     def _readable_from(self, position: int) -> int:
-        """First block behind ``position`` of which at least the start can be read; the end where there is none."""
+        """First block after ``position`` of which at least the start can be read; the end where there is none."""
         last = self._last or 0
         position = position // _BLOCK * _BLOCK + _BLOCK
         while position < last and not self.peek(position, 1):

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
-from kdump.format.message import MessageError, Schema, Value, read_message, record_schemas, schemas, shown
+from kdump.format.message import MessageError, Schema, Value, read_message, record_schemas, schemas
 from kdump.payloads.decoded import Decoded, DecodeErrorKind, PayloadError, RecordPart
+from kdump.payloads.message_json import shown
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.wire.cursor import Cursor
 
@@ -41,7 +42,7 @@ class DecodedMessage(NamedTuple):
 
     @property
     def shown(self) -> dict[str, Value]:
-        """The members that this version has, as ``format.message.shown`` chooses them."""
+        """The members that this version has, as ``message_json.shown`` chooses them."""
         return shown(self.schema.layout(self.version), self.values)
 
 

@@ -123,7 +123,7 @@ class Selection:
     def accepts_entry(self, entry: Message, previous_offset: int) -> bool:
         """From its own fields, a legacy entry overlaps the ranges.
 
-        A wrapper holds the offsets behind the entry before it, up to its own, and timestamps up to its own.
+        A wrapper holds the offsets after the entry before it, up to its own, and timestamps up to its own.
         """
         if not self._accepts_legacy():
             return False

@@ -8,51 +8,39 @@ what it cannot decide is open.
 
 from __future__ import annotations
 
-import os
 import struct
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kdump.codes import Codes, DamageError, KdumpError
+from kdump.codes import DamageError, KdumpError
 from kdump.format import control
 from kdump.format import record as v2
 from kdump.format.batch import (
     ATTRIBUTES_LOW_BYTE,
     CONTROL,
-    CRC_START,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     TRANSACTIONAL,
     BatchHeader,
+    batch_crc,
     parse_header,
 )
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.format.snapshot import parse_snapshot
 from kdump.log import gaps as bytegaps
-from kdump.log.named import reads_once
-from kdump.log.names import Kind, base_of, parse_file_name, sibling
+from kdump.log.names import Kind, base_of, sibling
 from kdump.log.opening import open_source, read_whole
-from kdump.log.partition import segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.siblings import read_snapshot, read_txn_index
 from kdump.log.source import Source
-from kdump.reading.lostmarkers import (
-    Follower,
-    LostOffsets,
-    RemainingMarker,
-    SegmentIndex,
-    Snapshot,
-    TransactionEvidence,
-    TransactionRemains,
-    are_sound,
-    endings,
-)
+from kdump.reading.lostmarkers import ends_of
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN, STATES
-from kdump.wire.checksum import crc32c
+from kdump.reading.transactionevidence import SegmentIndex, Snapshot, TransactionEvidence, are_valid
+from kdump.reading.transactionremains import LostOffsets, RemainingMarker, TransactionFollower, TransactionRemains
 
 _OFFSET: Final = struct.Struct(">q")
 _LENGTH: Final = struct.Struct(">i")
@@ -64,94 +52,6 @@ _NO_END: Final = 2**63
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-
-class TransactionReader:
-    """Follows the transactions of partitions, segment by segment; one object serves a whole run.
-
-    For a segment it reads from the nearest producer snapshot at or before it (what was open there), else from the first
-    segment of the directory, and on behind it until every transaction that is open at its end has ended. Segments
-    that were read for one are not read again for the next.
-    """
-
-    def __init__(self) -> None:
-        self._partitions: dict[str, _PartitionSegments] = {}
-
-    def of(self, path: str) -> Transactions:
-        """The transactions that touch the segment at ``path``.
-
-        Raises:
-            KdumpError: a file cannot be read, or ``path`` is a stream, which cannot be read ahead.
-        """
-        return self._partition(path).read_through(path)
-
-    def first_open(self, path: str) -> tuple[int, int] | None:
-        """(first offset, producer id) where a reader with ``read_committed`` stops at or before the segment's end.
-
-        None: it reads all of it. Raises as ``of``.
-        """
-        partition = self._partition(path)
-        transactions = partition.read_through(path)
-        still_open = transactions.open_transactions & partition.open_after[path]
-        still_open |= {one for one in transactions.undecided if one[1] < partition.end_of[path]}
-        return min(((offset, producer) for producer, offset in still_open), default=None)
-
-    def open_before(self, path: str) -> Mapping[int, int]:
-        """The transactions that are open where the segment at ``path`` begins: first offsets by producer id.
-
-        Raises as ``of``.
-        """
-        return dict(self._partition(path).open_before(path))
-
-    def _partition(self, path: str) -> _PartitionSegments:
-        if reads_once(path):
-            raise KdumpError(Codes.UNREADABLE, "transactions cannot be followed in a stream", path=path)
-        partition = self._partitions.get(os.path.dirname(path))
-        if partition is None or path not in partition.segments:
-            partition = self._partitions[os.path.dirname(path)] = _PartitionSegments(path)
-        return partition
-
-
-class _PartitionSegments:
-    """The segments of one directory, from a start on; a file outside of the sequence is alone."""
-
-    def __init__(self, path: str) -> None:
-        self._transactions = Transactions()
-        self._read = 0
-        self.open_after: dict[str, frozenset[tuple[int, int]]] = {}
-        self.end_of: dict[str, int] = {}
-        name = parse_file_name(path)
-        around = segments_around(path) if name is not None and not name.state else [path]
-        start = around.index(path)
-        while start > 0 and not self._transactions.read_snapshot(around[start]):
-            start -= 1
-        self.segments = around[start:]
-        self._open_at_start = self._transactions.open_transactions
-
-    def open_before(self, path: str) -> frozenset[tuple[int, int]]:
-        """(producer id, first offset) of the transactions that are open where ``path`` begins."""
-        number = self.segments.index(path)
-        if not number:
-            return self._open_at_start
-        before = self.segments[number - 1]
-        while before not in self.open_after:
-            self._read_next()
-        return self.open_after[before]
-
-    def read_through(self, path: str) -> Transactions:
-        """Read up to the end of ``path``, and on while one of its transactions is open."""
-        while path not in self.open_after:
-            self._read_next()
-        while self._read < len(self.segments) and self._transactions.open_transactions & self.open_after[path]:
-            self._read_next()
-        return self._transactions
-
-    def _read_next(self) -> None:
-        segment = self.segments[self._read]
-        self._read += 1
-        self._transactions.read_segment(segment, *map(base_of, self.segments[self._read : self._read + 1]))
-        self.open_after[segment] = self._transactions.open_transactions
-        self.end_of[segment] = self._transactions.end_offset
 
 
 class _Judged(NamedTuple):
@@ -195,7 +95,7 @@ class AbortedRanges:
     def has_lost_marker(self, producer_id: int, offset: int, marker: int) -> bool:
         """The batch of a producer at ``offset`` had another marker than the first one in the log, at ``marker``.
 
-        An entry ends before that one, where its own marker was, or ends there and begins behind the batch.
+        An entry ends before that one, where its own marker was, or ends there and begins after the batch.
         """
         ends_before = self.transaction(producer_id, offset)
         ends_there = self.transaction(producer_id, marker)
@@ -210,11 +110,11 @@ class Transactions:
     def __init__(self) -> None:
         self._markers: dict[int, list[tuple[int, str]]] = {}
         self._aborted = AbortedRanges()
-        self._followed = Follower()
+        self._followed = TransactionFollower()
         self._segments: list[_ReadSegment] = []
         self._open_before: frozenset[int] = frozenset()
         self.end_offset = 0
-        """After the last sound batch."""
+        """After the last valid batch."""
         self._is_after_damage = False
         self._damaged: set[tuple[int, int]] = set()
         self._snapshots: list[Snapshot] = []
@@ -263,7 +163,7 @@ class Transactions:
         self._aborted.read(path, self._may_begin)
 
     def read_snapshot(self, path: str) -> bool:
-        """Begin with what was open at the segment ``path``; False when it has no sound producer snapshot."""
+        """Begin with what was open at the segment ``path``; False when it has no valid producer snapshot."""
         try:
             producers = parse_snapshot(read_whole(sibling(path, Kind.SNAPSHOT)))
         except KdumpError:
@@ -360,7 +260,7 @@ class Transactions:
             return
         evidence = self._evidence()
         for remains in transactions:
-            found = list(endings(remains, evidence))
+            found = list(ends_of(remains, evidence))
             stop = _NO_END if remains.end is None else remains.end.offset
             ends = [*(ending.first_offset for ending in found[1:]), stop]
             judged.setdefault(remains.producer_id, []).extend(
@@ -383,7 +283,7 @@ class Transactions:
         path, base_offset, next_base = segment
         index = read_txn_index(path) or []
         since = self._segments[0].base_offset
-        if not index or not are_sound(index, base_offset, self._may_be_aborted):
+        if not index or not are_valid(index, base_offset, self._may_be_aborted):
             return None
         if not self._followed.agrees(index, base_offset, next_base, since, self._open_before):
             return None
@@ -413,7 +313,7 @@ class Transactions:
             self.end_offset = _offsets(data, start)[1] + 1
 
     def _see_damaged_chunk(self, chunk: CheckedChunk) -> None:
-        """The same, and the offsets that are lost between sound entries."""
+        """The same, and the offsets that are lost between valid entries."""
         data = chunk.data
         damaged = frozenset(chunk.damaged)
         for number, (start, end) in enumerate(chunk.entries()):
@@ -433,7 +333,7 @@ class Transactions:
         if len(batch) == gap.length >= HEADER_SIZE and batch[MAGIC_OFFSET] == 2:
             _LENGTH.pack_into(batch, _LENGTH_OFFSET, len(batch) - LOG_OVERHEAD)
             header = parse_header(batch)
-            if header.crc == crc32c(memoryview(batch)[CRC_START:]):
+            if header.crc == batch_crc(memoryview(batch)):
                 self._see_lost(header.base_offset)
                 if header.is_transactional:
                     self._see(memoryview(batch), 0, len(batch))
@@ -442,7 +342,7 @@ class Transactions:
         self._is_after_damage = True
 
     def _see_lost(self, offset: int) -> None:
-        """A sound entry begins at ``offset``: what lies before it is lost if damage does."""
+        """A valid entry begins at ``offset``: what lies before it is lost if damage does."""
         if self._is_after_damage and offset > self.end_offset:
             first, last = self.end_offset, offset - 1
             # A batch of several records is no marker.

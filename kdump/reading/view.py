@@ -16,16 +16,21 @@ from kdump.codes import Codes, DamageError, Finding
 from kdump.fast import policy
 from kdump.format import legacy
 from kdump.format import record as v2
-from kdump.format.batch import CRC_START, HEADER_SIZE, MAGIC_OFFSET, BatchHeader, parse_header
+from kdump.format.batch import (
+    HEADER_SIZE,
+    MAGIC_OFFSET,
+    BatchHeader,
+    batch_crc,
+    is_read_as_batch,
+    parse_header,
+)
 from kdump.format.legacy import Message
 from kdump.log.gaps import Gap
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
 from kdump.reading.printing import MOST_ROWS, AnyRecord, LongRow, OffsetObserver, Printer, RowsT, RowT
 from kdump.reading.reporter import Reporter
-from kdump.reading.seek import Span, span_of
 from kdump.reading.selection import RowBudget, Selection
-from kdump.wire.checksum import crc32c
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -56,13 +61,13 @@ class ViewOptions:
     max_decompressed_size: int = DEFAULT_LIMIT
     path: DecodePath = DecodePath.AUTO
     resync: bool = False
-    """Go on behind damage."""
+    """Go on after damage."""
     only_valid: bool = False
     """A batch or message whose CRC is wrong is damage like any other, not shown with its verdict."""
     seek: bool = True
     """Find ranges by the index files, as brokers do; False: scan the log."""
     extent: Extent | None = None
-    """Given: only what starts in it, behind damage too; nothing else bounds it."""
+    """Given: only what starts in it, after damage too; nothing else bounds it."""
 
 
 class LogView(Generic[RowT, RowsT]):
@@ -80,7 +85,7 @@ class LogView(Generic[RowT, RowsT]):
         on_finding: with ``resync``, takes what was skipped, in its place among the rows.
 
     After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes
-    behind it), ``bytes_read``, ``is_columnar``.
+    after it), ``bytes_read``, ``is_columnar``.
     """
 
     def __init__(
@@ -136,16 +141,16 @@ class LogView(Generic[RowT, RowsT]):
             self._previous_offset = extent.previous_offset
             yield from self._past_damage(extent.items(self._source, chunk_size))
             return
-        span = self._span()
-        ends = [end for end in (span.end, self._options.max_bytes) if end is not None]
+        range_start, range_end = self._span()
+        ends = [end for end in (range_end, self._options.max_bytes) if end is not None]
         limit = min(ends, default=None)
         if self._options.resync:
             from kdump.log.resync import ResyncWalk
 
-            walk_past = ResyncWalk(self._source, limit=limit, start=span.start, chunk_size=chunk_size)
+            walk_past = ResyncWalk(self._source, limit=limit, start=range_start, chunk_size=chunk_size)
             yield from self._past_damage(walk_past.items())
             return
-        walk = Walk(self._source, limit=limit, start=span.start, chunk_size=chunk_size)
+        walk = Walk(self._source, limit=limit, start=range_start, chunk_size=chunk_size)
         for chunk in walk.chunks():
             if not self._show(chunk):
                 return
@@ -197,9 +202,11 @@ class LogView(Generic[RowT, RowsT]):
                 finding = foreign.finding(self._source.path, finding.length)
         self._on_finding(finding)
 
-    def _span(self) -> Span:
+    def _span(self) -> tuple[int, int | None]:
         if not self._selects or not self._options.seek:
-            return Span()
+            return 0, None
+        from kdump.reading.seek import span_of  # not needed without a range
+
         return span_of(self._source, self._selection, self._reporter.note if self._reporter else lambda line: None)
 
     def _columnar(self, chunk: Chunk) -> ColumnarView[RowsT] | None:
@@ -244,7 +251,7 @@ class LogView(Generic[RowT, RowsT]):
             for start, end in chunk.entries(first, last):
                 position = chunk.position + start
                 try:
-                    if 2 <= data[start + MAGIC_OFFSET] <= 127:
+                    if is_read_as_batch(data[start + MAGIC_OFFSET]):
                         self._batch(data, start, end, position, rows)
                     else:
                         self._entry(data[start:end], position, rows)
@@ -270,11 +277,11 @@ class LogView(Generic[RowT, RowsT]):
         """Append the rows of the v2 batch at ``data[start:end]``."""
         if len(data) - start < HEADER_SIZE:
             raise DamageError(Codes.HEADER_CUT, "the file ends inside the batch header")
-        # A batch shorter than its header is shown with the bytes behind it.
+        # A batch shorter than its header is shown with the bytes after it.
         header = parse_header(data, start)
         if self._selects and not self._wants(header):
             return
-        is_valid = end - start >= HEADER_SIZE and crc32c(data[start + CRC_START : end]) == header.crc
+        is_valid = end - start >= HEADER_SIZE and batch_crc(data, start, end) == header.crc
         self._judge(is_valid)
         if not self._with_records:
             if self._shows_all:

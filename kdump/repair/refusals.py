@@ -102,11 +102,11 @@ def check_room_in_place(plan: PartitionPlan, backup: str | None) -> None:
     if backup is None:
         check_room(plan.place.directory, plan.bytes_to_write)
         return
-    check_room(plan.place.directory, plan.bytes_to_write if plan.way is RepairMode.SALVAGE else 0)
-    if plan.way is RepairMode.SALVAGE:
+    check_room(plan.place.directory, plan.bytes_to_write if plan.mode is RepairMode.SALVAGE else 0)
+    if plan.mode is RepairMode.SALVAGE:
         check_room(backup, sum(segment.fingerprint.size for segment in plan.segments if segment.is_salvaged))
     else:
-        loss = plan.broker_loss() if plan.way is RepairMode.LIKE_BROKER else None
+        loss = plan.broker_loss() if plan.mode is RepairMode.LIKE_BROKER else None
         check_room(backup, loss.bytes_cut if loss is not None else 0)
 
 

@@ -28,7 +28,7 @@ _FEW = 5
 
 
 def plan_text(plan: PartitionPlan, *, is_done: bool, color: bool = False) -> str:
-    """What a repair would do, or did: a line for each thing that happens, then what each way costs.
+    """What a repair would do, or did: a line for each thing that happens, then what each mode costs.
 
     Args:
         plan: the plan.
@@ -83,9 +83,9 @@ class _Text:
                 yield from self._in_place()
 
     def _segment(self, segment: SegmentPlan) -> Iterator[str]:
-        if self._plan.way is RepairMode.SALVAGE:
+        if self._plan.mode is RepairMode.SALVAGE:
             yield from self._salvaged(segment)
-        elif self._plan.way is RepairMode.LIKE_BROKER:
+        elif self._plan.mode is RepairMode.LIKE_BROKER:
             yield from self._like_broker(segment)
         elif segment.is_cut or segment.fails:
             yield "the log is damaged: its index files are left as they are"
@@ -157,13 +157,13 @@ class _Text:
 
     def _both_ways(self) -> Iterator[str]:
         plan = self._plan
-        ways = (("like-broker", plan.broker_loss()), ("salvage", plan.salvage_loss()))
-        rows = [("", *(name for name, _ in ways))]
-        rows += [(title, *("-" if loss is None else text(loss) for _, loss in ways)) for title, text in _ROWS]
-        yield f"{self._target}: what each way costs"
+        modes = (("like-broker", plan.broker_loss()), ("salvage", plan.salvage_loss()))
+        rows = [("", *(name for name, _ in modes))]
+        rows += [(title, *("-" if loss is None else text(loss) for _, loss in modes)) for title, text in _ROWS]
+        yield f"{self._target}: what each mode costs"
         yield from aligned(rows)
         if plan.failed is not None:
-            yield "    like-broker leads nowhere: Kafka's recovery fails; use --salvage"
+            yield "    like-broker is not possible: Kafka's recovery fails; use --salvage"
 
     def _in_place(self) -> Iterator[str]:
         plan, place = self._plan, self._plan.place
@@ -231,7 +231,7 @@ _ROWS = (
 
 def _consequence(kind: FailureKind) -> str:
     end = "a broker that recovers the log empties the segment" if kind.empties_segment else "the broker does not start"
-    return f"{end}. There is no broker's way: use --salvage"
+    return f"{end}. --like-broker cannot repair it: use --salvage"
 
 
 def _kinds(segment: SegmentPlan) -> str:
@@ -252,8 +252,8 @@ def _dropped(extent: Dropped) -> str:
 
 
 def _lost(lost: Lost) -> str:
-    held = "; held by empty batches" if lost.is_held else "; not held: a broker may give them out again"
-    return f"{_offsets_of(lost)} lost{held}"
+    covered = "; covered by empty batches" if lost.is_held else "; not covered: a broker may give them to new records"
+    return f"{_offsets_of(lost)} lost{covered}"
 
 
 def _offsets_of(lost: Lost) -> str:

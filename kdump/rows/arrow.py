@@ -30,16 +30,16 @@ from kdump.log.context import FileContext
 from kdump.payloads.decoded import RecordDecoder
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
 from kdump.reading.transactions import Transactions
-from kdump.rows.columns import (
-    BatchColumns,
+from kdump.rows.columnar import (
     Choices,
+    ColumnarBatches,
+    ColumnarRecords,
+    Constant,
     Flags,
     HeaderLists,
     JsonTexts,
     Numbers,
-    RowColumns,
     RowValue,
-    Same,
     Strings,
     undecoded_batches,
 )
@@ -96,7 +96,7 @@ class ArrowPrinter:
         context: where the rows come from.
         transactions: gives those of the log, when a row is in one; None: ``txnState`` is null.
         decoder: of keys and values, for RECORD_DECODED; None: nothing is decoded.
-        on_malformed: is told the file position of an entry whose rows are not sound (a wrong CRC, a control record that
+        on_malformed: is told the file position of an entry whose rows are not valid (a wrong CRC, a control record that
             cannot be read) and what is wrong, before they are emitted; False leaves such rows out.
     """
 
@@ -153,7 +153,7 @@ class ArrowPrinter:
 
     def columns(self) -> BlockPrinter[ArrowRows]:
         """See Printer."""
-        return _ArrowColumns(self)
+        return _ArrowBlocks(self)
 
     def _row(self, row: Row, *, is_batch_valid: bool = True) -> Row:
         what = row.get("problem") or (None if row["isValid"] and is_batch_valid else WRONG_CRC)
@@ -246,7 +246,7 @@ def _with_overflow(problem: str | None, milliseconds: int) -> str:
     return what if problem is None else f"{problem}; {what}"
 
 
-class _ArrowColumns:
+class _ArrowBlocks:
     def __init__(self, printer: ArrowPrinter) -> None:
         self._printer = printer
 
@@ -256,7 +256,7 @@ class _ArrowColumns:
         if not block.headers.size:
             return []
         table = self._printer.table
-        batches = BatchColumns(block, table.type, self._printer.context)
+        batches = ColumnarBatches(block, table.type, self._printer.context)
         every = np.arange(block.headers.size)
         return pa.RecordBatch.from_arrays(
             [_of_batches(table.column(field.name), batches, every, field) for field in self._printer.schema],
@@ -281,7 +281,7 @@ class _ArrowColumns:
         if not block.is_valid.all():
             keep &= self._kept(block, keep)
         shown = records if keep.all() else records.select(keep[records.batch], np.ones(keep.size, np.bool_))
-        rows = RowColumns(block, shown, self._printer.decoder)
+        rows = ColumnarRecords(block, shown, self._printer.decoder)
         columns = _RecordArrays(rows, self._batches(block), self._printer.table)
         made = columns.batch(self._printer.schema)
         bounds = np.append(shown.first_row, shown.batch.size)
@@ -292,17 +292,17 @@ class _ArrowColumns:
             else:
                 yield BatchRun(first, last, made.slice(int(bounds[first]), int(bounds[last] - bounds[first])))
 
-    def _batches(self, block: BatchBlock) -> BatchColumns:
+    def _batches(self, block: BatchBlock) -> ColumnarBatches:
         states = None
         if self._printer.transactions is not None and (block.headers["attributes"] & TRANSACTIONAL).any():
             states = self._printer.transactions().column(block.headers)
-        return BatchColumns(block, self._printer.table.type, self._printer.context, states)
+        return ColumnarBatches(block, self._printer.table.type, self._printer.context, states)
 
     def _sound(self, block: BatchBlock) -> BatchBlock:
         return block if block.is_valid.all() else block.select(self._kept(block, np.ones(block.headers.size, np.bool_)))
 
     def _kept(self, block: BatchBlock, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The batches that are sound or to be shown all the same; shape (batches,)."""
+        """The batches that are valid or to be shown all the same; shape (batches,)."""
         kept = block.is_valid | ~among
         for number in np.flatnonzero(~kept).tolist():
             kept[number] = self._printer.on_malformed(int(block.position[number]), WRONG_CRC)
@@ -312,7 +312,7 @@ class _ArrowColumns:
 class _RecordArrays:
     """The columns of the records of a block as Arrow arrays, made when asked for."""
 
-    def __init__(self, rows: RowColumns, batches: BatchColumns, table: Table) -> None:
+    def __init__(self, rows: ColumnarRecords, batches: ColumnarBatches, table: Table) -> None:
         self._rows = rows
         self._batches = batches
         self._table = table
@@ -348,12 +348,12 @@ class _RecordArrays:
         return pa.array(texts, pa.string())
 
 
-def _of_batches(column: Column, batches: BatchColumns, batch: NDArray[np.integer], field: pa.Field) -> pa.Array:
+def _of_batches(column: Column, batches: ColumnarBatches, batch: NDArray[np.integer], field: pa.Field) -> pa.Array:
     """A column of batches for rows; ``batch``, shape (rows,), is the number of each row's batch."""
     if column.of_batches is None:
         raise ValueError(f"no column {column.name} of batches")
     match column.of_batches(batches):
-        case Same(constant):
+        case Constant(constant):
             return pa.repeat(pa.scalar(constant, field.type), batch.size)
         case Flags(flags):
             return pa.array(flags.take(batch))
@@ -372,7 +372,7 @@ def _of_batches(column: Column, batches: BatchColumns, batch: NDArray[np.integer
 def _array(value: RowValue, field: pa.Field, count: int) -> pa.Array:
     """A column of ``count`` records."""
     match value:
-        case Same(constant):
+        case Constant(constant):
             return pa.repeat(pa.scalar(constant, field.type), count)
         case Numbers(numbers, is_set):
             values = numbers.astype(field.type.to_pandas_dtype(), copy=False)

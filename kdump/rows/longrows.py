@@ -13,8 +13,8 @@ from typing import Any, Final
 from kdump.format.record import ManyHeaders
 from kdump.reading.printing import LONG
 from kdump.rows.scalar import ManyKeys
+from kdump.rows.scalarlines import FORMULAS, csv_line, json_text, plain
 from kdump.rows.schema import Row
-from kdump.rows.spelling import FORMULAS, csv_line, json_text, plain
 from kdump.wire.utf8 import is_utf8, pieces
 
 _BASE64_PIECE: Final = 3 << 16

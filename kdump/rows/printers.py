@@ -16,8 +16,8 @@ from kdump.reading.transactions import Transactions
 from kdump.rows import longrows
 from kdump.rows.filetables import FINDING
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row
+from kdump.rows.scalarlines import Output, csv_line, json_line
 from kdump.rows.schema import Row, Table
-from kdump.rows.spelling import Output, csv_line, json_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -106,7 +106,7 @@ class RowLines:
         self, table: Table, transactions: Transactions | None, decoding: Decoding | None
     ) -> BlockPrinter[TextBytes]:
         """See Lines."""
-        return _RowColumns(self, table, transactions, decoding)
+        return _RowBlocks(self, table, transactions, decoding)
 
 
 class RowPrinter(TextRows):
@@ -177,7 +177,7 @@ class RowPrinter(TextRows):
         return "".join((text, *found))
 
 
-class _RowColumns:
+class _RowBlocks:
     def __init__(
         self, lines: RowLines, table: Table, transactions: Transactions | None, decoding: Decoding | None
     ) -> None:
@@ -189,19 +189,19 @@ class _RowColumns:
 
     def batches(self, block: BatchBlock) -> TextBytes:
         """See BlockPrinter."""
-        from kdump.rows.text import batch_rows
+        from kdump.rows.columnarlines import batch_rows
 
         return batch_rows(block, self._fields, self._lines.context, self._lines.syntax, table=self._table)
 
     def leaves(self, block: BatchBlock) -> NDArray[np.bool_] | None:
         """See BlockPrinter."""
-        from kdump.rows.columns import undecoded_batches
+        from kdump.rows.columnar import undecoded_batches
 
         return undecoded_batches(block, self._decoder)
 
     def records(self, block: BatchBlock) -> Iterator[BatchRun[TextBytes]]:
         """See BlockPrinter."""
-        from kdump.rows.text import record_runs
+        from kdump.rows.columnarlines import record_runs
 
         txn_state = None
         if self._transactions is not None and "txnState" in self._fields:

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from kdump.rows.columns import BatchColumns, BatchValue, RowColumns, RowValue
+    from kdump.rows.columnar import BatchValue, ColumnarBatches, ColumnarRecords, RowValue
 
 Row: TypeAlias = dict[str, Any]
 """Values by column name, without the columns of FILE. Keys and values stay bytes; null is None."""
@@ -91,8 +91,8 @@ class Column:
         of_batch: Getter | None = None,
         of_row: Getter | None = None,
         of_legacy: Getter | None = None,
-        of_batches: Callable[[BatchColumns], BatchValue] | None = None,
-        of_records: Callable[[RowColumns, slice], RowValue] | None = None,
+        of_batches: Callable[[ColumnarBatches], BatchValue] | None = None,
+        of_records: Callable[[ColumnarRecords, slice], RowValue] | None = None,
         verbs: str = "",
         decodes: str | None = None,
     ) -> None:

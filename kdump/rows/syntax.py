@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kdump.fast.quoting import csv_strings, csv_text, json_strings
 from kdump.fast.text import Column, assemble
-from kdump.rows.spelling import Output
+from kdump.rows.scalarlines import Output
 
 
 class Syntax(Protocol):

@@ -36,7 +36,7 @@ class ByteRange(Split):
         return Extent(self.first, self.last)
 
     def open(self) -> Source:
-        """The log up to the end of the stretch.
+        """The log up to the end of the byte range.
 
         Raises:
             DataLossError: the file is gone.

@@ -44,7 +44,7 @@ class PartitionLog:
         return os.path.join(self.directory, self.names[number])
 
     def up_to(self, other: PartitionLog) -> PartitionLog:
-        """Without the segments behind those of ``other``."""
+        """Without the segments after those of ``other``."""
         count = bisect_right(self.bases, other.bases[-1]) if other.bases else 0
         return PartitionLog(self.directory, self.bases[:count], self.names[:count])
 

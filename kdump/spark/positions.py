@@ -1,9 +1,9 @@
 """Places in partitions that grow: how far each was taken, and where that is after the broker's work on the files.
 
-A place is behind a whole batch and knows that batch (its position, its CRC). Where the file still has it, the bytes up
+A place is after a whole batch and knows that batch (its position, its CRC). Where the file still has it, the bytes up
 to there are those that were taken. Else, by the offset that comes next:
 
-- retention deleted segments up to behind it: what was not taken is lost;
+- retention deleted segments up to after it: what was not taken is lost;
 - the log was cut and written anew (a follower after an unclean leader election, KIP-320): it ends before that offset,
   or the batch before it is of a later leader epoch, or the segment is the newest one. Going on means from where the
   epochs part: what was written anew is new;
@@ -44,13 +44,13 @@ class StreamPosition:
 
     Attributes:
         segment: the base offset of a segment.
-        position: in it; what starts there or behind was not taken.
-        next: the offset behind the last one taken.
+        position: in it; what starts there or after was not taken.
+        next: the offset after the last one taken.
         last: where the last batch that was taken starts in the segment; None where none was.
         crc: its CRC.
         epoch: its leader epoch.
         following: the base offset of the next segment, where there is one.
-        first: offsets below it are not wanted (``startingOffsets`` inside a batch or behind the end).
+        first: offsets below it are not wanted (``startingOffsets`` inside a batch or after the end).
         topic_id: of partition.metadata.
     """
 
@@ -105,11 +105,11 @@ class StreamTracker:
         return StreamPosition(log.bases[0], 0, log.bases[0], topic_id=topic_id(log.directory))
 
     def latest(self, log: PartitionLog) -> StreamPosition:
-        """Behind the newest whole batch."""
+        """After the newest whole batch."""
         return self.advanced(log, self.earliest(log), UNLIMITED)
 
     def at_offset(self, log: PartitionLog, offset: int) -> StreamPosition:
-        """Behind the last batch with lower offsets."""
+        """After the last batch with lower offsets."""
         number = max((number for number, base in enumerate(log.bases) if base <= offset), default=0)
         return self._behind(log, number, TailBounds(offset=offset), replace(self.earliest(log), next=log.bases[number]))
 
@@ -145,9 +145,9 @@ class StreamTracker:
         return found
 
     def advanced(self, log: PartitionLog, place: StreamPosition, budget: Budget) -> StreamPosition:
-        """The place behind the last batch within the budget, behind ``place``, which was ``located``.
+        """The place after the last batch within the budget, after ``place``, which was ``located``.
 
-        Where segments follow, all of a segment counts as taken behind its last batch, damage and a torn tail too; of
+        Where segments follow, all of a segment counts as taken after its last batch, damage and a torn tail too; of
         the newest one only whole batches do.
         """
         start = log.number_of(place.segment)
@@ -176,7 +176,7 @@ class StreamTracker:
         return place if whole is None else self._at_end(log, whole, start, place)
 
     def pending(self, log: PartitionLog, place: StreamPosition, limits: Budget) -> Budget:
-        """What is behind ``place``, which was ``located``; not more than the limits, what has none is not counted."""
+        """What is after ``place``, which was ``located``; not more than the limits, what has none is not counted."""
         start = log.number_of(place.segment)
         assert start is not None, "the place is located"
         size = None
@@ -193,7 +193,7 @@ class StreamTracker:
         return self.size(log, number) - (place.position if number == start else 0)
 
     def _at_end(self, log: PartitionLog, number: int, start: int, place: StreamPosition) -> StreamPosition:
-        """At the end of the last segment up to ``number`` that has any bytes behind ``place``."""
+        """At the end of the last segment up to ``number`` that has any bytes after ``place``."""
         for each in range(number, start - 1, -1):
             if not self._rest(log, each, start, place):
                 continue
@@ -249,7 +249,7 @@ class StreamTracker:
             )
 
     def _behind(self, log: PartitionLog, number: int, bounds: TailBounds, start: StreamPosition) -> StreamPosition:
-        """Behind the newest entry within bounds in a segment, or at its start."""
+        """After the newest entry within bounds in a segment, or at its start."""
         entry = self._newest(log, number, 0, bounds)
         if entry is None:
             return replace(start, segment=log.bases[number], position=0, following=_following(log, number))
@@ -267,7 +267,7 @@ class StreamTracker:
         return now == (place.crc, place.epoch, place.next)
 
     def _check_next(self, log: PartitionLog, number: int, place: StreamPosition) -> None:
-        """Whether the segment that has to come behind the one of ``place`` does, or was compacted into this one."""
+        """Whether the segment that has to come after the one of ``place`` does, or was compacted into this one."""
         if number == log.newest:
             return
         expected = place.next if place.following is None else place.following
@@ -286,7 +286,7 @@ class StreamTracker:
         return None not in (before.epoch, place.epoch) and (before.epoch or 0) > (place.epoch or 0)
 
     def _parting(self, log: PartitionLog, place: StreamPosition) -> StreamPosition:
-        """Behind the newest batch that the place's log and this one can have in common."""
+        """After the newest batch that the place's log and this one can have in common."""
         start = self.earliest(log)
         for number in range(log.newest, -1, -1):
             if log.bases[number] <= place.next:
@@ -302,7 +302,7 @@ class StreamTracker:
 def shares(
     tracker: StreamTracker, news: Mapping[str, tuple[PartitionLog, StreamPosition]], limits: Budget
 ) -> dict[str, Budget]:
-    """The limits shared among partitions in proportion to what each has behind its place."""
+    """The limits shared among partitions in proportion to what each has after its place."""
     if limits == UNLIMITED:
         return dict.fromkeys(news, UNLIMITED)
     pending = {name: tracker.pending(log, place, limits) for name, (log, place) in news.items()}

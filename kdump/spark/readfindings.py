@@ -17,7 +17,7 @@ from kdump.log.paths import expanded
 from kdump.rows.arrow import row_batch
 from kdump.rows.filetables import FINDING
 from kdump.rows.schema import Row
-from kdump.tasks.splits import OPEN_COST, STRANGERS, Wanted
+from kdump.tasks.splits import NO_LOG_CODES, OPEN_COST, Wanted
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Item, Judgement, PartitionCheck, base_offset_of, end_offset_of
 from kdump.verify.readings import Group, groups_of
@@ -81,7 +81,7 @@ def _items(task: FindingTask, options: CheckOptions) -> Iterator[Judgement]:
         yield from _path_items(path)
     for path in task.fitting:
         for item in _path_items(path):
-            if not (isinstance(item, KdumpError) and item.code in STRANGERS):
+            if not (isinstance(item, KdumpError) and item.code in NO_LOG_CODES):
                 yield item
 
 

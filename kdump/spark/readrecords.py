@@ -13,7 +13,7 @@ import pyarrow as pa
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
-from kdump.reading.transactions import TransactionReader
+from kdump.reading.transactionreader import TransactionReader
 from kdump.reading.view import DecodePath, LogView, ViewOptions
 from kdump.rows.arrow import ArrowPrinter, ArrowRows, in_order, row_batch
 from kdump.rows.schema import Table
@@ -32,7 +32,7 @@ class Mode(Enum):
     PERMISSIVE = "PERMISSIVE"
     """Rows of damaged batches are there and say so in ``problem``; what has no rows is gone past."""
     DROPMALFORMED = "DROPMALFORMED"
-    """Only sound rows."""
+    """Only valid rows."""
     FAILFAST = "FAILFAST"
     """The first damage ends the job, with the file and the position."""
 

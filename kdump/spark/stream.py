@@ -46,9 +46,9 @@ _Seen: TypeAlias = tuple[tuple[int, ...], Status]
 class ByteRangePartition(InputPartition):
     """What one task reads."""
 
-    def __init__(self, stretches: Sequence[ByteRange]) -> None:
-        super().__init__(list(stretches))
-        self.stretches = stretches
+    def __init__(self, byte_ranges: Sequence[ByteRange]) -> None:
+        super().__init__(list(byte_ranges))
+        self.byte_ranges = byte_ranges
 
 
 class LogStreamReader(BeginsTask, DataSourceStreamReader):
@@ -81,35 +81,35 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         changed = [directory for directory in end if start.get(directory) != end[directory]]
         logs = self.listed() if changed else {}
         starts, ends = from_json(start), from_json(end)
-        stretches = [
-            stretch
+        byte_ranges = [
+            byte_range
             for directory in changed
-            for stretch in self._stretches(directory, logs.get(directory), starts.get(directory), ends[directory])
+            for byte_range in self._byte_ranges(directory, logs.get(directory), starts.get(directory), ends[directory])
         ]
-        total = sum(stretch.size for stretch in stretches)
+        total = sum(byte_range.size for byte_range in byte_ranges)
         split_bytes, open_cost = task_sizes(total, source.split_bytes, source.min_partitions)
-        pieces = [piece for stretch in stretches for piece in stretch.pieces(split_bytes)]
+        pieces = [piece for byte_range in byte_ranges for piece in byte_range.pieces(split_bytes)]
         return [ByteRangePartition(task) for task in packed(pieces, split_bytes=split_bytes, open_cost=open_cost)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """See DataSourceStreamReader. Raises as ``read_splits``, and DataLossError, ChangedError."""
         assert isinstance(partition, ByteRangePartition), "the partitions are those of this reader"
         source = self._options.source
-        for stretch in partition.stretches:
+        for byte_range in partition.byte_ranges:
             options = ArrowOptions(
                 self._table,
                 self._schema,
-                Wanted(offsets=Range(stretch.first_offset, None)),
+                Wanted(offsets=Range(byte_range.first_offset, None)),
                 source.times,
                 source.mode,
                 decoding=source.decoding,
             )
             try:
-                yield from without_nulls(read_splits([stretch], options), self._schema)
+                yield from without_nulls(read_splits([byte_range], options), self._schema)
             except DataLossError as error:
                 self._on_loss(str(error))
 
-    def _stretches(
+    def _byte_ranges(
         self, directory: str, log: PartitionLog | None, start: StreamPosition | None, end: StreamPosition
     ) -> Iterator[ByteRange]:
         if log is None or not log.bases:
@@ -162,7 +162,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
             start = starts.get(directory)
             with _deleted_meanwhile():
                 if log.bases:
-                    seen = _look(log)
+                    seen = _seen_files(log)
                     if start is None or self._seen.get(directory) != (seen, start):
                         place = tracker.earliest(log) if start is None else tracker.located(log, start)
                         changed[directory] = log, place, seen
@@ -222,7 +222,7 @@ def from_json(offset: Mapping[str, Any]) -> dict[str, StreamPosition]:
     return {directory: StreamPosition.from_json(place) for directory, place in offset.items()}
 
 
-def _look(log: PartitionLog) -> _Seen:
+def _seen_files(log: PartitionLog) -> _Seen:
     return log.bases, status(log.path(log.newest))
 
 

@@ -20,7 +20,7 @@ from kdump.spark.tasks import Worker, distributed, on_spark, record_batches, tas
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES
 from kdump.tasks.work import Workplace
-from kdump.verify.judging import ReadElsewhere, judge
+from kdump.verify.judging import DistributedCheck, judge
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Judgement, PartitionCheck
 from kdump.verify.readings import PIECES, Group, ReadingPiece, ReadingTask, plan_readings, read_pieces, reading_work
@@ -50,7 +50,7 @@ _TOO_MUCH: Final = -1
 """In the place of a piece's number: its task saw more than that."""
 
 
-class SparkJudge(ReadElsewhere):
+class SparkJudge(DistributedCheck):
     """A judge of all partitions under some paths. All of them are judged before this is made.
 
     Args:

@@ -1,4 +1,4 @@
-"""``stats`` as tasks: parts of logs are folded anywhere, and put together here in the order of the files."""
+"""``stats`` as tasks: splits of logs are folded anywhere, and merged here in the order of the files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kdump.verify.readings import groups_of
 
 
 class FoldedSplit(NamedTuple):
-    """The fold of what lies in a log from the file position ``first`` on."""
+    """The fold of the split of a log that begins at the file position ``first``."""
 
     log: str
     first: int
@@ -34,13 +34,13 @@ def take_folds(
         KdumpError: the job fails.
     """
     logs = _logs_of(paths)
-    # Paths of logs are absolute, and have their credentials.
+    # Paths of logs are absolute and contain their credentials.
     work = Work(partial(_fold_all, options=options), _RESULT.pack, _RESULT.unpack)
     found: dict[str, list[FoldedSplit]] = {}
     for part in run(plan(logs, split_bytes=split_bytes), work):
         found.setdefault(part.log, []).append(part)
     for log in logs:
-        # An empty one was in no task.
+        # An empty log was in no task.
         own = sorted(found.get(log.path, ()), key=lambda part: part.first) or [
             _folded(Split(log, 0, log.size), options)
         ]
@@ -48,7 +48,7 @@ def take_folds(
 
 
 def _logs_of(paths: Sequence[str]) -> list[LogFile]:
-    """The logs in the order in which ``StatsRun.judge`` would be asked for them; what is wrong is said there."""
+    """The logs in the order in which ``StatsRun.judge`` is asked for them; it also reports what is wrong with them."""
     segments = dict.fromkeys(segment for path in paths for group in groups_of(path) for segment in group.segments)
     return listed_logs(segments)
 

@@ -16,7 +16,6 @@ from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.extents import Extent, extent_of
-from kdump.log.metered import at_limited_rate
 from kdump.log.named import is_named
 from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source
@@ -25,7 +24,7 @@ from kdump.log.source import Source
 from kdump.reading.selection import Range
 
 SPLIT_BYTES: Final = 128 << 20
-STRANGERS: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
+NO_LOG_CODES: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
 """Errors that do not count for a file that a pattern matches: nobody named it."""
 LEAST_FOR_POOL: Final = 64 << 20
 """Bytes of logs. To read fewer, a second process is not worth its start."""
@@ -53,7 +52,7 @@ class LogFile:
         """The file, in whatever process. Raises as ``open_source``."""
         if self.is_named:
             files.strip_credentials(self.path)
-        return at_limited_rate(open_source(self.given or self.path))
+        return open_source(self.given or self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> l
     found: list[LogFile] = []
 
     def tell(error: KdumpError) -> None:
-        if not is_pattern or error.code not in STRANGERS:
+        if not is_pattern or error.code not in NO_LOG_CODES:
             on_error(error)
 
     for given in map(files.strip_credentials, paths):

@@ -14,7 +14,7 @@ from typing import Generic, NoReturn, Protocol, Self, TypeVar
 
 from kdump.codes import KdumpError
 from kdump.log import files
-from kdump.log.metered import limited_rate
+from kdump.log.metering import metered
 
 TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
@@ -44,7 +44,7 @@ class Workplace:
         """Do what a process has to do before its first task. Afterwards it is in its own directory again."""
         for path in self.given:
             files.strip_credentials(path)
-        with limited_rate(self.rate), nullcontext() if self.directory is None else chdir(self.directory):
+        with metered(self.rate), nullcontext() if self.directory is None else chdir(self.directory):
             yield
 
 

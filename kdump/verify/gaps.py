@@ -1,8 +1,9 @@
-"""What is lost with a hole in a log, and where a consumer can go on behind it.
+"""What a gap in a log costs: which offsets are lost, and where a consumer continues.
 
-A fetch for an offset looks the largest .index entry at or below it up and walks from that entry's position. Where the
-framing is broken the walk does not get past, so the first offset that is served is the one of the first entry behind
-the hole, else the next segment's. Where only a CRC is wrong the broker walks on: consumers go on with the next batch.
+A fetch looks up the largest .index entry at or below its offset and walks from the position of that entry. The walk
+stops where the framing is broken. So the first offset that is served is that of the first entry after the gap which an
+index entry reaches, else that of the next segment. If only a CRC is wrong, the walk goes on: consumers continue with
+the next batch.
 """
 
 from __future__ import annotations
@@ -25,64 +26,64 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class NextSegment:
-    """What a broker has to find its way behind a hole.
+    """How a broker finds its way past a gap.
 
     ``index``: the used entries of the segment's .index, positions rising. ``next_base``: the next segment's base
-    offset, None where there is none or it is not known.
+    offset, None without one or if it is not known.
     """
 
     index: Sequence[OffsetEntry] = ()
     next_base: int | None = None
 
     def continue_at(self, position: int) -> int | None:
-        """The first offset that a fetch reaches whose way must not cross what lies before ``position``."""
+        """The first offset that a fetch reaches without a walk over the bytes before ``position``."""
         number = bisect_left(self.index, position, key=lambda entry: entry.position)
         return self.index[number].offset if number < len(self.index) else self.next_base
 
 
 class GapChecks:
-    """Findings of gaps and wrong CRCs; what is lost is known when the entry behind has come.
+    """Findings of gaps and wrong CRCs. A finding is complete when the next entry is known.
 
-    ``behind``: see Behind. ``source`` is read again where a gap ends the file: whether it is all zeros.
+    ``following``: see NextSegment. ``source`` is read again where a gap ends the file, to see whether it is all zeros.
     """
 
-    def __init__(self, source: Source, behind: NextSegment) -> None:
+    def __init__(self, source: Source, following: NextSegment) -> None:
         self._source = source
-        self._behind = behind
+        self._following = following
         self._last_offset: int | None = None
         self._damaged: tuple[BatchRow, str] | None = None
 
     def see_gap(self, gap: Gap) -> Iterator[Finding]:
-        """A stretch without entries."""
-        yield from self._close(self._behind.continue_at(gap.end), None)
+        """Report a range of bytes without entries."""
+        yield from self._close(self._following.continue_at(gap.end), None)
         if gap.overlaps:
-            # Where recovery, which takes the first one, does not go on.
+            # Here recovery, which takes the first of the two entries, ends.
             message = f"the entry before ends here, {gap.length} bytes inside another one; both have right CRCs"
             yield Finding(Codes.LENGTH_TOO_LARGE, message, gap.end)
             return
         code = self._tail_reason(gap) if gap.end == self._source.size else gap.reason
-        continue_at = self._behind.continue_at(gap.end)
+        continue_at = self._following.continue_at(gap.end)
         last = gap.last_offset
         if gap.continue_at is None and gap.first_offset is not None and continue_at is not None:
             last = continue_at - 1 if continue_at > gap.first_offset else None
         yield Finding(code, code.value.title, gap.position, gap.length, gap.first_offset, last, continue_at)
 
     def see_damaged(self, row: BatchRow, entry: memoryview) -> Iterator[Finding]:
-        """An entry whose framing holds and whose CRC is wrong; ``entry`` is all of it."""
+        """Report an entry whose framing holds and whose CRC is wrong; ``entry`` is all of it."""
         yield from self._close(first_offset(row), row)
         self._damaged = row, describe_crc(entry, row.position)
 
     def see_valid(self, first: BatchRow, last_offset: int) -> Iterator[Finding]:
-        """Sound entries that follow one another: the first one, and the last offset of the last one."""
+        """Note valid entries that follow one another: the first one, and the last offset of the last one."""
         yield from self._close(first_offset(first), first)
         self._last_offset = last_offset
 
     def finish(self) -> Iterator[Finding]:
-        """The segment is over."""
-        yield from self._close(self._behind.next_base, None)
+        """Report what is still incomplete at the end of the segment."""
+        yield from self._close(self._following.next_base, None)
 
     def _close(self, continue_at: int | None, following: BatchRow | None) -> Iterator[Finding]:
-        """The finding of the last damaged entry, now that it is known what follows."""
+        """The finding of the last damaged entry, now that the next entry is known."""
         if self._damaged is None:
             return
         row, message = self._damaged
@@ -99,7 +100,7 @@ class GapChecks:
             self._last_offset = last
 
     def _tail_reason(self, gap: Gap) -> Codes:
-        """What a gap is that ends the file."""
+        """The code of a gap that ends the file."""
         if gap.reason is Codes.ZERO_FILL:
             return Codes.ZERO_TAIL if self._is_zero(gap) else gap.reason
         if gap.reason not in (Codes.TRUNCATED, Codes.HEADER_CUT):

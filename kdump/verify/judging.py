@@ -1,6 +1,6 @@
-"""The judging half of ``verify``: partitions whose logs were read in splits (``verify.readings``), by other processes.
+"""The judging half of ``verify``. Other processes read the logs in splits (``verify.readings``).
 
-A judge gets the pieces of a partition in file order, and says what ``PartitionCheck`` says when it reads the logs
+A judge gets the pieces of a partition in file order. It reports what ``PartitionCheck`` reports when it reads the logs
 itself.
 """
 
@@ -29,19 +29,19 @@ _TASKS_A_PROCESS: Final = 4
 """At least so many, so that all processes end at about the same time."""
 
 
-class ReadElsewhere:
-    """Stands for ``PartitionCheck`` in a ``Verification`` where other processes read the logs of all paths.
+class DistributedCheck:
+    """Checks partitions as ``PartitionCheck`` does, with the logs of all paths read by other processes.
 
     Args:
         paths: as they will be given to ``Verification.path``, in that order.
-        judge: says of groups with absolute paths what is to be said: (number, item). The numbers rise.
-        here: checks what nobody has read (an empty segment, a new one, a stream) in this process.
+        judge: returns the (group number, item) pairs of groups with absolute paths. The numbers rise.
+        fallback: checks in this process what nobody has read: an empty segment, a new one, a stream.
     """
 
     def __init__(
-        self, paths: Iterable[str], judge: Callable[[Sequence[Group]], Iterator[tuple[int, Judgement]]], here: Judge
+        self, paths: Iterable[str], judge: Callable[[Sequence[Group]], Iterator[tuple[int, Judgement]]], fallback: Judge
     ) -> None:
-        self._here = here
+        self._fallback = fallback
         # A path that is given twice is judged once.
         self._groups = list(dict.fromkeys(group for path in paths for group in groups_of(path)))
         self._numbers = {_name(group): number for number, group in enumerate(self._groups)}
@@ -50,7 +50,7 @@ class ReadElsewhere:
         self._judged: dict[int, list[Judgement]] = {}
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
-        """See PartitionCheck."""
+        """Check the segments of one partition; see PartitionCheck."""
         wanted = self._numbers.get(_name(Group(tuple(segments), folder)))
         if wanted is not None and wanted not in self._judged:
             for number, items in self._coming:
@@ -60,10 +60,10 @@ class ReadElsewhere:
                 if number > wanted:
                     break
         found = None if wanted is None else self._judged.get(wanted)
-        return self._here(segments, folder) if found is None else iter(found)
+        return self._fallback(segments, folder) if found is None else iter(found)
 
     def _noted(self, number: int, items: Iterable[tuple[int, Judgement]]) -> Iterator[Judgement]:
-        """The items of a group as they come, with the paths as they are here."""
+        """The items of a group as they come, with the paths as they are in this process."""
         noted = self._judged[number] = []
         for _, item in items:
             noted.append(self._groups[number].as_given(item))
@@ -80,16 +80,16 @@ def pooled_judge(
     opened: Callable[[str], Source] = open_source,
     progress: Callable[[str, int, int | None], None] = lambda path, done, size: None,
 ) -> Judge:
-    """A judge of partitions whose logs are read by a pool of processes, if they are large enough for that.
+    """A judge for partitions whose logs a pool of processes reads. Small logs are read in this process.
 
     Args:
         paths: as they will be given to ``Verification.path``, in that order.
         options: how deep.
-        run: of the pool.
-        jobs: how many processes it has.
-        rate: bytes a second that all of them together may read; None: any.
+        run: runs tasks in the pool.
+        jobs: how many processes the pool has.
+        rate: bytes per second that all of them together may read; None: no limit.
         opened: opens a log in this process; see PartitionCheck.
-        progress: takes what is read, the bytes of it that are done, and all of them.
+        progress: takes what is read, how many bytes of it are done, and how many there are.
     """
 
     def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Judgement]]:
@@ -103,7 +103,7 @@ def pooled_judge(
             groups, _watched(pieces, sizes, partial(progress, f"{len(sizes):,} parts of logs")), options, opened
         )
 
-    return ReadElsewhere(paths, judged, PartitionCheck(options, opened=opened).segments).segments
+    return DistributedCheck(paths, judged, PartitionCheck(options, opened=opened).segments).segments
 
 
 def _watched(
@@ -118,7 +118,7 @@ def _watched(
 
 
 def _name(group: Group) -> str | tuple[str, ...]:
-    """A whole partition is the same one when a broker has made or deleted segments since."""
+    """What a group is known by. A whole partition stays the same one when a broker makes or deletes segments."""
     return group.segments if group.folder is None else group.folder
 
 
@@ -128,7 +128,7 @@ def judge(
     options: CheckOptions,
     opened: Callable[[str], Source] = open_source,
 ) -> Iterator[tuple[int, Judgement]]:
-    """(number of the group, item) for all groups of which there are pieces.
+    """(number of the group, item) for all groups that have pieces.
 
     Args:
         groups: all of them.
@@ -159,11 +159,11 @@ def _judge(
                 # It was empty, or not there, when the readings were planned.
                 return SegmentReading(source, following, options)
 
-    return PartitionCheck(options, opened=opened, look=stored).segments(group.segments, group.folder)
+    return PartitionCheck(options, opened=opened, read=stored).segments(group.segments, group.folder)
 
 
 class _StoredReading:
-    """What others have seen of a segment, in splits; see ``verify.segment.SeenSegment``."""
+    """What other processes read of a segment, in splits; see ``verify.segment.SeenSegment``."""
 
     def __init__(self, pieces: Iterable[ReadingPiece], source: Source) -> None:
         self._seen = [piece.seen for piece in pieces]
@@ -172,7 +172,7 @@ class _StoredReading:
 
     @property
     def is_of_this_file(self) -> bool:
-        """What was read is the file that is open now: a broker may have put another one in its place."""
+        """Whether the file that is open now is the one that was read. A broker may have replaced it."""
         return all(
             not isinstance(seen, KdumpError)
             and not (isinstance(seen, ReadingEnd) and seen.file_number != self._source.file_number)
@@ -180,7 +180,7 @@ class _StoredReading:
         )
 
     def items(self) -> Iterator[Finding | Rows]:
-        """See SeenSegment. Raises KdumpError where the process that read it was killed."""
+        """Findings and rows in file order. Raises KdumpError if the process that read them was killed."""
         for seen in self._seen:
             if isinstance(seen, ReaderDied):
                 raise seen.error

@@ -1,7 +1,7 @@
 """The reading half of ``verify`` as tasks, which may run on many machines; the other half is ``verify.judging``.
 
-A reading is all that the ordered checks and the checks of the files beside a log need of its bytes: the local findings
-and the batch table, a row a batch.
+A reading yields all that the ordered checks and the checks of the files beside a log need of its bytes: the local
+findings and the batch table, a row per batch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _ROWS_A_PIECE: Final = 8192
 _FINDING_BYTES: Final = 256
-"""What a finding counts, in bytes."""
+"""Bytes that a finding counts as."""
 
 
 class Group(NamedTuple):
@@ -41,12 +41,12 @@ class Group(NamedTuple):
     folder: str | None
 
     def absolute(self) -> Group:
-        """The same for a process with another working directory."""
+        """The group for a process with another working directory."""
         folder = None if self.folder is None else files.absolute(self.folder)
         return Group(tuple(map(files.absolute, self.segments)), folder)
 
     def as_given(self, item: Judgement) -> Judgement:
-        """What was said of ``absolute``, with the paths as they are here."""
+        """An item about ``absolute()``, with the paths as they are here."""
         if isinstance(item, PartitionExtent) or item.path is None:
             return item
         given = os.path.dirname(self.segments[0])
@@ -63,7 +63,7 @@ class Group(NamedTuple):
 def groups_of(path: str) -> list[Group]:
     """The groups of segments that a PATH stands for, in the order in which a ``Verification`` asks for them.
 
-    None where the path is wrong or a stream: what is wrong with it the ``Verification`` says.
+    No groups for a stream or a wrong path: the ``Verification`` reports what is wrong with it.
     """
     with suppress(KdumpError):
         match resolve(path):
@@ -80,7 +80,7 @@ def groups_of(path: str) -> list[Group]:
 
 @dataclass(frozen=True, slots=True)
 class ReadingTask:
-    """A split of one of the segments of a group; ``group`` and ``segment`` are numbers.
+    """A split of one segment of a group; ``group`` and ``segment`` are numbers.
 
     ``following``: the segment after that one, where there is one.
     """
@@ -108,7 +108,7 @@ class ReadingEnd(NamedTuple):
 
 
 class ReaderDied(NamedTuple):
-    """The process that read it was killed."""
+    """The process that read a split was killed."""
 
     error: KdumpError
 
@@ -117,7 +117,7 @@ Seen: TypeAlias = "list[Finding] | NDArray[np.void] | ReadingEnd | ReaderDied | 
 
 
 class ReadingPiece(NamedTuple):
-    """A part of what was seen of a segment, and its place in the file order.
+    """A part of what was read of a segment, and its place in the file order.
 
     ``position``: where the split begins in the file. ``number``: of the piece in the split.
     """
@@ -130,7 +130,7 @@ class ReadingPiece(NamedTuple):
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """About how many bytes the piece takes."""
         if isinstance(self.seen, np.ndarray):
             return self.seen.nbytes
         return _FINDING_BYTES * len(self.seen) if isinstance(self.seen, list) else 0
@@ -142,9 +142,9 @@ PIECES: Final = PlainData((Codes, Finding, ReadingEnd, ReadingPiece, Severity))
 def plan_readings(
     groups: Sequence[Group], *, split_bytes: int = SPLIT_BYTES, min_tasks: int = 1
 ) -> list[list[ReadingTask]]:
-    """The splits of all segments in their order, one list a task. What is not there or empty has none.
+    """The splits of all segments in their order, one list per task. Missing and empty segments have none.
 
-    With ``min_tasks`` splits become smaller until there are so many.
+    With ``min_tasks`` splits become smaller until there are so many tasks.
     """
     logs = [
         (number, segment, log)
@@ -166,14 +166,14 @@ def reading_work(options: CheckOptions, *, rate: int | None = None) -> Work[Sequ
 
     Args:
         options: how deep.
-        rate: bytes a second that each process may read; None: any.
+        rate: bytes per second that each process may read; None: no limit.
     """
     function = partial(read_pieces, options=options)
     return Work(function, PIECES.pack, PIECES.unpack, Workplace(rate=rate), lost=_died)
 
 
 def read_pieces(tasks: Sequence[ReadingTask], options: CheckOptions) -> Iterator[ReadingPiece]:
-    """What is seen of some splits."""
+    """Read some splits."""
     for task in tasks:
         yield from read_piece(task, options)
 
@@ -207,7 +207,7 @@ def _seen(task: ReadingTask, options: CheckOptions) -> Iterator[Seen]:
 
 
 def _died(tasks: Sequence[ReadingTask], pieces: Sequence[ReadingPiece], error: KdumpError) -> Iterator[ReadingPiece]:
-    """Says of the split that was being read that its process died. Those after it have no pieces: the judge reads them.
+    """The piece that says that the process died at a split. The judge reads the splits after it itself.
 
     A split that was read has an end, or an error.
     """

@@ -68,9 +68,9 @@ _OF_LOG_DIRECTORIES: Final = {META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINT_CH
 
 
 class StartOptions(NamedTuple):
-    """What is given instead of read from the log directory; None: nothing.
+    """What is used instead of what the log directory says; None: nothing.
 
-    ``max_index_size``: segment.index.bytes; ``now``: the clock, ms; ``checksums``: see check_start.
+    ``max_index_size``: segment.index.bytes; ``now``: the time, ms; ``checksums``: see check_start.
     """
 
     is_clean: bool | None = None
@@ -82,14 +82,14 @@ class StartOptions(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One partition directory to be started."""
+    """The start of one partition directory."""
 
     path: str
     settings: LoadSettings
     checksums: bool
 
     def run(self) -> StartCheck | KdumpError:
-        """The answer, or why there is none; of files that a broker changes meanwhile, what two answers agree in."""
+        """The answer, or why there is none. If a broker changes the files meanwhile: what two answers agree in."""
         watch = Watch(self.path)
 
         def start() -> StartCheck | KdumpError:
@@ -116,7 +116,7 @@ class Task(NamedTuple):
         return result
 
     def _evidence(self, contents: Mapping[str, Content]) -> PartitionEvidence:
-        """What lies beside the logs; where no offset is given, there is no line of it in the checkpoint."""
+        """The files beside the logs. An offset that is not given has no line in its checkpoint."""
         settings = self.settings
         return PartitionEvidence(
             self.path,
@@ -132,9 +132,9 @@ class Task(NamedTuple):
 
 
 def _harm(result: StartCheck | KdumpError) -> frozenset[object]:
-    """What is wrong with a start, to be known again in the next look.
+    """What is wrong with a start, to be recognized in the next round.
 
-    What cannot be read while it changes is another thing each time: one file may have been cut in both looks.
+    A file that cannot be read while it changes is a new fault each time: it may have been cut in both rounds.
     """
     if isinstance(result, KdumpError):
         return frozenset({object()})
@@ -144,7 +144,7 @@ def _harm(result: StartCheck | KdumpError) -> frozenset[object]:
 
 
 class KeepsChanging(NamedTuple):
-    """A partition directory about which nothing can be told: a broker is at work on its files."""
+    """A partition directory that a broker keeps changing, so that nothing can be predicted."""
 
     path: str
     message: str
@@ -158,11 +158,11 @@ _RESULT: Final = PlainData(
     )
 )  # fmt: skip
 _MOST_GROUPS: Final = 256
-"""A task of its own for each directory would cost more than most starts."""
+"""One task per directory would cost more than most starts."""
 
 
 class _StartTarget(NamedTuple):
-    """What one PATH stands for. ``log_directory`` is that above where it is a partition directory, not ``is_whole``."""
+    """What one PATH stands for. ``log_directory`` is above a partition directory if the PATH is not ``is_whole``."""
 
     path: str
     log_directory: LogDirectory
@@ -178,7 +178,7 @@ def _run_all(group: Sequence[Task]) -> Iterator[StartCheck | KdumpError]:
 def _died(
     group: Sequence[Task], results: Sequence[StartCheck | KdumpError], error: KdumpError
 ) -> Iterator[StartCheck | KdumpError]:
-    """The process was killed at one of the tasks; those after it are done here."""
+    """Report that the process was killed at one of the tasks; run those after it here."""
     died, *left = group[len(results) :]
     yield KdumpError(error.code, error.message, path=died.path)
     yield from _run_all(left)
@@ -190,15 +190,15 @@ def start_all(
     on_error: Callable[[KdumpError], None],
     run: Runner = in_process,
 ) -> Iterator[Item]:
-    """What a broker would make of partition directories and log directories, as one broker's.
+    """Predict what one broker would make of partition directories and log directories.
 
-    Where the meta.properties of two log directories name two brokers, they are taken for two.
+    If the meta.properties of two log directories name two brokers, they count as two brokers.
 
     Args:
-        paths: of both kinds.
+        paths: of partition directories and log directories.
         options: see StartOptions.
-        on_error: takes what is wrong with one of them; the others follow.
-        run: where the starts are worked out.
+        on_error: takes what is wrong with one directory; the others follow.
+        run: runs the tasks.
     """
     paths = list(paths)
     work = Work(_run_all, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_died)
@@ -218,7 +218,7 @@ def start_all(
         for task, result in zip(place.tasks, run(groups, work), strict=True):
             if isinstance(result, KdumpError):
                 if place.is_whole and not files.exists(task.path):
-                    # Deleted since the log directory was listed.
+                    # Deleted after the log directory was listed.
                     continue
                 unread += 1
                 if result.code is Codes.CHANGED_WHILE_READ:
@@ -231,7 +231,7 @@ def start_all(
             yield result
         obstacles = [*place.obstacles, *(duplicates[task.path] for task in place.tasks if task.path in duplicates)]
         for obstacle in obstacles:
-            # That of a log directory is met with each of its partitions that is a PATH.
+            # An obstacle of a log directory comes up with each of its partitions that is a PATH.
             if obstacle not in told:
                 told.add(obstacle)
                 yield obstacle
@@ -241,12 +241,12 @@ def start_all(
 
 
 def task_of(directory: str, options: StartOptions) -> Task:
-    """The start of one partition directory, with what the log directory above says of it."""
+    """The task for one partition directory, with what the log directory above knows of it."""
     return _task(directory, read_log_directory(_above(directory)), options)
 
 
 def tasks_below(log_directory: str, options: StartOptions) -> list[Task]:
-    """The starts of all partitions of a log directory."""
+    """The tasks for all partitions of a log directory."""
     return _place(log_directory, options).tasks
 
 
@@ -298,7 +298,7 @@ def _refusals(path: str, known: LogDirectory) -> list[Obstacle]:
 
 
 def is_partition(path: str) -> bool:
-    """It is the directory of one partition; False where that cannot be told."""
+    """Whether it is the directory of one partition; False if that cannot be found out."""
     try:
         return isinstance(resolve(path), PathDirectory) and _holds_segments(path, files.listing(path))
     except KdumpError:
@@ -306,7 +306,7 @@ def is_partition(path: str) -> bool:
 
 
 def _holds_segments(path: str, entries: Sequence[ListingEntry]) -> bool:
-    """By the files in it; an empty directory by its name."""
+    """Whether the files in it show that; an empty directory shows it by its name."""
     for entry in entries:
         name = parse_file_name(entry.name)
         is_segment_file = name is not None and name.kind is not Kind.CHECKPOINT
@@ -317,7 +317,7 @@ def _holds_segments(path: str, entries: Sequence[ListingEntry]) -> bool:
 
 
 def _duplicates(places: Iterable[_StartTarget]) -> dict[str, Obstacle]:
-    """Directories of one partition of one broker, by path."""
+    """The directories of partitions that one broker has twice, by path."""
     owners: dict[tuple[Partition, bool], list[tuple[str, LogDirectory]]] = {}
     for place in places:
         for task in place.tasks:
@@ -332,7 +332,7 @@ def _duplicates(places: Iterable[_StartTarget]) -> dict[str, Obstacle]:
 
 
 def _conflicts(several: Iterable[tuple[str, LogDirectory]]) -> Iterator[tuple[str, Obstacle]]:
-    """Without its topic id a directory is a stray one, and stands in nobody's way."""
+    """Each pair of directories that conflict. One without a topic id is a stray, which conflicts with none."""
     served = [owner for owner in several if files.exists(os.path.join(owner[0], PARTITION_METADATA))]
     for path, known in served:
         for other, of_other in served:
@@ -342,5 +342,5 @@ def _conflicts(several: Iterable[tuple[str, LogDirectory]]) -> Iterator[tuple[st
 
 
 def _is_one_broker(one: LogDirectory, other: LogDirectory) -> bool:
-    """Of directories without a meta.properties nothing else is known."""
+    """Whether both may belong to one broker: without a meta.properties they may."""
     return one.broker is None or other.broker is None or one.broker == other.broker

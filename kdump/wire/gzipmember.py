@@ -1,7 +1,7 @@
 """gzip as ``java.util.zip.GZIPInputStream`` reads it, members in a row included, and as ``GZIPOutputStream`` writes it.
 
 Source: RFC 1952; the rule for what follows a member was measured on JDK 17. The zlib module does the inflating, but
-which bytes behind a member still count is the JDK's decision, and it depends on how far it has read ahead.
+which bytes after a member still count is the JDK's decision, and it depends on how far it has read ahead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _READ_SIZE: Final = 8192
 """What Kafka lets the JDK read ahead of the inflater."""
 _PIECE: Final = 1 << 24
 _SMALLEST_MEMBER: Final = 18
-"""Read-ahead bytes behind a trailer up to which the JDK does not look for another member."""
+"""Read-ahead bytes after a trailer up to which the JDK does not look for another member."""
 
 
 def decompress(data: memoryview, *, limit: int) -> bytes | bytearray:
@@ -32,7 +32,7 @@ def decompress(data: memoryview, *, limit: int) -> bytes | bytearray:
     if start is None:
         raise _damage("not in gzip format")
     output = Output(limit)
-    # Where the reader has read up to: it takes the input in pieces, the first one behind the header.
+    # Where the reader has read up to: it takes the input in pieces, the first one after the header.
     read = start
     while True:
         part, end = _inflate(data, start, output)

@@ -98,7 +98,7 @@ def compress(data: Buffer, *, old_checksum: bool, level: int | None = None) -> b
 
 
 def _header(data: memoryview, check_header: bool) -> tuple[int, int, int]:
-    """Position behind the frame header, its flags, the largest block."""
+    """Position after the frame header, its flags, the largest block."""
     if bytes(data[:4]) != _MAGIC:
         raise _damage("no frame (wrong magic number)")
     if len(data) < 7:

@@ -1,7 +1,7 @@
 """Which single changed bit or byte explains a wrong CRC.
 
 CRCs are linear: the stored and the computed checksum differ by the CRC register that the error pattern alone leaves
-behind. Running that register backwards over zero bytes gives, at each byte, the pattern that this byte would need. What
+after. Running that register backwards over zero bytes gives, at each byte, the pattern that this byte would need. What
 the patterns of a byte come to on the next ``_STRIDE`` bytes is known from a table, so that the register can be run
 back by so many bytes at a time.
 """
@@ -75,7 +75,7 @@ def flipped_bit(stored: int, computed: int, size: int, polynomial: int) -> ByteF
 
 
 class _Strides(NamedTuple):
-    """``patterns``: by register, the (zero bytes behind it, mask) of the changed bytes within a stride that leave it.
+    """``patterns``: by register, the (zero bytes after it, mask) of the changed bytes within a stride that leave it.
 
     ``back``: for each byte of a register, lowest first, what it contributes to the register a stride of zero bytes ago.
     """

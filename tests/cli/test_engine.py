@@ -65,7 +65,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str | None, Mapping[s
 def chosen(*paths: Path, local_only: bool = False, **given: Any) -> tuple[Any, list[str]]:
     """The session, and what was said."""
     notes: list[str] = []
-    options = EngineArguments({"engine": "auto", "master": None, "conf": (), **given})
+    others: dict[str, Any] = {"conf": (), "rate": None, "idle": False, "verbose": False}
+    options = EngineArguments({"engine": "auto", "master": None, **others, **given})
     return engine_options.session(options, list(map(str, paths)), notes.append, local_only=local_only), notes
 
 

@@ -17,6 +17,7 @@ from kdump.format.batch import (
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     MIN_ENTRY_LENGTH,
+    is_read_as_batch,
     parse_header,
 )
 from kdump.log.source import Source
@@ -33,7 +34,7 @@ class Located(NamedTuple):
 
 def last_offset_at(data: bytes | memoryview, start: int = 0) -> int:
     """The last offset of the entry at ``start``; DamageError when the data ends inside a v2 header."""
-    if not 2 <= data[start + MAGIC_OFFSET] <= 127:
+    if not is_read_as_batch(data[start + MAGIC_OFFSET]):
         return int.from_bytes(data[start : start + LENGTH_OFFSET], "big", signed=True)
     if len(data) - start < HEADER_SIZE:
         raise DamageError(Codes.HEADER_CUT, "the file ends inside the batch header")
@@ -97,7 +98,7 @@ class BatchSearch:
         self._last_offsets = array("q")
         # Of _last_offsets up to each batch: makes the search for the first one at or above an offset binary.
         self._highest = array("q")
-        # What a search meets that goes on behind the last batch in the table, and what any search meets at all.
+        # What a search meets that goes on after the last batch in the table, and what any search meets at all.
         self._header_cut: DamageError | None = None
         self._unwalkable: DamageError | None = None
         self._end = 0
@@ -105,7 +106,7 @@ class BatchSearch:
 
     def _read(self, walk: Walk) -> None:
         for chunk in walk.chunks():
-            # Behind a cut header (less than one from the end of the file) only the framing is still looked at.
+            # After a cut header (less than one from the end of the file) only the framing is still looked at.
             if self._header_cut is None:
                 self._append(chunk)
         if self._header_cut is None:
@@ -132,7 +133,7 @@ class BatchSearch:
         """The first batch from ``position`` on whose last offset is at or above ``offset``; None when there is none.
 
         A position that is no batch's start is read from as it is, entry by entry, until it meets the batches. As in
-        the Java tool everything behind ``position`` is walked, also what lies behind the batch that is found; headers
+        the Java tool everything after ``position`` is walked, also what lies after the batch that is found; headers
         are read up to that batch only.
 
         Raises:

@@ -243,7 +243,7 @@ def _size_cause(error: ContentSizeError) -> str:
 
 
 def _value_size_cause(error: ContentSizeError) -> str:
-    """The same to who asks for the value only: behind a key that does not fit its size cannot be found."""
+    """The same to who asks for the value only: after a key that does not fit its size cannot be found."""
     return _size_cause(error) if error.what == RecordPart.VALUE.value else "null"
 
 

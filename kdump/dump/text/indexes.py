@@ -129,7 +129,7 @@ class DumpedIndex:
 def lookup(index: list[OffsetEntry], offset: int) -> int:
     """``OffsetIndex.lookup``: the position of the greatest entry at or below ``offset``, 0 when there is none.
 
-    The search is the broker's own, warm section first: on entries that do not rise (zero padding behind the used
+    The search is the broker's own, warm section first: on entries that do not rise (zero padding after the used
     ones, damage) only the same steps end at the same entry.
     """
     if not index:

@@ -18,14 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOutput, OutputMaker, Undecoded
 from kdump.dump.targets import Target
-from kdump.dump.text.indexes import DumpedIndex
 from kdump.dump.text.offsets import OffsetContinuity
 from kdump.dump.text.options import TextOptions
 from kdump.dump.text.printer import TextPrinter
 from kdump.dump.text.reports import Reports
 from kdump.format.batch import LENGTH_OFFSET
-from kdump.format.index import AbortedTxn, parse_txn_index
-from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log import files
 from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, is_uri, sibling
 from kdump.log.opening import open_source, read_whole
@@ -35,6 +32,9 @@ from kdump.reading.printing import TextBytes
 
 if TYPE_CHECKING:
     from kdump.dump.text.decoders import TextDecoding
+    from kdump.dump.text.indexes import DumpedIndex
+    from kdump.format.index import AbortedTxn
+    from kdump.format.snapshot import ProducerEntry
     from kdump.reading.transactions import Transactions
 
 _Read = TypeVar("_Read")
@@ -200,6 +200,8 @@ class TextOutput(DumpOutput):
             self._lines(index.time_index_lines(self._text_options, self._reports, limit))
 
     def _dump_txn_index(self, target: Target) -> None:
+        from kdump.format.index import parse_txn_index  # not needed by a dump of logs
+
         _number(target)
         try:
             data = read_whole(target.path)
@@ -210,6 +212,8 @@ class TextOutput(DumpOutput):
         self._lines(map(_aborted_txn_line, parse_txn_index(data)))
 
     def _dump_snapshot(self, target: Target) -> None:
+        from kdump.format.snapshot import parse_snapshot  # not needed by a dump of logs
+
         self._lines(map(_producer_line, parse_snapshot(read_whole(target.path))))
 
 
@@ -251,6 +255,8 @@ def _index_file(target: Target) -> Iterator[DumpedIndex]:
 
     The index is read first: a log that a broker writes to never ends before its index then.
     """
+    from kdump.dump.text.indexes import DumpedIndex  # not needed by a dump of logs
+
     base_offset = _number(target)
     for attempt in range(_MOST_ATTEMPTS):
         before = _inodes(target)

@@ -12,7 +12,14 @@ from typing import NamedTuple
 
 from kdump.codes import Codes, DamageError
 from kdump.format import legacy
-from kdump.format.batch import CODEC_NAMES, HEADER_SIZE, MAGIC, MAGIC_OFFSET, BatchHeader, parse_header
+from kdump.format.batch import (
+    CODEC_NAMES,
+    HEADER_SIZE,
+    MAGIC_OFFSET,
+    BatchHeader,
+    is_read_as_batch,
+    parse_header,
+)
 from kdump.kafka.startup.errors import (
     CORRUPT_RECORD,
     ILLEGAL_ARGUMENT,
@@ -35,8 +42,8 @@ class StoredBatch(NamedTuple):
 
     @property
     def is_v2(self) -> bool:
-        """Magic 2 to 127, all read as 2."""
-        return MAGIC <= self.data[MAGIC_OFFSET] <= 127
+        """Kafka reads it as a v2 batch."""
+        return is_read_as_batch(self.data[MAGIC_OFFSET])
 
     @property
     def header(self) -> BatchHeader:

@@ -5,16 +5,14 @@ Source: docs/spec/startup.md rules 5, 9, 14 and 22 (AbstractIndex, OffsetIndex).
 
 from __future__ import annotations
 
-import struct
 from typing import Final
 
-from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
+from kdump.format.index import OFFSET_ENTRY, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import ILLEGAL_ARGUMENT, StartFailureError
 from kdump.log.source import Source
 
-_OFFSET_ENTRY: Final = struct.Struct(">ii")
 _WARM_ENTRIES: Final = 8192 // OFFSET_ENTRY_SIZE
 """The last ones, among which is searched first."""
 
@@ -123,7 +121,7 @@ class OffsetIndexFile(IndexFile):
         return low
 
     def _entry(self, source: Source, number: int) -> tuple[int, int]:
-        relative, position = _OFFSET_ENTRY.unpack(source.read(number * OFFSET_ENTRY_SIZE, OFFSET_ENTRY_SIZE))
+        relative, position = OFFSET_ENTRY.unpack(source.read(number * OFFSET_ENTRY_SIZE, OFFSET_ENTRY_SIZE))
         return self._base_offset + relative, position
 
 

@@ -191,12 +191,12 @@ class UnfitSnapshot:
 class PartitionPlan:
     """A partition, or one segment of it.
 
-    ``way``: the mode that is asked for. ``target``: the PATH. ``is_whole``: it is the directory of the partition.
+    ``mode``: the mode that is asked for. ``target``: the PATH. ``is_whole``: it is the directory of the partition.
     ``left``: text files that a broker refuses. No repair changes them, because nothing tells what they should hold.
     ``unfit_snapshots``: see ``others.unfit_snapshots``.
     """
 
-    way: RepairMode
+    mode: RepairMode
     target: str
     place: PartitionLocation
     is_whole: bool
@@ -260,21 +260,21 @@ class PartitionPlan:
         """Something is to be done."""
         if self.unfit_snapshots or any(segment.rebuilt for segment in self.segments):
             return True
-        if self.way is RepairMode.SALVAGE:
+        if self.mode is RepairMode.SALVAGE:
             return any(segment.is_salvaged for segment in self.segments)
-        return self.way is RepairMode.LIKE_BROKER and self.is_damaged
+        return self.mode is RepairMode.LIKE_BROKER and self.is_damaged
 
     def changes_log(self, segment: SegmentPlan) -> bool:
         """The repair makes another log of the segment, or removes it."""
-        if self.way is RepairMode.SALVAGE:
+        if self.mode is RepairMode.SALVAGE:
             return segment.is_salvaged
-        return self.way is RepairMode.LIKE_BROKER and (segment.is_cut or segment.is_after_cut)
+        return self.mode is RepairMode.LIKE_BROKER and (segment.is_cut or segment.is_after_cut)
 
     @property
     def epochs_found(self) -> list[tuple[int, int]]:
         """(leader epoch, base offset of its first batch in a segment), where something comes from a replica."""
         logs = [segment.salvaged for segment in self.segments]
-        if self.way is not RepairMode.SALVAGE or not any(log is not None and log.takes_from_replica for log in logs):
+        if self.mode is not RepairMode.SALVAGE or not any(log is not None and log.takes_from_replica for log in logs):
             return []
         recovered = (segment.repaired or segment.recovered for segment in self.segments)
         return [found for one in recovered for found in one.recovery.leader_epochs]
@@ -292,14 +292,14 @@ class PartitionPlan:
     @property
     def bytes_to_write(self) -> int:
         """Of new logs, and of an end that is saved before it is cut off; index files left out."""
-        if self.way is RepairMode.SALVAGE:
+        if self.mode is RepairMode.SALVAGE:
             return sum(segment.salvaged.size for segment in self.segments if segment.salvaged and segment.repaired)
         return sum(segment.recovered.recovery.bytes_cut for segment in self.segments if not segment.is_after_cut)
 
     @property
     def is_refused(self) -> bool:
         """The mode that is asked for cannot repair the log."""
-        if self.way is RepairMode.SALVAGE:
+        if self.mode is RepairMode.SALVAGE:
             return any(
                 segment.repaired and segment.repaired.recovery.outcome is not RecoveryOutcome.UNCHANGED
                 for segment in self.segments
@@ -308,10 +308,10 @@ class PartitionPlan:
 
     def ends(self) -> tuple[int, int]:
         """The log end offset afterwards, and the offset up to which nothing of the log changes."""
-        loss = self.salvage_loss() if self.way is RepairMode.SALVAGE else self.broker_loss()
+        loss = self.salvage_loss() if self.mode is RepairMode.SALVAGE else self.broker_loss()
         if loss is None:
             raise ValueError("this mode cannot repair the log")
-        if self.way is not RepairMode.SALVAGE:
+        if self.mode is not RepairMode.SALVAGE:
             return loss.end_offset, loss.end_offset
         changed = (segment for segment in self.segments if segment.salvaged is not None and segment.is_salvaged)
         ends = ((segment.valid_up_to, segment.salvaged) for segment in changed)
@@ -320,9 +320,9 @@ class PartitionPlan:
 
     def own_loss(self) -> RepairLoss | None:
         """What the repair costs; None where it drops nothing, or cannot repair the log."""
-        if self.way is RepairMode.INDEXES:
+        if self.mode is RepairMode.INDEXES:
             return None
-        return self.salvage_loss() if self.way is RepairMode.SALVAGE else self.broker_loss()
+        return self.salvage_loss() if self.mode is RepairMode.SALVAGE else self.broker_loss()
 
     @property
     def good_after_damage(self) -> ValidData:

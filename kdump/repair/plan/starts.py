@@ -21,11 +21,11 @@ from kdump.log.names import is_uri
 from kdump.log.opening import read_whole
 from kdump.log.partition import segment_files, segments_after
 from kdump.log.siblings import read_checkpoint
-from kdump.repair.plan.afterwards import RepairedDirectory
 from kdump.repair.plan.location import is_metadata, place_of
 from kdump.repair.plan.others import PartitionFiles
 from kdump.repair.plan.plan import Completion, LineChange, PartitionPlan, RepairMode, RepairSettings
 from kdump.repair.plan.planner import Planner
+from kdump.repair.plan.repaireddirectory import RepairedDirectory
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.verify.startcheck import StartCheck, check_start
 from kdump.verify.swapped import exchanged_logs
@@ -66,7 +66,7 @@ def _forgets_producers(check: StartCheck, other: StartCheck) -> bool:
 class RepairedStart(NamedTuple):
     """The start after a repair in place, and what that repair does beside the logs."""
 
-    way: StartMode
+    start: StartMode
     completion: Completion
 
 
@@ -124,10 +124,10 @@ def start_after(repaired: RepairedDirectory, before: StartCheck, command: str | 
     kept = start(keeps_marker=True)
     if not (before.settings.is_clean and plan.changes_any_log):
         return kept
-    if kept.way.check.start.outcome is StartOutcome.STARTS and not is_worse(kept.way.check, before):
+    if kept.start.check.start.outcome is StartOutcome.STARTS and not is_worse(kept.start.check, before):
         return kept
     removed = start(keeps_marker=False)
-    return removed if is_worse(kept.way.check, removed.way.check) else kept
+    return removed if is_worse(kept.start.check, removed.start.check) else kept
 
 
 class PredictedStart(NamedTuple):
@@ -233,8 +233,8 @@ def start_modes(check: StartCheck) -> list[StartMode]:
         return [as_it_is]
     settings = RepairSettings()
     repairs = ((command, RepairedDirectory(plan, settings)) for command, plan in _plans(check, settings))
-    ways = [start_after(repaired, check, command).way for command, repaired in repairs]
-    return [as_it_is, *(way for way in ways if way.cost < as_it_is.cost)]
+    starts = [start_after(repaired, check, command).start for command, repaired in repairs]
+    return [as_it_is, *(start for start in starts if start.cost < as_it_is.cost)]
 
 
 def _plans(check: StartCheck, settings: RepairSettings) -> Iterator[tuple[str, PartitionPlan]]:
@@ -273,5 +273,5 @@ def _plans(check: StartCheck, settings: RepairSettings) -> Iterator[tuple[str, P
         yield _command(RepairMode.SALVAGE, directory) + suffix, salvage
 
 
-def _command(way: RepairMode, path: str) -> str:
-    return f"kdump repair --in-place --{way.value} {shlex.quote(path)}"
+def _command(mode: RepairMode, path: str) -> str:
+    return f"kdump repair --in-place --{mode.value} {shlex.quote(path)}"

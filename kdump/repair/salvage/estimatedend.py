@@ -18,7 +18,8 @@ from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.inventory import Inventory, examine
 from kdump.repair.salvage.siblingcontext import SiblingContext, valid_rows
 from kdump.repair.salvage.table import BatchArrays, Column
-from kdump.verify.indexes import IndexedLog, offset_index_end, time_index_end
+from kdump.verify.indexedlog import IndexedLog
+from kdump.verify.indexes import offset_index_end, time_index_end
 from kdump.verify.table import BatchRow, cleaned, first_offset
 
 _LONGEST_BATCH = 1 << 20

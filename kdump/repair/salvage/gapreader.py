@@ -152,7 +152,7 @@ class GapReader:
         if data is None:
             return
         found = find_candidates(data, 1, len(data))
-        is_sound = found.sound(data) & (found.start < stop - position)
+        is_sound = found.valid(data) & (found.start < stop - position)
         for start, end in zip(found.start[is_sound].tolist(), found.end[is_sound].tolist(), strict=True):
             row, fault = examine(data[start:end], position + start, self._limit)
             entry = Entry(row, PieceOrigin.KEPT, self._source.path)

@@ -24,14 +24,8 @@ from kdump.log.names import base_of
 from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_snapshot, read_txn_index
-from kdump.reading.lostmarkers import (
-    LostOffsets,
-    RemainingMarker,
-    SegmentIndex,
-    Snapshot,
-    TransactionRemains,
-    are_sound,
-)
+from kdump.reading.transactionevidence import SegmentIndex, Snapshot, are_valid
+from kdump.reading.transactionremains import LostOffsets, RemainingMarker, TransactionRemains
 from kdump.verify.table import BatchRow, first_offset, read_rows, row_at
 
 END_TXN: Final = (control.ABORT, control.COMMIT)
@@ -236,7 +230,7 @@ def _later_index(
         gaps: the offsets lost in it, rising.
     """
     entries = read_txn_index(path)
-    if not entries or not are_sound(entries, base_offset, lambda producer_id, offset: True):
+    if not entries or not are_valid(entries, base_offset, lambda producer_id, offset: True):
         return None
     unproved = []
     rest = iter(gaps)

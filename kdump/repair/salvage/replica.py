@@ -312,7 +312,7 @@ def _reason(common: _Common, own: OwnBatches) -> str:
     """Why batches are not taken whose epochs do not fit."""
     if not common.is_proof and len(own.table):
         return _NOTHING_IN_COMMON
-    return "their leader epochs are not those that this log has there: the two logs went different ways"
+    return "their leader epochs are not those that this log has there: the histories of the two logs differ"
 
 
 def _epochs_fit(part: BatchArrays, own: OwnBatches, wanted: WantedOffsets, *, is_strict: bool) -> NDArray[np.bool_]:

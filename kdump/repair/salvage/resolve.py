@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from kdump.format.batch import CONTROL, MAX_INT32
 from kdump.format.index import AbortedTxn
 from kdump.kafka.producers import ProducerState
-from kdump.reading.lostmarkers import LostOffsets, SegmentIndex, TransactionEvidence, are_sound
+from kdump.reading.transactionevidence import SegmentIndex, TransactionEvidence, are_valid
+from kdump.reading.transactionremains import LostOffsets
 from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.entry import Entry
 from kdump.repair.salvage.later import ENDLESS, LaterTransactions, abort_markers
@@ -207,4 +208,4 @@ def _valid_index(
     def is_there(producer_id: int, offset: int) -> bool:
         return (producer_id, offset) in markers or followed.is_lost(offset)
 
-    return entries if entries and are_sound(entries, base_offset, is_there) else ()
+    return entries if entries and are_valid(entries, base_offset, is_there) else ()

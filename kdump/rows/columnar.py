@@ -27,7 +27,7 @@ from kdump.rows.decoded import DecodedJson, contents_of, decoded_json
 
 
 @dataclass(frozen=True, slots=True)
-class Same:
+class Constant:
     """One value for all."""
 
     value: str | int | None
@@ -85,11 +85,11 @@ class HeaderLists:
     """False: their keys only."""
 
 
-BatchValue: TypeAlias = Same | Numbers | Flags | Choices
-RowValue: TypeAlias = Same | Numbers | Strings | JsonTexts | HeaderLists
+BatchValue: TypeAlias = Constant | Numbers | Flags | Choices
+RowValue: TypeAlias = Constant | Numbers | Strings | JsonTexts | HeaderLists
 
 
-class BatchColumns:
+class ColumnarBatches:
     """What the columns of the batches of a block are made of.
 
     Args:
@@ -123,15 +123,15 @@ class BatchColumns:
 
     def txn_states(self) -> BatchValue:
         """What became of the batches' transactions."""
-        return Same(None) if self._txn_state is None else Choices(self._txn_state, STATES)
+        return Constant(None) if self._txn_state is None else Choices(self._txn_state, STATES)
 
-    def constant(self, name: str) -> Same:
+    def constant(self, name: str) -> Constant:
         """A column of ``tables.FILE``."""
-        return Same(self._constants[name])
+        return Constant(self._constants[name])
 
-    def null(self) -> Same:
+    def null(self) -> Constant:
         """Null for all."""
-        return Same(None)
+        return Constant(None)
 
     def stored(self, name: str) -> Numbers:
         """A header field as it is stored."""
@@ -150,7 +150,7 @@ class BatchColumns:
         return Choices(index, options)
 
 
-class RowColumns:
+class ColumnarRecords:
     """What the columns of the records of a block are made of, where a batch's records do not have them in common.
 
     Args:
@@ -178,10 +178,10 @@ class RowColumns:
         """See Strings."""
         return Strings(self._arena, start, size)
 
-    def json(self, texts: RaggedText | None, rows: slice) -> Same | JsonTexts:
+    def json(self, texts: RaggedText | None, rows: slice) -> Constant | JsonTexts:
         """A JSON text of each row, null where there are none."""
         if texts is None:
-            return Same(None)
+            return Constant(None)
         bounds = texts.bounds[rows.start : rows.stop + 1]
         return JsonTexts(texts.data, bounds[:-1], np.diff(bounds))
 

@@ -116,7 +116,7 @@ class RepairedDirectory:
 
     def __init__(self, plan: PartitionPlan, settings: RepairSettings) -> None:
         self.plan = plan
-        ends_as_broker = plan.way is RepairMode.LIKE_BROKER or _is_recovered_end(plan)
+        ends_as_broker = plan.mode is RepairMode.LIKE_BROKER or _is_recovered_end(plan)
         self.segments = tuple(_repaired(segment, plan, settings, is_cut=ends_as_broker) for segment in plan.segments)
 
     @property
@@ -182,7 +182,7 @@ def _repaired(segment: SegmentPlan, plan: PartitionPlan, settings: RepairSetting
     whole = Content.of_file(segment.path, segment.fingerprint.size)
     if not plan.changes_log(segment):
         return RepairedSegment(segment, LogFate.STAYS, name, whole, settings)
-    if plan.way is RepairMode.LIKE_BROKER and segment.is_after_cut:
+    if plan.mode is RepairMode.LIKE_BROKER and segment.is_after_cut:
         return RepairedSegment(segment, LogFate.GOES, name, None, settings)
     if is_cut:
         kept = whole.resized(segment.recovered.recovery.end)

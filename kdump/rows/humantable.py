@@ -10,8 +10,8 @@ from kdump.codes import Finding
 from kdump.log.context import FileContext
 from kdump.reading.outcomes import ABORTED
 from kdump.rows.longrows import shortened
+from kdump.rows.scalarlines import plain
 from kdump.rows.schema import Column, ColumnType, Meaning, Row, Table
-from kdump.rows.spelling import plain
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
 
@@ -33,7 +33,7 @@ _MOST_CHARACTERS: Final = 200
 """Of one cell: rich would measure megabytes only to cut them."""
 
 
-class TableLines:
+class HumanTable:
     """Collects rows and gives them back as tables, a page at a time.
 
     Args:

@@ -22,29 +22,29 @@ from kdump.format.batch import CONTROL
 from kdump.log.context import FileContext
 from kdump.payloads.decoded import RecordDecoder
 from kdump.reading.printing import BatchRun, TextBytes
-from kdump.rows.columns import (
-    BatchColumns,
+from kdump.rows.columnar import (
     BatchValue,
     Choices,
+    ColumnarBatches,
+    ColumnarRecords,
+    Constant,
     Flags,
     HeaderLists,
     JsonTexts,
     Numbers,
-    RowColumns,
     RowValue,
-    Same,
     Strings,
 )
+from kdump.rows.scalarlines import Output
 from kdump.rows.schema import Column as Declared
 from kdump.rows.schema import Table
-from kdump.rows.spelling import Output
 from kdump.rows.syntax import Syntax, syntax_of
 from kdump.rows.tables import BATCH, RECORD
 
 _BLOCK_ROWS: Final = 4096
 _BLOCK_BYTES: Final = 1 << 20
 """Rows assembled at a time, and bytes of their records: half a megabyte to a few of text."""
-_OfRecords: TypeAlias = Callable[[RowColumns, slice], RowValue]
+_OfRecords: TypeAlias = Callable[[ColumnarRecords, slice], RowValue]
 _BOOLEANS: Final = (b"false", b"true")
 
 
@@ -56,7 +56,7 @@ def batch_rows(
     count = block.headers.size
     if not count:
         return memoryview(b"")
-    batches = BatchColumns(block, table.type, context)
+    batches = ColumnarBatches(block, table.type, context)
     columns: list[Column] = []
     for number, name in enumerate(syntax.columns(fields)):
         columns += [
@@ -100,12 +100,12 @@ def record_runs(
     left_out = ~records.accepted | is_control
     if is_control.any():
         records = records.select(~is_control[records.batch], np.ones(is_control.size, np.bool_))
-    rows = RowColumns(block, records, decoder)
+    rows = ColumnarRecords(block, records, decoder)
     if rows.decoded is not None and rows.decoded.failed.any():
         left_out[records.batch[rows.decoded.failed]] = True
         records = records.select(~left_out[records.batch], np.ones(left_out.size, np.bool_))
-        rows = RowColumns(block, records, decoder)
-    lines = _RecordTexts(rows, BatchColumns(block, table.type, context, txn_state), table, syntax, fields)
+        rows = ColumnarRecords(block, records, decoder)
+    lines = _RecordTexts(rows, ColumnarBatches(block, table.type, context, txn_state), table, syntax, fields)
     row_bounds = np.append(records.first_row, records.batch.size)
     cuts = np.flatnonzero(np.diff(left_out)) + 1
     first_batch = 0
@@ -142,7 +142,7 @@ class _RecordTexts:
     """Assembles ranges of rows of a block that has batches."""
 
     def __init__(
-        self, rows: RowColumns, batches: BatchColumns, table: Table, syntax: Syntax, fields: Sequence[str]
+        self, rows: ColumnarRecords, batches: ColumnarBatches, table: Table, syntax: Syntax, fields: Sequence[str]
     ) -> None:
         self._rows = rows
         self._syntax = syntax
@@ -175,7 +175,7 @@ class _RecordTexts:
         return assemble(columns, last - first)
 
 
-def _of_batches(column: Declared, batches: BatchColumns, syntax: Syntax) -> list[Column]:
+def _of_batches(column: Declared, batches: ColumnarBatches, syntax: Syntax) -> list[Column]:
     if column.of_batches is None:
         raise ValueError(f"no column {column.name} of batches")
     return _spelled(column.of_batches(batches), syntax)
@@ -184,7 +184,7 @@ def _of_batches(column: Declared, batches: BatchColumns, syntax: Syntax) -> list
 def _spelled(value: BatchValue | RowValue, syntax: Syntax) -> list[Column]:
     """A value as text columns, as ``syntax`` spells it."""
     match value:
-        case Same(constant):
+        case Constant(constant):
             return [Literal(b"%d" % constant if isinstance(constant, int) else _text(constant, syntax))]
         case Choices(index, options):
             return [Choice(index, tuple(_text(option, syntax) for option in options))]
