@@ -19,6 +19,7 @@ from kdump.diff.report import findings_of, record_json, record_text, report_json
 from kdump.diff.run import DiffOptions, PartitionReport
 from kdump.diff.run import diff as compare
 from kdump.log.files import strip_credentials
+from kdump.tasks.splits import LEAST_FOR_POOL, find_logs
 from kdump.tasks.work import Runner, in_process
 from kdump.verify.report import JUnitReport
 
@@ -125,4 +126,6 @@ class _DiffRun:
             from kdump.spark.tasks import on_spark
 
             return partial(on_spark, spark)
-        return in_process if given.jobs == 1 else engine_options.pool(given.jobs, "kdump.diff.run").run
+        if given.jobs == 1 or sum(log.size for log in find_logs(given.paths, lambda error: None)) < LEAST_FOR_POOL:
+            return in_process
+        return engine_options.pool(given.jobs, "kdump.diff.run").run

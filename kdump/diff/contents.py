@@ -162,10 +162,9 @@ def _stored(table: CopyTable, numbers: NDArray[np.int64], opened: Opener) -> Ite
 def _side_by_side(start: NDArray[np.int64], end: NDArray[np.int64], first: int, last: int) -> Iterator[slice]:
     """Parts of the batches ``first`` to ``last`` (exclusive) that lie side by side and are read together."""
     while first < last:
-        apart = np.flatnonzero(start[first + 1 : last] != end[first : last - 1])
-        stop = first + 1 + int(apart[0]) if apart.size else last
-        fits = first + int(np.searchsorted(end[first:stop], start[first] + _BLOCK, side="right"))
-        following = max(first + 1, fits)
+        stop = max(first + 1, first + int(np.searchsorted(end[first:last], start[first] + _BLOCK, side="right")))
+        apart = np.flatnonzero(start[first + 1 : stop] != end[first : stop - 1])
+        following = first + 1 + int(apart[0]) if apart.size else stop
         yield slice(first, following)
         first = following
 

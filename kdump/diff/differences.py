@@ -59,7 +59,7 @@ class DifferenceKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class CopyDifference:
     """Offsets, both inclusive, at which copies differ; None: it is about no offset.
 
     ``copies``: the numbers of the copies that it is about, rising: those that lack or have what others have not; where
@@ -113,7 +113,7 @@ class Comparison:
         upper = min((copy.log_end for copy in self.copies), default=0)
         return (lower, upper - 1) if lower < upper else None
 
-    def differences(self) -> list[Difference]:
+    def differences(self) -> list[CopyDifference]:
         """All of them, findings first, in the order of their offsets.
 
         Raises:
@@ -131,7 +131,7 @@ class Comparison:
         ids = {self.copies[first].place.topic_id, self.copies[second].place.topic_id} - {None}
         return len(ids) < 2 or self.options.only_content
 
-    def _of_identities(self) -> Iterator[Difference]:
+    def _of_identities(self) -> Iterator[CopyDifference]:
         if self.options.only_content:
             return
         for kind, names in (
@@ -142,21 +142,21 @@ class Comparison:
             if len(set(known.values())) > 1:
                 what = "topic ids" if kind is DifferenceKind.TOPIC_ID else "cluster ids"
                 listed = ", ".join(sorted(set(known.values())))
-                yield Difference(kind, None, None, tuple(known), f"the copies have different {what}: {listed}")
+                yield CopyDifference(kind, None, None, tuple(known), f"the copies have different {what}: {listed}")
 
-    def _of_single_copies(self) -> Iterator[Difference]:
+    def _of_single_copies(self) -> Iterator[CopyDifference]:
         for number, copy in enumerate(self.copies):
             if copy.failure is not None:
                 message = f"a broker does not start on this copy: {copy.failure}"
-                yield Difference(DifferenceKind.DAMAGE, None, None, (number,), message)
+                yield CopyDifference(DifferenceKind.DAMAGE, None, None, (number,), message)
             for first, last, message in damaged_ranges(copy):
-                yield Difference(DifferenceKind.DAMAGE, first, last, (number,), message)
+                yield CopyDifference(DifferenceKind.DAMAGE, first, last, (number,), message)
             known = copy.place.high_watermark
             if known is not None and copy.log_end < known < 2**63 - 1 and not cleaned_last(copy):
                 message = f"the log ends at {copy.log_end}, and its own checkpoint has the high watermark {known}"
-                yield Difference(DifferenceKind.HIGH_WATERMARK, copy.log_end, known - 1, (number,), message)
+                yield CopyDifference(DifferenceKind.HIGH_WATERMARK, copy.log_end, known - 1, (number,), message)
 
-    def _of_pair(self, first: int, second: int) -> Iterator[Difference]:
+    def _of_pair(self, first: int, second: int) -> Iterator[CopyDifference]:
         ours, theirs = self.copies[first], self.copies[second]
         lower, upper = max(ours.log_start, theirs.log_start), min(ours.log_end, theirs.log_end)
         pair = self.pair(first, second)
@@ -207,7 +207,7 @@ class Comparison:
         if both and both[-1] == Held.OTHER_EPOCH:
             self._parted |= {(first, second), (second, first)}
 
-    def _epoch_starts(self, numbers: tuple[int, int], lower: int, upper: int) -> Iterator[Difference]:
+    def _epoch_starts(self, numbers: tuple[int, int], lower: int, upper: int) -> Iterator[CopyDifference]:
         """Leader epochs that both copies hold, and that begin at different offsets, which both hold too."""
         starts = [_epoch_starts(self.copies[number]) for number in numbers]
         for epoch in sorted(starts[0].keys() & starts[1].keys()):
@@ -221,9 +221,9 @@ class Comparison:
             message = (
                 f"leader epoch {epoch} starts at {starts[0][epoch]} in one copy and at {starts[1][epoch]} in another"
             )
-            yield Difference(DifferenceKind.EPOCH_START, offsets[0], offsets[1], numbers, message)
+            yield CopyDifference(DifferenceKind.EPOCH_START, offsets[0], offsets[1], numbers, message)
 
-    def _of_starts(self) -> Iterator[Difference]:
+    def _of_starts(self) -> Iterator[CopyDifference]:
         """Copies that begin after another one."""
         for number, copy in enumerate(self.copies):
             others = [
@@ -238,7 +238,7 @@ class Comparison:
             if lost is not None and lost[0] < copy.log_start and lost[1] >= lowest:
                 first, last = max(lost[0], lowest), min(lost[1], copy.log_start - 1)
                 message = f"the first segments are missing: {lost[2]}"
-                yield Difference(DifferenceKind.GAP, first, last, (number,), message)
+                yield CopyDifference(DifferenceKind.GAP, first, last, (number,), message)
                 if first == lowest:
                     continue
                 lowest_end = first
@@ -248,9 +248,11 @@ class Comparison:
             is_raised = bool(bases) and copy.log_start > bases[0]
             kind = DifferenceKind.DELETED if is_raised else DifferenceKind.RETENTION
             why = "its log start offset was raised" if is_raised else "retention removed what is before"
-            yield Difference(kind, lowest, lowest_end - 1, (number,), f"this copy starts at {copy.log_start}: {why}")
+            yield CopyDifference(
+                kind, lowest, lowest_end - 1, (number,), f"this copy starts at {copy.log_start}: {why}"
+            )
 
-    def _of_ends(self) -> Iterator[Difference]:
+    def _of_ends(self) -> Iterator[CopyDifference]:
         """Copies that end before another one: lag, or a tail of another history."""
         for number, copy in enumerate(self.copies):
             longer = [
@@ -263,13 +265,13 @@ class Comparison:
             if lagging and copy.place.log is None:
                 end = max(self.copies[at].log_end for at in lagging)
                 message = f"this copy ends at {copy.log_end}, another one at {end}"
-                yield Difference(DifferenceKind.LAG, copy.log_end, end - 1, (number,), message)
+                yield CopyDifference(DifferenceKind.LAG, copy.log_end, end - 1, (number,), message)
             for at in parted:
                 end = self.copies[at].log_end
                 message = f"another history ends at {copy.log_end}, this one goes on to {end}"
-                yield Difference(DifferenceKind.TAIL, copy.log_end, end - 1, (at,), message)
+                yield CopyDifference(DifferenceKind.TAIL, copy.log_end, end - 1, (at,), message)
 
-    def _of_segments(self) -> Iterator[Difference]:
+    def _of_segments(self) -> Iterator[CopyDifference]:
         """Segments that begin elsewhere, within what all hold."""
         if self.common is None:
             return
@@ -287,7 +289,7 @@ class Comparison:
         apart = set().union(*bases.values()) - everywhere
         if apart:
             message = f"{len(apart)} segment{'s begin' if len(apart) > 1 else ' begins'} in some copies only"
-            yield Difference(DifferenceKind.SEGMENTS, min(apart), max(apart), tuple(whole), message)
+            yield CopyDifference(DifferenceKind.SEGMENTS, min(apart), max(apart), tuple(whole), message)
 
     def _cleaned_copy(self, number: int) -> CleanedCopy:
         if number not in self._cleaned:
@@ -319,24 +321,24 @@ def _without_damage(held: Intervals, copies: Iterable[LoadedCopy]) -> Intervals:
     return replace(held, label=np.where(is_damaged, _DAMAGED, held.label))
 
 
-def _findings(stretches: Iterable[Stretch], numbers: tuple[int, int]) -> Iterator[Difference]:
+def _findings(stretches: Iterable[Stretch], numbers: tuple[int, int]) -> Iterator[CopyDifference]:
     """Those that nothing explains."""
     for held, first, last, records in stretches:
         what = f"{records:,} record{'s' if records != 1 else ''}"
         match held:
             case Held.OTHER_RECORD:
                 message = f"{what} with the same offset and another content"
-                yield Difference(DifferenceKind.RECORD, first, last, numbers, message, records)
+                yield CopyDifference(DifferenceKind.RECORD, first, last, numbers, message, records)
             case Held.OTHER_EPOCH:
                 message = f"{what} with the same offset under another leader epoch"
-                yield Difference(DifferenceKind.LEADER_EPOCH, first, last, numbers, message, records)
+                yield CopyDifference(DifferenceKind.LEADER_EPOCH, first, last, numbers, message, records)
             case Held.ONLY_FIRST | Held.ONLY_SECOND:
                 lacking = numbers[1] if held == Held.ONLY_FIRST else numbers[0]
                 message = f"{what} of another copy are missing"
-                yield Difference(DifferenceKind.GAP, first, last, (lacking,), message, records)
+                yield CopyDifference(DifferenceKind.GAP, first, last, (lacking,), message, records)
 
 
-def _explained_differences(stretches: Sequence[Stretch], numbers: tuple[int, int]) -> Iterator[Difference]:
+def _explained_differences(stretches: Sequence[Stretch], numbers: tuple[int, int]) -> Iterator[CopyDifference]:
     """What the log cleaner did: one difference for each copy, however many offsets it took."""
     for labels, kind, copies, what in (
         ((Held.SAME_RECORD,), DifferenceKind.REWRITTEN, numbers, "in other batches"),
@@ -351,7 +353,7 @@ def _explained_differences(stretches: Sequence[Stretch], numbers: tuple[int, int
         unreplaced = sum(stretch.records for stretch in own if stretch.held >= _UNREPLACED)
         if unreplaced:
             message += f", {unreplaced:,} of them without a later record of the key: cut after cleaning, or a tombstone"
-        yield Difference(kind, own[0].first, own[-1].last, copies, message, records)
+        yield CopyDifference(kind, own[0].first, own[-1].last, copies, message, records)
 
 
 def _epoch_starts(copy: LoadedCopy) -> dict[int, int]:
@@ -382,10 +384,10 @@ def _lost_at_start(copy: LoadedCopy) -> tuple[int, int, str] | None:
     return None
 
 
-def _merged(found: Iterable[Difference]) -> list[Difference]:
+def _merged(found: Iterable[CopyDifference]) -> list[CopyDifference]:
     """Those of several pairs that say the same of the same offsets, as one."""
 
-    def place(one: Difference) -> tuple[bool, int, int, str]:
+    def place(one: CopyDifference) -> tuple[bool, int, int, str]:
         first = -1 if one.first_offset is None else one.first_offset
         return one.kind.is_explained, first, -1 if one.last_offset is None else one.last_offset, one.kind.name
 

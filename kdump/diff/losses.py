@@ -5,14 +5,17 @@ Source: docs/spec/replicas.md#3-where-a-follower-truncates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from kdump.diff.differences import Comparison
+from kdump.diff.differences import Comparison, CopyDifference, DifferenceKind
 from kdump.diff.pairs import MISSING, Intervals
 from kdump.kafka.fetcher import FollowerOutcome, follow
 
+_FAULTS: Final = frozenset({DifferenceKind.DAMAGE, DifferenceKind.GAP, DifferenceKind.HIGH_WATERMARK})
+"""What speaks against a copy alone."""
 OffsetRanges = tuple[tuple[int, int], ...]
 
 
@@ -81,11 +84,14 @@ def truncations(comparison: Comparison) -> Iterator[CopyTruncation]:
         yield CopyTruncation(leader, follower, offset, count, ranges, *_counted(only), outcome.loops, outcome.fails)
 
 
-def recommended(comparison: Comparison, found: Sequence[CopyTruncation]) -> Recommendation | None:
+def recommended(
+    comparison: Comparison, differences: Iterable[CopyDifference], found: Sequence[CopyTruncation]
+) -> Recommendation | None:
     """The copy that should lead, as far as records count; None where there are no two to choose from.
 
-    Of several that keep as much it is the one with the latest leader epoch, then the longest.
+    Of several that keep as much it is one without damage and gaps, with the latest leader epoch, then the longest.
     """
+    faults = Counter(number for one in differences if one.kind in _FAULTS for number in one.copies)
     candidates = {}
     for number in {one.leader for one in found}:
         copy = comparison.copies[number]
@@ -99,7 +105,8 @@ def recommended(comparison: Comparison, found: Sequence[CopyTruncation]) -> Reco
             sum(one.loops or one.fails for one in own),
         )
         latest = copy.epochs[-1][0] if copy.epochs else -1
-        candidates[total.nowhere_else, total.records_lost, total.troubled, -latest, -copy.log_end, number] = total
+        cost = total.nowhere_else, total.records_lost, total.troubled, faults[number]
+        candidates[*cost, -latest, -copy.log_end, number] = total
     return candidates[min(candidates)] if candidates else None
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kdump.codes import Finding, Severity
-from kdump.diff.differences import Difference
+from kdump.diff.differences import CopyDifference
 from kdump.diff.losses import CopyTruncation
 from kdump.diff.run import PartitionReport, ReportedRecord
-from kdump.rows.spelling import json_line, json_text, plain
+from kdump.rows.scalarlines import json_line, json_text, plain
 from kdump.system.blocks import escaped
 
 _STYLES = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "2"}
@@ -201,7 +201,7 @@ def _epochs(epochs: Sequence[tuple[int, int]]) -> str:
     return " ".join(shown if len(shown) <= 6 else [*shown[:2], "...", *shown[-3:]])
 
 
-def _difference_line(report: PartitionReport, one: Difference, *, color: bool) -> str:
+def _difference_line(report: PartitionReport, one: CopyDifference, *, color: bool) -> str:
     severity = "explained" if one.kind.is_explained else one.kind.severity.value
     if color:
         severity = f"\x1b[{_STYLES[one.kind.severity]}m{severity}\x1b[0m"
@@ -210,7 +210,7 @@ def _difference_line(report: PartitionReport, one: Difference, *, color: bool) -
     return f"  {severity} {code.code} {code.name} {paths}: {_range(one)}{escaped(one.message)}\n"
 
 
-def _range(one: Difference) -> str:
+def _range(one: CopyDifference) -> str:
     if one.first_offset is None:
         return ""
     if one.last_offset is None:

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from kdump.codes import KdumpError
 from kdump.diff.contents import ContentOptions, StoredRecord
 from kdump.diff.copies import LoadedCopy, load
-from kdump.diff.differences import Comparison, Difference, DifferenceKind
+from kdump.diff.differences import Comparison, CopyDifference, DifferenceKind
 from kdump.diff.losses import CopyTruncation, Recommendation, recommended, truncations
 from kdump.diff.places import PartitionCopies, PartitionName, copies_of, partitions_of
 from kdump.diff.shown import RecordDifference, shown_records
@@ -49,7 +49,7 @@ class PartitionReport:
     absent: tuple[str, ...]
     common: tuple[int, int] | None
     equal_to: int | None
-    differences: tuple[Difference, ...]
+    differences: tuple[CopyDifference, ...]
     truncations: tuple[CopyTruncation, ...]
     recommendation: Recommendation | None
 
@@ -65,7 +65,7 @@ class ReportedRecord(NamedTuple):
 DiffItem: TypeAlias = PartitionReport | ReportedRecord | KdumpError
 _RESULT = PlainData(
     (
-        CopySummary, CopyTruncation, Difference, DifferenceKind, PartitionReport, Recommendation, RecordDifference,
+        CopySummary, CopyTruncation, CopyDifference, DifferenceKind, PartitionReport, Recommendation, RecordDifference,
         ReportedRecord, StoredRecord,
     )
 )  # fmt: skip
@@ -103,7 +103,7 @@ class PartitionTask(NamedTuple):
             _equal_to(comparison, differences),
             tuple(differences),
             found,
-            recommended(comparison, found),
+            recommended(comparison, differences, found),
         )
         if self.options.with_records:
             paths = tuple(copy.path for copy in copies)
@@ -162,7 +162,7 @@ def _summary(copy: LoadedCopy) -> CopySummary:
     )
 
 
-def _equal_to(comparison: Comparison, differences: Iterable[Difference]) -> int | None:
+def _equal_to(comparison: Comparison, differences: Iterable[CopyDifference]) -> int | None:
     """The last offset up to which all copies hold the same, from the first that all may hold on; None: nowhere."""
     if comparison.common is None:
         return None

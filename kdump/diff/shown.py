@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from kdump.diff.contents import StoredRecord, read_stored
-from kdump.diff.differences import Comparison, Difference, DifferenceKind
+from kdump.diff.differences import Comparison, CopyDifference, DifferenceKind
 
 _SHOWN: Final = frozenset(
     {DifferenceKind.RECORD, DifferenceKind.LEADER_EPOCH, DifferenceKind.GAP, DifferenceKind.TAIL, DifferenceKind.DAMAGE}
@@ -25,7 +25,7 @@ class RecordDifference(NamedTuple):
     records: tuple[StoredRecord | None, ...]
 
 
-def shown_records(comparison: Comparison, differences: list[Difference]) -> Iterator[RecordDifference]:
+def shown_records(comparison: Comparison, differences: list[CopyDifference]) -> Iterator[RecordDifference]:
     """What the copies hold at the offsets of findings, in order.
 
     Raises:

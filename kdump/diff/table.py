@@ -136,7 +136,7 @@ class CopyTable:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _TableReading:
     """What has been read of a copy so far."""
 
     parts: list[Rows] = field(default_factory=list)
@@ -167,7 +167,7 @@ def read_table(segments: Iterable[TableSegment], opened: Opener, headers_only: C
         KdumpError: a log cannot be opened.
     """
     known = tuple(segments)
-    reading = _Reading()
+    reading = _TableReading()
     for number, segment in enumerate(known):
         if not segment.size:
             continue
@@ -182,7 +182,7 @@ def read_table(segments: Iterable[TableSegment], opened: Opener, headers_only: C
 
 
 def _read_segment(
-    reading: _Reading, source: Source, number: int, behind: NextSegment, headers: Rows | None
+    reading: _TableReading, source: Source, number: int, behind: NextSegment, headers: Rows | None
 ) -> Iterator[Finding]:
     """Add the rows of one log; gives what is damaged."""
     if headers is not None:
