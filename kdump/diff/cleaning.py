@@ -56,8 +56,9 @@ class CleanedCopy:
 
     @property
     def may_be_cleaned(self) -> bool:
-        """Offsets may be missing because of the log cleaner."""
-        return self._is_topic_compacted or bool(self._gap_first.size)
+        """Offsets may be missing because of the log cleaner, whose checkpoint has a line for each log that it cleaned."""
+        has_no_line = self._contents.copy.place.has_cleaner_checkpoint
+        return self._is_topic_compacted or (bool(self._gap_first.size) and not has_no_line)
 
     def explains(self, missing: RecordDigests, other: LoadedCopy) -> tuple[Mask, Mask]:
         """Which records of another copy the cleaner took from this one, and which of these nothing here replaces.
@@ -76,7 +77,7 @@ class CleanedCopy:
         """
         none = np.zeros(missing.offset.size, np.bool_)
         within = self._is_within_segment(missing.offset)
-        possible = within | self._is_topic_compacted
+        possible = within & self.may_be_cleaned | self._is_topic_compacted
         if not possible.any():
             return none, none
         newest, oldest = self._offsets_of(missing.key[:, 0])

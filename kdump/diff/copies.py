@@ -122,7 +122,7 @@ def load(place: CopyPlace) -> LoadedCopy:
         state.log_end,
         high_watermark,
         tuple(state.epochs),
-        _damage(table, kept),
+        _damage(table, kept, is_clean=place.settings.is_clean),
         None,
         reader,
     )
@@ -240,13 +240,13 @@ def _after_start(directory: Directory, table: CopyTable, state: _State, opened: 
     return read_table(segments, from_directory, lambda path: False), from_directory
 
 
-def _damage(table: CopyTable, kept: CopyTable) -> tuple[Finding, ...]:
+def _damage(table: CopyTable, kept: CopyTable, *, is_clean: bool) -> tuple[Finding, ...]:
     """What is damaged. A torn tail that an unclean stop left, and that a start cuts off, is none."""
     still = set(kept.damage)
     found = []
     for one in table.damage:
         is_torn = one.code in _TORN and one.path == table.segments[-1].path and one.continue_at is None
-        if one in still or not is_torn:
+        if one in still or is_clean or not is_torn:
             found.append(one)
     return tuple(one for one in found if one.code is not Codes.ZERO_TAIL)
 
