@@ -112,6 +112,19 @@ class VerifyArguments(EngineArguments):
     now: int | None
 
 
+class DiffArguments(EngineArguments):
+    """Options of ``kdump diff``."""
+
+    paths: tuple[str, ...]
+    records: bool
+    content: bool
+    strict: bool
+    output: str
+    max_decompressed_size: int
+    color: str
+    jobs: int
+
+
 class StatsArguments(EngineArguments):
     """Options of ``kdump stats``. Times are ms since 1970, sizes bytes."""
 

@@ -180,6 +180,10 @@ DUMP: Final = (
     *_engine(*DUMP_LOCAL_ONLY),
 )
 
+DIFF: Final = (
+    Conflict("--records", excludes=("--output junit",)),
+    *_engine("--jobs"),
+)
 VERIFY: Final = (
     Conflict(
         "--clean",

@@ -1,6 +1,6 @@
 """``--engine``, ``--master`` and ``--conf``: where directory-sized jobs run.
 
-Source: docs/contract.md#7-engines.
+Source: docs/contract.md#8-engines.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ _COMPLETION = "_KDUMP_COMPLETE"
 _COMMANDS = {
     "dump": "Print Kafka segment files as DumpLogSegments does.",
     "verify": "Check segments, indexes and checkpoints; report what is lost.",
+    "diff": "Compare copies of partitions; what each would lose if another one led.",
     "stats": "Count what is in segments: what takes the space, and what is unusual.",
     "repair": "Repair damaged logs; print a plan and its cost first.",
     "convert": "Convert message format, compression or file type.",
