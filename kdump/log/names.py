@@ -10,7 +10,6 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from pathlib import PurePosixPath
 from typing import Final
 
 
@@ -90,7 +89,7 @@ def parse_file_name(path: str) -> FileName | None:
 
     An inner suffix counts (``.log.deleted``), and so does a tiered-storage name (``<offset>-<uuid>.log``).
     """
-    name = PurePosixPath(path).name
+    name = os.path.basename(path.rstrip("/"))
     state = next((suffix for suffix in STATE_SUFFIXES if name.endswith(suffix)), "")
     name = name.removesuffix(state)
     dot = name.rfind(".")

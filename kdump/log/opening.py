@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import PurePosixPath
 from typing import Final
 
 from kdump.codes import Codes, KdumpError
@@ -71,6 +70,6 @@ def read_whole(path: str) -> bytes:
 
 def check_size(path: str, size: int) -> None:
     """Raises KdumpError FILE_SIZE where a file that is to be read whole is larger than its kind can be."""
-    most = _MOST_TEXT if PurePosixPath(path).name in TEXT_FILES else _MOST_BINARY
+    most = _MOST_TEXT if os.path.basename(path) in TEXT_FILES else _MOST_BINARY
     if size > most:
         raise KdumpError(Codes.FILE_SIZE, f"has {size:,} bytes or more, {most:,} are the most it can have", path=path)
