@@ -146,7 +146,7 @@ class MetadataDecoder:
                 DecodeErrorKind.BROKEN, RecordPart.VALUE, text, number=version, record_type=number, cause=error.cause
             ) from None
         if cursor.remaining:
-            text = f"is {schema.name} of version {version} with {cursor.remaining} bytes left behind it"
+            text = f"is {schema.name} of version {version} with {cursor.remaining} bytes left after it"
             raise PayloadError(
                 DecodeErrorKind.BYTES_LEFT, RecordPart.VALUE, text, number=cursor.remaining, record_type=number
             )
