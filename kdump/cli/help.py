@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
+
+from kdump.cli.common import common_options
 
 
 @click.command(short_help="Show the help of a command.", epilog="Example: kdump help verify")
 @click.argument("command", required=False)
+@common_options
 @click.pass_context
-def help(context: click.Context, command: str | None) -> int:
+def help(context: click.Context, /, command: str | None, **others: Any) -> int:
     """Show the help of a COMMAND."""
     root = context.find_root()
     group = root.command

@@ -6,9 +6,11 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
+
+from kdump.cli.common import common_options
 
 _PACKAGE: Final = Path(__file__).parents[1]
 _ESCAPES: Final = {
@@ -34,7 +36,8 @@ _TAG: Final = 4
     context_settings={"max_content_width": 100},
 )
 @click.argument("page", default="kdump")
-def man(page: str) -> int:
+@common_options
+def man(page: str, **others: Any) -> int:
     """Show a PAGE of the manual: kdump (the default), the name of a command, spark or startup."""
     pages = manual_pages()
     found = pages.get(page) or pages.get(f"kdump-{page}")
