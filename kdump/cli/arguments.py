@@ -28,6 +28,7 @@ class EngineArguments(Arguments):
     """Options that say where a command runs."""
 
     engine: str
+    jobs: int | None
     master: str | None
     conf: tuple[tuple[str, str], ...]
 
@@ -102,7 +103,6 @@ class VerifyArguments(EngineArguments):
     rate: int | None
     max_decompressed_size: int
     color: str
-    jobs: int
     startup: bool
     is_clean: bool | None
     recovery_point: int | None

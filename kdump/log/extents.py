@@ -70,7 +70,7 @@ def _first_entries(chunk: CheckedChunk, end: int) -> CheckedChunk:
     return CheckedChunk(chunk.data, chunk.position, chunk.starts[:count], chunk.starts[count], damaged)
 
 
-def extent_of(source: Source, first: int, last: int, index: Sequence[OffsetEntry]) -> Extent:
+def extent_of(source: Source, first: int, last: int, index: Sequence[OffsetEntry], known: int = 0) -> Extent:
     """Where to read what starts at file positions ``first`` to ``last`` (exclusive).
 
     The ends of one range are the starts of the next one, whoever asks.
@@ -80,24 +80,25 @@ def extent_of(source: Source, first: int, last: int, index: Sequence[OffsetEntry
         first: 0 begins the log.
         last: the size of the file, or more, ends it.
         index: the entries of the .index beside it, positions rising; none: lengths are hopped over.
+        known: the start or the end of another range of the log. Lengths need not be hopped over before it.
 
     Raises:
         KdumpError: the file cannot be read.
     """
-    leads = _IndexLeads(source, index) if index else _HopLeads(source)
+    leads = _IndexLeads(source, index) if index else _HopLeads(source, known)
     start = _cut(source, first, leads)
     return Extent(start.position, max(start.position, _cut(source, last, leads).position), start.previous_offset)
 
 
-def extents_of(source: Source, size: int, index: Sequence[OffsetEntry]) -> list[Extent]:
-    """A whole log in ranges of ``size`` bytes: what ``extent_of`` says of each, a cut only looked for once.
+def extents_of(source: Source, starts: Sequence[int], index: Sequence[OffsetEntry]) -> list[Extent]:
+    """A whole log in ranges that begin at ``starts``: what ``extent_of`` says of each, a cut only looked for once.
 
     Raises:
         KdumpError: the file cannot be read.
     """
     leads = _IndexLeads(source, index) if index else _HopLeads(source)
     end = source.size or 0
-    cuts = [_cut(source, position, leads) for position in (*range(0, end, size), end)]
+    cuts = [_cut(source, position, leads) for position in (*starts, end)]
     return [
         Extent(cut.position, max(cut.position, behind.position), cut.previous_offset) for cut, behind in pairwise(cuts)
     ]
@@ -209,9 +210,9 @@ class _IndexLeads(_Leads):
 class _HopLeads(_Leads):
     """By the lengths of all entries from the log's start on; none behind one that is wrong."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, known: int = 0) -> None:
         self._source = source
-        self._known = 0
+        self._known = known
 
     def up_to(self, position: int) -> int:
         """See _Leads."""

@@ -6,6 +6,7 @@ The view knows no output format. It decides, by the size of the file, whether ba
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from kdump.log.extents import Extent
     from kdump.reading.columnar import ColumnarView
 
+_WHOLE = Span()
 _BATCHES_CHUNK = 1 << 20
 _RECORDS_CHUNK = 4 << 20
 
@@ -62,7 +64,8 @@ class ViewOptions:
     seek: bool = True
     """Find ranges by the index files, as brokers do; False: scan the log."""
     extent: Extent | None = None
-    """Given: only what starts in it, behind damage too; nothing else bounds it."""
+    """Given: only what starts in it. Without ``resync`` the view goes on to the end of the log where no entry starts at
+    the end of the extent: a walk over the whole log does not come to it. ``max_bytes`` does not count."""
 
 
 class LogView(Generic[RowT, RowsT]):
@@ -80,7 +83,7 @@ class LogView(Generic[RowT, RowsT]):
         on_finding: with ``resync``, takes what was skipped, in its place among the rows.
 
     After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes
-    behind it), ``bytes_read``, ``is_columnar``.
+    behind it), ``bytes_read``, ``is_columnar``, and ``is_over`` (False: an extent ended, and the log goes on).
     """
 
     def __init__(
@@ -117,6 +120,7 @@ class LogView(Generic[RowT, RowsT]):
         self.end = 0
         self.bytes_read = 0
         self.is_columnar = False
+        self.is_over = True
 
     def run(self) -> None:
         """Emit all rows.
@@ -131,12 +135,14 @@ class LogView(Generic[RowT, RowsT]):
     def steps(self) -> Iterator[None]:
         """The same, a step for each chunk. Raises as ``run``."""
         chunk_size = _RECORDS_CHUNK if self._with_records else _BATCHES_CHUNK
-        extent = self._options.extent
-        if extent is not None:
-            self._previous_offset = extent.previous_offset
-            yield from self._past_damage(extent.items(self._source, chunk_size))
-            return
         span = self._span()
+        if self._options.extent is not None:
+            if span == _WHOLE:
+                yield from self._extent(self._options.extent, chunk_size)
+                return
+            # What indexes find is not read in parts: the first one shows it.
+            if self._options.extent.start:
+                return
         ends = [end for end in (span.end, self._options.max_bytes) if end is not None]
         limit = min(ends, default=None)
         if self._options.resync:
@@ -150,6 +156,36 @@ class LogView(Generic[RowT, RowsT]):
             if not self._show(chunk):
                 return
             yield
+        self._end_walk(walk)
+        self.trailing = 0 if ends else walk.end - walk.position
+
+    def _extent(self, extent: Extent, chunk_size: int) -> Iterator[None]:
+        self._previous_offset = extent.previous_offset
+        is_last = extent.end >= (self._source.size or 0)
+        if self._options.resync:
+            yield from self._past_damage(extent.items(self._source, chunk_size))
+            self.is_over = is_last
+            return
+        size = min(chunk_size, extent.end - extent.start + HEADER_SIZE)
+        walk = Walk(self._source, start=extent.start, chunk_size=size)
+        for chunk in walk.chunks():
+            end = extent.end - chunk.position
+            if not is_last and chunk.end >= end:
+                number = bisect_left(chunk.starts, end)
+                if chunk.bounds()[number] == end:
+                    if number:
+                        self._show(Chunk(chunk.data, chunk.position, chunk.starts[:number], end))
+                        yield
+                    self.is_over = False
+                    return
+                is_last = True
+            self._show(chunk)
+            yield
+        self._end_walk(walk)
+        self.trailing = walk.end - walk.position
+
+    def _end_walk(self, walk: Walk) -> None:
+        """Raises DamageError where a walk ended at a length that no entry has."""
         self.end = walk.position
         if walk.stop is Stop.LENGTH_TOO_SMALL:
             raise DamageError(
@@ -157,7 +193,6 @@ class LogView(Generic[RowT, RowsT]):
                 f"record size {walk.bad_length} is smaller than the smallest possible record (14)",
                 position=walk.position,
             )
-        self.trailing = 0 if ends else walk.end - walk.position
 
     def _past_damage(self, items: Iterable[Chunk | Gap]) -> Iterator[None]:
         for item in items:

@@ -66,6 +66,11 @@ class BlockWriter:
         self._wait()
         self._write_all(self._take())
 
+    def write_through(self, data: bytes | memoryview) -> None:
+        """Write ``data``, after what is pending; it may change when this has returned."""
+        self.write(data)
+        self.flush()
+
     def flush_and_look(self) -> None:
         """The same before a long wait, in which nobody would notice that the reader has gone: BrokenPipeError then."""
         self.flush()

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Final, Protocol, TypeVar
 
 from kdump.codes import Codes, KdumpError
@@ -21,14 +22,12 @@ from kdump.log.named import is_named
 from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, expanded, file_by_name, resolve
-from kdump.log.source import Source
+from kdump.log.source import Source, keep_size
 from kdump.reading.selection import Range
 
 SPLIT_BYTES: Final = 128 << 20
 STRANGERS: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
 """Errors that do not count for a file that a pattern matches: nobody named it."""
-LEAST_FOR_POOL: Final = 64 << 20
-"""Bytes of logs. To read fewer, a second process is not worth its start."""
 OPEN_COST: Final = 4 << 20
 """What opening a file counts, in bytes, as in Spark's ``spark.sql.files.openCostInBytes``."""
 
@@ -82,11 +81,11 @@ class Split:
             KdumpError: MISSING, UNREADABLE, also where the file has become shorter.
         """
         source = self.log.open()
-        if source.size is None or source.size < self.log.size:
+        try:
+            keep_size(source, self.log.size)
+        except KdumpError:
             source.close()
-            what = f"has {source.size} bytes, it had {self.log.size} when the job was planned"
-            raise KdumpError(Codes.UNREADABLE, what, path=self.log.path, position=source.size)
-        source.size = self.log.size
+            raise
         return source
 
 
@@ -227,13 +226,16 @@ def cut(log: LogFile, split_bytes: int) -> Iterator[Split]:
 
     The last one may be a tenth larger: brokers roll a segment a little after its size, which is no task.
     """
-    if not log.size:
-        return
-    first = 0
-    while 10 * (log.size - first) > 11 * split_bytes:
-        yield Split(log, first, first + split_bytes)
-        first += split_bytes
-    yield Split(log, first, log.size)
+    starts = split_starts(log.size, split_bytes)
+    yield from (Split(log, first, last) for first, last in pairwise((*starts, log.size)))
+
+
+def split_starts(size: int, split_bytes: int) -> list[int]:
+    """Where the splits of a log of ``size`` bytes begin; see ``cut``."""
+    starts = list(range(0, size, split_bytes))
+    if len(starts) > 1 and 10 * (size - starts[-2]) <= 11 * split_bytes:
+        starts.pop()
+    return starts
 
 
 def task_sizes(total: int, split_bytes: int, min_partitions: int, open_cost: int = OPEN_COST) -> tuple[int, int]:
