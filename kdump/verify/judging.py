@@ -167,12 +167,14 @@ class _StoredReading:
 
     @property
     def is_of_this_file(self) -> bool:
-        """What was read is the file that is open now: a broker may have put another one in its place."""
-        return all(
-            not isinstance(seen, KdumpError)
-            and not (isinstance(seen, ReadingEnd) and seen.file_number != self._source.file_number)
-            for seen in self._seen
-        )
+        """What was read is the file that is open now, and not the empty one that it was before.
+
+        A broker may have put another one in its place.
+        """
+        ends = [seen for seen in self._seen if isinstance(seen, ReadingEnd)]
+        is_filled = any(end.size == 0 for end in ends) and self._source.size != 0
+        is_other = any(end.file_number != self._source.file_number for end in ends)
+        return not (is_filled or is_other or any(isinstance(seen, KdumpError) for seen in self._seen))
 
     def items(self) -> Iterator[Finding | Rows]:
         """See SeenSegment. Raises KdumpError where the process that read it was killed."""

@@ -159,7 +159,7 @@ PIECES: Final = PlainData(PIECE_CLASSES)
 def plan_readings(
     groups: Sequence[Group], *, split_bytes: int = SPLIT_BYTES, min_tasks: int = 1, cuts_smaller: bool = True
 ) -> list[list[ReadingTask]]:
-    """The splits of all segments in their order, one list a task. What is not there or empty has none.
+    """The splits of all segments in their order, one list a task. What is not there has none, what is empty one.
 
     Any process of this machine can read them, whatever its working directory is. With ``min_tasks`` tasks become
     smaller until there are so many, and with ``cuts_smaller`` the splits too.
@@ -175,7 +175,7 @@ def plan_readings(
         ReadingTask(number, segment, split, tuple(map(files.absolute, following)))
         for number, segment, log in logs
         for following in [segments_following(groups[number].segments, segment)[:1]]
-        for split in cut(log, task_bytes if cuts_smaller else split_bytes)
+        for split in (*cut(log, task_bytes if cuts_smaller else split_bytes), *([] if log.size else [Split(log, 0, 0)]))
     )
     return packed_in_order(tasks, split_bytes=task_bytes, open_cost=open_cost)
 
