@@ -1,4 +1,4 @@
-"""What each command was given, with types: the attributes are click's names of the options, the values are click's.
+"""The values of each command's options, with types. The attributes have click's names, the values are click's.
 
 A test compares each class with its command.
 """
@@ -19,6 +19,8 @@ class Arguments:
 
     verbose: bool
     traceback: bool
+    rate: int | None
+    idle: bool
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self.__dict__.update(given)
@@ -100,7 +102,6 @@ class VerifyArguments(EngineArguments):
     depth: str
     strict: bool
     output: str
-    rate: int | None
     max_decompressed_size: int
     color: str
     startup: bool
@@ -109,6 +110,19 @@ class VerifyArguments(EngineArguments):
     log_start_offset: int | None
     segment_index_bytes: int | None
     now: int | None
+
+
+class DiffArguments(EngineArguments):
+    """Options of ``kdump diff``."""
+
+    paths: tuple[str, ...]
+    records: bool
+    content: bool
+    strict: bool
+    output: str
+    max_decompressed_size: int
+    color: str
+    jobs: int
 
 
 class StatsArguments(EngineArguments):
@@ -121,7 +135,6 @@ class StatsArguments(EngineArguments):
     html: str | None
     what_if: tuple[WhatIf, ...]
     at: int | None
-    rate: int | None
     max_decompressed_size: int
     color: str
 

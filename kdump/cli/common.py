@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from kdump import __version__
+from kdump.log.metering import metered
+from kdump.system.priority import be_idle
 from kdump.wire.compression import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from kdump.cli.arguments import Arguments
+    from kdump.cli.console import Console
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -47,9 +53,43 @@ def color_option(what: str) -> Callable[[_Function], _Function]:
     )
 
 
-def rate_option(function: _Function) -> _Function:
-    """``--rate``, as ``rate``: bytes a second, or None."""
-    option = click.option(
-        "--rate", type=click.IntRange(1), metavar="BYTES", help="Read at most this many bytes per second."
-    )
-    return option(function)
+def reading_options(function: _Function) -> _Function:
+    """``--rate`` and ``--idle``, as ``rate`` (bytes a second, or None) and ``idle``."""
+    for option in (
+        click.option("--idle", is_flag=True, help="Take the disk and the processors only when nobody else wants them."),
+        click.option(
+            "--rate", type=click.IntRange(1), metavar="BYTES", help="Read at most this many bytes per second."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def begin(given: Arguments, console: Console) -> None:
+    """Do what the options of all commands ask for, until the command ends."""
+    if given.verbose:
+        show_log(console.note, verbose=True)
+    if given.idle:
+        try:
+            be_idle()
+        except OSError as error:
+            console.note(f"--idle: {error.strerror or error}")
+    click.get_current_context().with_resource(metered(given.rate, console.progress))
+
+
+def show_log(note: Callable[[str], None], *, verbose: bool) -> None:
+    """Let ``note`` take what kdump itself logs: warnings, with ``verbose`` more. What others log is not shown.
+
+    py4j would show the traceback of an interrupt. The messages begin with the program's name, for processes without a
+    command line.
+    """
+    import logging
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            note(record.getMessage().removeprefix("kdump: "))
+
+    logging.getLogger().addHandler(logging.NullHandler())
+    log = logging.getLogger("kdump")
+    log.handlers[:] = [Notes(logging.INFO if verbose else logging.WARNING)]
+    log.setLevel(log.handlers[0].level)

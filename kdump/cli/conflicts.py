@@ -69,7 +69,7 @@ def _engine(*local_only: str) -> tuple[Conflict, ...]:
     )
 
 
-_EVERYWHERE: Final = frozenset({"verbose", "traceback"})
+_EVERYWHERE: Final = frozenset({"verbose", "traceback", "rate", "idle"})
 
 _EXPLAIN: Final = (
     Conflict("--explain", excludes=("several PATHs",), message="--explain takes one PATH, a file"),
@@ -186,6 +186,10 @@ DUMP: Final = (
     *_engine(*DUMP_LOCAL_ONLY),
 )
 
+DIFF: Final = (
+    Conflict("--records", excludes=("--output junit",)),
+    *_engine("--jobs"),
+)
 VERIFY: Final = (
     Conflict(
         "--clean",
@@ -202,7 +206,7 @@ VERIFY: Final = (
 
 STATS: Final = (
     Conflict("--quick", "--html", "--by", excludes=("--what-if", "--at")),
-    *_engine("--rate", "--what-if", "--at"),
+    *_engine("--what-if", "--at"),
 )
 
 _TO: Final = ("--to jsonl", "--to csv", "--to parquet")

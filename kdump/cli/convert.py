@@ -11,7 +11,7 @@ import click
 
 from kdump.cli import exit_status
 from kdump.cli.arguments import ConvertArguments
-from kdump.cli.common import common_options, limit_option
+from kdump.cli.common import begin, common_options, limit_option, reading_options
 from kdump.cli.conflicts import CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
@@ -121,6 +121,7 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
     if given.form == "parquet" and not _has_pyarrow():
         return exit_status.UNREADABLE
     console = Console(show_traceback=given.traceback)
+    begin(given, console)
     status = RunStatus(console.show_error)
     if given.destination == _STDOUT:
         _engine(given, 1, options, console)
@@ -177,7 +178,7 @@ def _run(jobs: Sequence[Job], console: Console, given: ConvertArguments, engine:
             console.note("nothing was written: something would be lost (--strict)")
             status.add(damaged=True)
             return
-        # What a reader that has gone away would have read is not what decides.
+        # A reader that has gone does not decide the exit status.
         with suppress(BrokenPipeError):
             console.out.flush()
         outputs.publish()
@@ -209,7 +210,7 @@ def _say_done(result: SegmentResult, console: Console, *, is_text: bool) -> None
 def _refuse(
     result: SegmentResult, error: KdumpError, console: Console, status: RunStatus, *, is_text: bool, is_left_out: bool
 ) -> None:
-    """Nothing is written: say why, and what helps. ``is_left_out``: damage is no reason."""
+    """Nothing is written: report why, and what helps. ``is_left_out``: damage is no reason to refuse."""
     damage = [] if is_left_out else result.findings
     for finding in damage:
         _show_finding(finding, result, "damaged", console, is_text=is_text)
@@ -229,7 +230,7 @@ def _show_finding(finding: Finding, result: SegmentResult, what: str, console: C
 
 
 def _to_stdout(conversion: Conversion, given: ConvertArguments, console: Console, status: RunStatus) -> None:
-    """Records as text on standard output, what is to be said on standard error."""
+    """Records as text on standard output, messages on standard error."""
     assert given.form is not None
     try:
         jobs = plan_export(given.source, "", given.form, conversion, is_safe=given.csv_safe)
@@ -276,7 +277,7 @@ def _check_level(given: ConvertArguments) -> None:
 
 
 def _has_pyarrow() -> bool:
-    """Say which extra is missing where it is."""
+    """Whether pyarrow is installed. If not, report which extra has it."""
     try:
         import pyarrow  # noqa: F401
     except ImportError:

@@ -1,4 +1,4 @@
-"""``kdump dump``: what DumpLogSegments prints, and the same as rows for scripts and people."""
+"""``kdump dump``: what DumpLogSegments prints, and rows for scripts and people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from kdump.cli import exit_status, view_options
 from kdump.cli.arguments import DumpArguments
-from kdump.cli.common import common_options, limit_option
+from kdump.cli.common import begin, common_options, limit_option, reading_options
 from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
@@ -94,6 +94,7 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
         pager=given.pager,
         show_traceback=given.traceback,
     )
+    begin(given, console)
     options = _text_options(given) if given.is_text else _row_options(given, console)
     status = RunStatus(console.show_error)
     try:
@@ -117,7 +118,7 @@ def _engine(given: DumpArguments, options: GivenOptions, console: Console) -> En
 
 
 def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> DumpRun:
-    """Dump all files in this process, and what is to be reported at the end."""
+    """Dump all files in this process, and print the reports at the end."""
     paths = given.paths
     wanted = coordinated(given)
     finder = None if wanted is None else PartitionFinder(wanted, given.partitions)
@@ -137,7 +138,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
             from kdump.dump.follow import followed
 
             try:
-                for target in followed(paths[0], console.out.flush_and_look):
+                for target in followed(paths[0], console.out.flush_and_check_reader):
                     dump_one(target)
                     if budget.is_spent:
                         break
@@ -149,13 +150,13 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
                     dump_one(target)
         return run
 
-    # Where the records of a group are is told by counting rows, which a budget without end does not do.
+    # Counting rows shows where the records of a group are, and an unlimited budget does not count.
     budget = RowBudget(take=given.take if finder is None or given.take is not None else _COUNT_ONLY)
     if given.tail is not None:
-        # Rows are counted first: bounded memory whatever the rows and the format are.
+        # Rows are counted first, which bounds the memory for any rows and any format.
         counted = RowBudget(skip=_COUNT_ONLY)
         execute(lambda text: None, Reporter(lambda error: None, lambda line: None), counted)
-        # No end is set: behind the last row there may be damage.
+        # No end is set: after the last row there may be damage.
         budget = RowBudget(max(0, counted.seen - given.tail), _COUNT_ONLY)
     if given.files is not None:
         for word in paths:
@@ -171,7 +172,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
 
 
 def _facts(given: DumpArguments) -> dict[str, str | bool | None]:
-    """What conflicts with options besides other options."""
+    """Facts that conflict with options."""
     paths = given.paths
     names_files = given.files is not None or given.all_files
     text_file = next(filter(is_text_file, paths), None)
@@ -189,6 +190,7 @@ def _explain(position: int, given: DumpArguments) -> int:
     from kdump.explain import report
 
     console = Console(color=given.color, escapes=False, pager=given.pager, show_traceback=given.traceback)
+    begin(given, console)
     status = RunStatus(console.show_error)
     try:
         path = strip_credentials(given.paths[0])
@@ -231,7 +233,7 @@ def _text_options(given: DumpArguments) -> DumpOptions:
         given,
         text_output(text),
         with_records=given.deep_iteration or text.print_data_log,
-        # To the Java tool its default is the whole file.
+        # The Java tool takes its default for the whole file.
         max_bytes=None if given.max_bytes == MAX_BYTES else given.max_bytes,
     )
 
@@ -253,7 +255,7 @@ def _row_options(given: DumpArguments, console: Console) -> DumpOptions:
 
 
 def _options(given: DumpArguments, output: OutputMaker, *, with_records: bool, max_bytes: int | None) -> DumpOptions:
-    """What both formats have in common."""
+    """The options that both formats share."""
     return DumpOptions(
         output,
         ViewOptions(

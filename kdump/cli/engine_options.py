@@ -1,6 +1,6 @@
 """``--engine``, ``--jobs``, ``--master`` and ``--conf``: where a command works.
 
-Source: docs/contract.md#7-engines.
+Source: docs/contract.md#8-engines.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MASTER: Final = re.compile(r"local$|local\[.+\]$|local-cluster\[.+\]$|yarn$|(?:
 
 
 class _Master(click.ParamType[str]):
-    """The URL of a cluster, by its beginning: Spark answers a wrong one with a stack trace."""
+    """The URL of a cluster. Its beginning is checked, as Spark answers a wrong one with a stack trace."""
 
     name = "URL"
 

@@ -9,16 +9,14 @@ from typing import Any, Final
 import click
 
 from kdump.cli.arguments import RepairArguments
-from kdump.cli.common import common_options
+from kdump.cli.common import begin, common_options, reading_options
 from kdump.cli.conflicts import REPAIR, SALVAGE_OPTIONS, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
 from kdump.codes import REFUSALS, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
-from kdump.log.metered import MeteredSource
 from kdump.log.named import note_named
-from kdump.log.opening import open_source
 from kdump.repair.account import account, losses
 from kdump.repair.apply.manifest import Manifest
 from kdump.repair.apply.undo import MarkerFate, Undone
@@ -33,12 +31,12 @@ from kdump.system.blocks import escaped
 
 
 def repair_json(repaired: Repaired) -> str:
-    """The same as a JSON object in one line."""
+    """The result as a JSON object in one line."""
     plan = repaired.plan
     members = {
         "type": "repair",
         "path": plan.target,
-        "way": plan.way.value,
+        "way": plan.mode.value,
         "isDamaged": plan.is_damaged,
         "isDone": repaired.is_done,
         "written": repaired.written,
@@ -89,7 +87,7 @@ def finished_text(finished: Finished) -> str:
 
 
 def finished_json(finished: Finished) -> str:
-    """The same as a JSON object in one line."""
+    """The finished repairs as a JSON object in one line."""
     return json.dumps({"type": "finished", "path": finished.path, "manifests": list(finished.manifests)}) + "\n"
 
 
@@ -190,6 +188,7 @@ Examples:
     help="With --undo: put back logs that were written to since, too; what they hold now is kept in the backup.",
 )
 @click.option("--force", is_flag=True, help="Proceed even if kdump cannot tell whether a broker is running.")
+@reading_options
 @common_options
 def repair(paths: tuple[str, ...], **others: Any) -> int:
     """Print a plan to repair segments and partitions; repair with -o or --in-place.
@@ -206,6 +205,7 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
     for path in (*paths, *given.replicas, *(() if manifest is None else (manifest,))):
         note_named(path)
     console = Console(escapes=False, show_traceback=given.traceback)
+    begin(given, console)
     reporter = console.reporter(verbose=given.verbose)
     status = RunStatus(console.show_error)
     told: set[str] = set()
@@ -220,11 +220,7 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
             console.out.write(undone_text(*undone).encode())
         except KdumpError as error:
             fail(error.located(manifest))
-    with Repair(
-        options,
-        on_error=fail,
-        opened=lambda path: MeteredSource(open_source(path), None, reporter.progress),
-    ) as job:
+    with Repair(options, on_error=fail) as job:
         for path in paths:
             try:
                 if given.finish:
@@ -236,7 +232,7 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
                 for repaired in job.path(path):
                     status.add(damaged=repaired.leaves_damage)
                     for segment in repaired.plan.segments if reporter.verbose else ():
-                        reporter.note(f"{segment.path}: {segment.fingerprint.size:,} bytes, {repaired.plan.way.value}")
+                        reporter.note(f"{segment.path}: {segment.fingerprint.size:,} bytes, {repaired.plan.mode.value}")
                     is_text = given.output_format == "text"
                     if is_text:
                         text = _once(repair_text(repaired, color=console.color), repaired.plan.place, told)
@@ -278,9 +274,9 @@ def _options(given: RepairArguments) -> RepairOptions:
 
 
 def _once(text: str, place: PartitionLocation, told: set[str]) -> str:
-    """``text`` without the lines about the log directory that were told with another partition of it.
+    """``text`` without lines about the log directory that were shown with another partition of it.
 
-    ``told``: such lines; they are added to.
+    ``told``: such lines. New ones are added.
     """
     if place.log_directory is None:
         return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kdump.cli.arguments import VerifyArguments
+from kdump.cli.common import begin
 from kdump.cli.console import Console
 from kdump.cli.engine_options import choose_engine
 from kdump.cli.exit_status import RunStatus
@@ -26,8 +27,9 @@ from kdump.verify.startups import Item, KeepsChanging, StartOptions, is_partitio
 
 
 def run_startup(given: VerifyArguments) -> int:
-    """The command; gives its exit status."""
+    """Run the command; gives its exit status."""
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
+    begin(given, console)
     status = RunStatus(console.show_error)
     paths, output = given.paths, given.output
     options = StartOptions(
@@ -53,7 +55,7 @@ def run_startup(given: VerifyArguments) -> int:
         text = _json(item) if output == "jsonl" else _text(item, is_brief=not given.verbose)
         if isinstance(item, StartCheck) and not has_topic_id(item):
             strays.append(item.path)
-        # Of those in a log directory it is told once, with what holds for all of it.
+        # For partitions of a log directory it is shown once, with what holds for all of it.
         if output == "text" and (item.path in paths or isinstance(item, LogDirectoryCheck)):
             text += stray_text(item.path, strays)
             strays = []

@@ -8,7 +8,7 @@ import click
 
 from kdump.cli import whatif_options
 from kdump.cli.arguments import StatsArguments
-from kdump.cli.common import color_option, common_options, limit_option, rate_option
+from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
 from kdump.cli.conflicts import STATS, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import choose_engine, engine_options
@@ -16,8 +16,6 @@ from kdump.cli.exit_status import RunStatus
 from kdump.cli.html_page import HtmlPage
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import strip_credentials
-from kdump.log.metered import MeteredSource
-from kdump.log.opening import open_source
 from kdump.system.units import counted
 
 if TYPE_CHECKING:
@@ -59,7 +57,6 @@ Examples:
     help="Write a report with charts too: one file, which a browser shows without a network.",
 )
 @whatif_options.whatif_options
-@rate_option
 @limit_option()
 @color_option("the page")
 @engine_options
@@ -75,6 +72,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     given = StatsArguments({"paths": paths, **others})
     GivenOptions().check(STATS)
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
+    begin(given, console)
     if given.what_if or given.at is not None:
         from kdump.cli.whatif import answer
 
@@ -92,7 +90,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
         with_curves=given.html is not None,
     )
     status = RunStatus(console.show_error)
-    run = StatsRun(options, opened=lambda path: MeteredSource(open_source(path), given.rate, reporter.progress))
+    run = StatsRun(options)
     try:
         page = None if given.html is None else HtmlPage(given.html, paths)
         judge = _judge(options, run, given, console)
@@ -134,7 +132,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
 def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
     run.see_finding(finding)
     if finding.code is Codes.FOREIGN_FILE:
-        # Nothing of the file is in the figures, and the page only counts what is wrong.
+        # The figures have nothing of the file, and the page only counts findings.
         console.note(f"{finding.path}: {finding.message}")
 
 

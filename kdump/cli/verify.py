@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kdump.cli.arguments import VerifyArguments
-from kdump.cli.common import color_option, common_options, limit_option, rate_option
+from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
 from kdump.cli.conflicts import VERIFY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
@@ -15,9 +15,6 @@ from kdump.cli.exit_status import RunStatus
 from kdump.cli.startup_options import startup_options
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.log.files import strip_credentials
-from kdump.log.metered import MeteredSource
-from kdump.log.opening import open_source
-from kdump.log.source import Source
 from kdump.reading.reporter import Reporter
 from kdump.verify.partition import Item, PartitionCheck
 from kdump.verify.report import JUnitReport, finding_json, finding_line, summary_line
@@ -46,7 +43,6 @@ Examples:
     default="text",
     help="One line per finding and per segment (default), JSON lines of findings, or JUnit XML.",
 )
-@rate_option
 @limit_option()
 @color_option("the text")
 @startup_options
@@ -69,8 +65,9 @@ def verify(paths: tuple[str, ...], **others: Any) -> int:
 
 
 def _verify(given: VerifyArguments) -> int:
-    """The check of segments and what is beside them; gives the exit status."""
+    """Check segments and the files beside them; gives the exit status."""
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
+    begin(given, console)
     failing = frozenset({Severity.ERROR, Severity.WARNING} if given.strict else {Severity.ERROR})
     report = JUnitReport(failing)
     reporter = console.reporter(verbose=given.verbose)

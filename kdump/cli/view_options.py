@@ -198,9 +198,9 @@ def lines(
     """Makes the writer of a file's rows; UsageError for a wrong ``--format``."""
     from kdump.log.context import FileContext
     from kdump.rows.formatted import FormatLines
+    from kdump.rows.humantable import HumanTable
     from kdump.rows.printers import RowLines
-    from kdump.rows.spelling import Output
-    from kdump.rows.table import TableLines
+    from kdump.rows.scalarlines import Output
 
     template = given.template
     if template is not None:

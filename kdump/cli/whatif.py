@@ -86,17 +86,12 @@ class _Run:
             self.status.fail(KdumpError(Codes.NO_SEGMENTS, what, path=self._paths[0]))
 
     def _logs(self) -> PartitionEntries:
-        from kdump.log.metered import MeteredSource
-        from kdump.log.opening import open_source
         from kdump.verify.partitionentries import PartitionEntries
 
-        progress = self._console.reporter(verbose=self._given.verbose).progress
-        rate = self._given.rate
         return PartitionEntries(
             self._paths,
             on_error=self.status.fail,
             on_damage=self._skip,
-            opened=lambda path: MeteredSource(open_source(path), rate, progress),
             limit=self._given.max_decompressed_size,
         )
 

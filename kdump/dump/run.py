@@ -1,6 +1,6 @@
-"""The run of a dump over several files, whatever the output format.
+"""The run of a dump over several files, in any output format.
 
-What is wrong with one file is reported, and the next file follows.
+An error of one file is reported, and the next file follows.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.codes import INPUT_CODES, Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOptions
-from kdump.dump.redacted import RedactingPrinter
 from kdump.dump.targets import Target
 from kdump.log.files import exists
 from kdump.log.source import Source, keep_size
 from kdump.log.walk import Chunk
-from kdump.reading.printing import Emit, TextBytes, TextRow
+from kdump.reading.printing import Emit, Printer, TextBytes, TextRow
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
 from kdump.reading.view import LogView
@@ -97,7 +96,7 @@ class DumpRun:
         self._reported_open: set[tuple[str, int, int]] = set()
 
     def dump(self, target: Target) -> None:
-        """Dump one file. Whatever is wrong with it is one error, and the run goes on."""
+        """Dump one file. What is wrong with it is reported as one error, and the run goes on."""
         for _ in self.steps(target):
             pass
         if self.read is not None:
@@ -145,7 +144,7 @@ class DumpRun:
         return self._output.finish()
 
     def fail(self, error: KdumpError) -> None:
-        """Report what is wrong and remember it."""
+        """Report an error and remember it."""
         if error.code in INPUT_CODES:
             self.unreadable = True
         else:
@@ -154,7 +153,7 @@ class DumpRun:
 
     @contextmanager
     def _file(self, target: Target) -> Iterator[None]:
-        """Whatever kdump raises in here is this file's failure."""
+        """Errors of kdump in this context are errors of this file."""
         try:
             yield
         except KdumpError as error:
@@ -210,7 +209,7 @@ class DumpRun:
         printer = output.printer(target, transactions, self._note_undecoded)
         return LogView(
             source,
-            printer if options.secret is None else RedactingPrinter(printer, options.secret),
+            printer if options.secret is None else _redacting(printer, options.secret),
             output.emit,
             view_options,
             budget=self._budget,
@@ -221,7 +220,7 @@ class DumpRun:
         )
 
     def _stop(self, target: Target, error: DamageError, source: Source) -> None:
-        """A log was read up to a damaged place: report it, and whether more entries come after it."""
+        """Report the damage up to which a log was read, and whether more entries come after it."""
         is_shown = self._output.shows_damage(target, error)
         self.damaged |= is_shown
         if self._is_foreign(source):
@@ -229,10 +228,10 @@ class DumpRun:
         if not is_shown:
             self.fail(error.located(source.path))
         if error.position is not None and _has_more(source, error.position):
-            self.reporter.note(f"{source.path}: more lies behind {error.position}, which --resync would show")
+            self.reporter.note(f"{source.path}: more entries follow position {error.position}; --resync shows them")
 
     def _is_foreign(self, source: Source) -> bool:
-        """A damaged log is no log but a file of another type, which is reported."""
+        """Whether a damaged log is a file of another type. If so, report it."""
         from kdump.log.filetypes import identify
 
         foreign = identify(source)
@@ -245,12 +244,12 @@ class DumpRun:
     @cached_property
     def _transactions(self) -> TransactionReader:
         """The transactions of the partitions of this run."""
-        from kdump.reading.transactions import TransactionReader  # not needed by a plain dump
+        from kdump.reading.transactionreader import TransactionReader  # not needed by a plain dump
 
         return TransactionReader()
 
     def _committed(self, selection: Selection, path: str) -> Selection:
-        """What a reader of committed transactions gets of a log; reports where an open one stops it."""
+        """The selection for a reader of committed transactions. Reports where an open transaction ends it."""
         transactions = self._transactions.of(path)
         found = self._transactions.first_open(path)
         if found is not None and (one := (os.path.dirname(path), *found)) not in self._reported_open:
@@ -287,3 +286,9 @@ def _has_more(source: Source, position: int) -> bool:
         if isinstance(item, Chunk):
             return item.position + item.starts[-1] > position or item.position + item.end < source.size
     return False
+
+
+def _redacting(printer: Printer[TextRow, TextBytes], secret: bytes) -> Printer[TextRow, TextBytes]:
+    from kdump.dump.redacted import RedactingPrinter  # not needed by a plain dump
+
+    return RedactingPrinter(printer, secret)

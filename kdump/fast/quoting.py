@@ -1,7 +1,7 @@
 """Byte strings as JSON and CSV values, a column at a time.
 
 A string is shown as text where it is valid UTF-8 (as ``bytes.decode`` judges it), else as ``{"base64":"..."}``
-(docs/contract.md#23-rows). The strings of a column are copied one behind the other first: validity and the places of
+(docs/contract.md#23-rows). The strings of a column are copied one after the other first: validity and the places of
 what needs an escape are then found in one pass over all of them. On JSON texts full of quotes a masked copy takes two
 thirds of the time of ``bytes.replace`` and half of the standard library's encoder.
 """
@@ -30,9 +30,9 @@ _CONTROL_ESCAPES: Final = {
 _NULL, _PLAIN, _QUOTED, _BINARY = range(4)
 """Kinds of values; the plain ones occur in CSV only."""
 _JSON_BEFORE: Final = (b"null", b"", b'"', b'{"base64":"')
-_JSON_BEHIND: Final = (b"", b"", b'"', b'"}')
+_JSON_AFTER: Final = (b"", b"", b'"', b'"}')
 _CSV_BEFORE: Final = (b"", b"", b'"', b'"{""base64"":""')
-_CSV_BEHIND: Final = (b"", b"", b'"', b'""}"')
+_CSV_AFTER: Final = (b"", b"", b'"', b'""}"')
 
 
 _APOSTROPHE: Final = ord("'")
@@ -51,7 +51,7 @@ def json_strings(source: NDArray[np.uint8], start: NDArray[np.int64], size: NDAr
     data = strings.text.data
     strings.text = _insert(strings.text, np.flatnonzero((data == _QUOTE) | (data == _BACKSLASH)), _BACKSLASH)
     strings.text = _escape_controls(strings.text)
-    return strings.columns(_JSON_BEFORE, _JSON_BEHIND)
+    return strings.columns(_JSON_BEFORE, _JSON_AFTER)
 
 
 def csv_strings(
@@ -81,11 +81,11 @@ def csv_strings(
         needs_quotes |= size <= 0
     strings.kind[needs_quotes & (strings.kind != _BINARY)] = _QUOTED
     strings.text = _insert(strings.text, np.flatnonzero(is_quote), _QUOTE)
-    return strings.columns(_CSV_BEFORE, _CSV_BEHIND)
+    return strings.columns(_CSV_BEFORE, _CSV_AFTER)
 
 
 class _Strings:
-    """The strings of a column, copied: a piece each in ``text``, with a space behind it.
+    """The strings of a column, copied: a piece each in ``text``, with a space after it.
 
     The space keeps a sequence that is cut off at the end of one string from being completed by the next one. Null and
     binary strings are empty there; the base64 texts of the latter lie in ``_base64``.
@@ -106,7 +106,7 @@ class _Strings:
             self.kind[self._binary] = _BINARY
             self.text = _copy(source, start, np.where(self.kind == _BINARY, 0, size))
 
-    def columns(self, before: tuple[bytes, ...], behind: tuple[bytes, ...]) -> list[Column]:
+    def columns(self, before: tuple[bytes, ...], after: tuple[bytes, ...]) -> list[Column]:
         """The strings between the marks of their kinds."""
         data, bounds = self.text.data, self.text.bounds
         start, size = bounds[:-1], np.diff(bounds) - 1
@@ -115,7 +115,7 @@ class _Strings:
             start[self._binary] = self._base64.bounds[:-1] + data.size
             size[self._binary] = np.diff(self._base64.bounds)
             data = np.concatenate((data, self._base64.data))
-        return [Choice(self.kind, before), Bytes(data, start, size), Choice(self.kind, behind)]
+        return [Choice(self.kind, before), Bytes(data, start, size), Choice(self.kind, after)]
 
 
 def _copy(source: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.integer]) -> RaggedText:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 INT32_BYTES: Final = 5
 INT64_BYTES: Final = 10
 MALFORMED: Final = 1 << 62
-"""Position behind a malformed varint: beyond every buffer, so that no later check of a position can hold."""
+"""The position after a malformed varint: larger than any buffer, so that no later check of a position holds."""
 
 # Largest value of the last byte that does not overflow: 32 - 4 * 7 and 64 - 9 * 7 bits are left for it.
 _LAST_BYTE_MAX: Final = {INT32_BYTES: 0x0F, INT64_BYTES: 0x01}
@@ -25,9 +25,9 @@ def read_varints(
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Read one varint a row, without undoing the zig-zag.
 
-    ``positions``: shape (rows,), any value >= 0; one behind the arena reads the arena's last byte, so a caller
+    ``positions``: shape (rows,), any value >= 0; one after the arena reads the arena's last byte, so a caller
     checks positions afterwards. ``longest``: INT32_BYTES or INT64_BYTES. Returns the raw values and the positions
-    behind them, new arrays of shape (rows,); the position behind a varint that is too long or overflows is
+    after them, new arrays of shape (rows,); the position after a varint that is too long or overflows is
     MALFORMED. The arena must not be empty when there are rows.
     """
     first = arena.take(positions, mode="clip")
@@ -77,9 +77,9 @@ def sizes(raw: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def read_varint(body: bytes, position: int) -> tuple[int, int]:
-    """One raw int32 varint, for lanes too few for a column; returns it and the position behind it.
+    """One raw int32 varint, for lanes too few for a column; returns it and the position after it.
 
-    IndexError behind the end of ``body``, ValueError when it is too long or overflows.
+    IndexError after the end of ``body``, ValueError when it is too long or overflows.
     """
     raw = 0
     for shift in range(0, 7 * INT32_BYTES, 7):

@@ -1,4 +1,4 @@
-"""Records as messages of magic 0 and 1, all at once.
+"""Records written as messages of magic 0 and 1, all at once.
 
 Source: docs/spec/formats.md#2-messages-v0-and-v1.
 """
@@ -14,24 +14,19 @@ from numpy.typing import NDArray
 
 from kdump.fast.ragged import copy_ranges, windows
 from kdump.fast.recordtable import RecordTable
-from kdump.format.batch import LOG_OVERHEAD, MAGIC_OFFSET
+from kdump.format.batch import LOG_OVERHEAD
+from kdump.format.legacy import UNCOVERED, head_dtype, message_crc
 from kdump.wire.checksum import crc32
 
-_ENTRY: Final = [("offset", ">i8"), ("length", ">i4"), ("crc", ">u4")]
-"""What the CRC does not cover."""
-_FIELDS: Final = {
-    0: [*_ENTRY, ("magic", "i1"), ("attributes", "u1"), ("key_size", ">i4")],
-    1: [*_ENTRY, ("magic", "i1"), ("attributes", "u1"), ("timestamp", ">i8"), ("key_size", ">i4")],
-}
 _SIZE_BYTES: Final = 4
-_BEHIND_ZEROS: Final = 0xC758F1D7
-"""The CRC that 16 zero bytes turn into 0, with which a CRC starts: they count for nothing in front of a message."""
+_CRC_BEFORE_ZEROS: Final = 0xC758F1D7
+"""The CRC that 16 zero bytes turn into 0. A CRC that starts with it is that of what follows these bytes."""
 
 
 def write_messages(
     table: RecordTable, magic: int, offset: NDArray[np.int64], attributes: NDArray[np.uint8] | int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """A message a record, one behind the other; their record headers are left out.
+    """One message for each record, one after the other. Record headers are left out: old messages have none.
 
     Args:
         table: the records.
@@ -42,7 +37,8 @@ def write_messages(
     Returns:
         The bytes, and where each message begins in them and the last one ends, shape (rows + 1,).
     """
-    dtype = np.dtype(_FIELDS[magic])
+    head = head_dtype(magic)
+    dtype = np.dtype([*head.descr, ("key_size", ">i4")])
     width = dtype.itemsize
     key_size, value_size = np.maximum(table.key_size, 0), np.maximum(table.value_size, 0)
     size = key_size.astype(np.int64) + value_size + (width + _SIZE_BYTES)
@@ -59,11 +55,11 @@ def write_messages(
         heads["timestamp"] = table.timestamp
     _scatter(heads, out, start)
     copy_ranges(table.arena, table.key_start, key_size, out, start + width)
-    behind_key = start + key_size + width
-    _scatter(table.value_size.astype(">i4"), out, behind_key)
-    copy_ranges(table.arena, table.value_start, value_size, out, behind_key + _SIZE_BYTES)
+    after_key = start + key_size + width
+    _scatter(table.value_size.astype(">i4"), out, after_key)
+    copy_ranges(table.arena, table.value_start, value_size, out, after_key + _SIZE_BYTES)
 
-    entry = np.empty(table.rows, np.dtype(_ENTRY))
+    entry = np.empty(table.rows, np.dtype([(name, head[name]) for name in UNCOVERED]))
     entry["offset"] = offset
     entry["length"] = size - LOG_OVERHEAD
     entry["crc"] = _crcs(out, size)
@@ -77,14 +73,14 @@ def _crcs(messages: NDArray[np.uint8], size: NDArray[np.int64]) -> NDArray[np.ui
     A stream hands the messages out one by one: that costs less than a slice of the memory for each.
     """
     read = io.BytesIO(messages.data).read
-    crcs = map(crc32, map(read, size.tolist()), repeat(_BEHIND_ZEROS))
+    crcs = map(crc32, map(read, size.tolist()), repeat(_CRC_BEFORE_ZEROS))
     return np.fromiter(crcs, np.uint32, size.size)
 
 
 def message_crcs(arena: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.uint32]:
     """The CRC that each whole message ``arena[start:end]`` should have; shapes (messages,)."""
-    views = map(arena.data.__getitem__, map(slice, (start + MAGIC_OFFSET).tolist(), end.tolist()))
-    return np.fromiter(map(crc32, views), np.uint32, start.size)
+    crcs = map(message_crc, repeat(arena.data), start.tolist(), end.tolist())
+    return np.fromiter(crcs, np.uint32, start.size)
 
 
 def _scatter(column: NDArray[np.generic], out: NDArray[np.uint8], start: NDArray[np.int64]) -> None:

@@ -19,7 +19,7 @@ _NO_ATTRIBUTES: Final = 0
 def write_records(
     table: RecordTable, offset_delta: NDArray[np.int64], timestamp_delta: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """A record a row, one behind the other.
+    """A record a row, one after the other.
 
     Args:
         table: the records.

@@ -62,10 +62,11 @@ CODEC_NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 """Names of the timestamp types by their attribute bit, as Kafka's ``TimestampType`` prints them."""
 NO_TIMESTAMP_TYPE: Final = "NoTimestampType"
-"""That of messages of magic 0."""
+"""The timestamp type of messages of magic 0."""
 
 NO_SEQUENCE: Final = -1
 MAX_INT32: Final = 2**31 - 1
+_LARGEST_MAGIC: Final = 127
 
 
 class BatchHeader(NamedTuple):
@@ -92,7 +93,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """BaseOffset + lastOffsetDelta with Java's 64-bit wrap; it survives compaction."""
+        """``baseOffset`` + ``lastOffsetDelta``, with Java's 64-bit wrap. Compaction keeps it."""
         return wrap_int64(self.base_offset + self.last_offset_delta)
 
     @property
@@ -109,7 +110,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_log_append_time(self) -> bool:
-        """True: every record has max_timestamp."""
+        """The timestamp of every record is max_timestamp."""
         return bool(self.attributes & LOG_APPEND_TIME)
 
     @property
@@ -124,7 +125,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """The records are markers of Kafka, not data."""
+        """The records are Kafka's own, such as markers."""
         return bool(self.attributes & CONTROL)
 
     @property
@@ -140,27 +141,40 @@ def codec_name(codec: int, unknown: str = "unknown({})") -> str:
 
 def parse_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
     """Read the header at ``position``; ``struct.error`` when fewer than 61 bytes are left."""
-    # What BatchHeader._make does, without its Python frame: this runs once a batch.
+    # BatchHeader._make without its Python frame: this runs once for each batch.
     return tuple.__new__(BatchHeader, _STRUCT.unpack_from(buffer, position))
+
+
+def is_read_as_batch(magic: int) -> bool:
+    """Whether readers take an entry with this magic byte (0 to 255) for a v2 batch.
+
+    They take 2 to 127 for 2. A larger byte is a negative number, which they take for an old message.
+    """
+    return MAGIC <= magic <= _LARGEST_MAGIC
+
+
+def batch_crc(data: memoryview, start: int = 0, end: int | None = None) -> int:
+    """The CRC-32C that the v2 batch ``data[start:end]`` should have."""
+    return crc32c(data[start + CRC_START : end])
 
 
 def write_batch(header: BatchHeader, body: Buffer) -> bytes:
     """A whole batch: ``header`` with the length and the CRC that go with ``body``, the (compressed) records."""
     packed = bytearray(_STRUCT.pack(*header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD + len(body), crc=0)))
-    crc = crc32c(body, crc32c(memoryview(packed)[CRC_START:]))
+    crc = crc32c(body, batch_crc(memoryview(packed)))
     _CRC.pack_into(packed, MAGIC_OFFSET + 1, crc)
     return b"".join((packed, body))
 
 
 def header_dtype() -> np.dtype[np.void]:
-    """The same 61 bytes as a packed big-endian numpy dtype with the field names of BatchHeader."""
+    """The 61 bytes of a header as a packed big-endian numpy dtype with the field names of BatchHeader."""
     import numpy as np
 
     return np.dtype([(name, ">" + code) for name, _, code in _FIELDS])
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """Sequence numbers run 0..2^31-1 and start again at 0 (DefaultRecordBatch.incrementSequence).
+    """The sequence so many records after ``sequence``: after 2^31-1 comes 0 (DefaultRecordBatch.incrementSequence).
 
     A negative increment (a damaged delta) overflows as it does in Java.
     """
@@ -170,7 +184,10 @@ def increment_sequence(sequence: int, increment: int) -> int:
 
 
 def decrement_sequence(sequence: int, decrement: int) -> int:
-    """The way back (DefaultRecordBatch.decrementSequence), overflowing likewise."""
+    """The sequence so many records before ``sequence`` (DefaultRecordBatch.decrementSequence).
+
+    A negative decrement overflows as it does in Java.
+    """
     if sequence < decrement:
         return wrap_int32(MAX_INT32 - (decrement - sequence) + 1)
     return wrap_int32(sequence - decrement)

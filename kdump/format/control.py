@@ -1,4 +1,4 @@
-"""Control records: what Kafka itself writes between the data.
+"""Control records, which Kafka itself writes between the data.
 
 Source: docs/spec/formats.md#32-control-records (KIP-98 transaction markers, KIP-595/630/853 KRaft records).
 """
@@ -6,11 +6,13 @@ Source: docs/spec/formats.md#32-control-records (KIP-98 transaction markers, KIP
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Codes, DamageError
-from kdump.format.message import Schema, Value, read_message, schemas
 from kdump.wire.cursor import Cursor
+
+if TYPE_CHECKING:
+    from kdump.format.message import Schema, Value
 
 ABORT, COMMIT, LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION, KRAFT_VOTERS = range(7)
 
@@ -62,12 +64,16 @@ def parse_end_txn(value: bytes | None) -> int:
 
 def schema_of(control_type: int) -> Schema | None:
     """The schema of a KRaft control record's value, None for other types."""
+    from kdump.format.message import schemas  # not needed by logs without KRaft's records
+
     name = _SCHEMAS.get(control_type)
     return None if name is None else schemas()[name]
 
 
 def parse_kraft(schema: Schema, value: bytes | None) -> dict[str, Value]:
     """A KRaft control record's value, read as version 0 whatever its version field says (as brokers and tools do)."""
+    from kdump.format.message import read_message  # not needed by logs without KRaft's records
+
     if value is None:
         raise _damage("it has no value")
     return read_message(schema, 0, Cursor(value, code=Codes.CONTROL_RECORD))

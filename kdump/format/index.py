@@ -11,13 +11,16 @@ from typing import Final, NamedTuple, TypeVar
 
 from kdump.codes import Codes, DamageError
 
-_OFFSET_ENTRY: Final = struct.Struct(">ii")
-_TIME_ENTRY: Final = struct.Struct(">qi")
-_TXN_ENTRY: Final = struct.Struct(">hqqqq")
+OFFSET_ENTRY: Final = struct.Struct(">ii")
+"""Relative offset, position."""
+TIME_ENTRY: Final = struct.Struct(">qi")
+"""Timestamp (ms), relative offset."""
+TXN_ENTRY: Final = struct.Struct(">hqqqq")
+"""The fields of AbortedTxn."""
 
-OFFSET_ENTRY_SIZE: Final = _OFFSET_ENTRY.size
-TIME_ENTRY_SIZE: Final = _TIME_ENTRY.size
-TXN_ENTRY_SIZE: Final = _TXN_ENTRY.size
+OFFSET_ENTRY_SIZE: Final = OFFSET_ENTRY.size
+TIME_ENTRY_SIZE: Final = TIME_ENTRY.size
+TXN_ENTRY_SIZE: Final = TXN_ENTRY.size
 
 
 class OffsetEntry(NamedTuple):
@@ -50,21 +53,21 @@ class AbortedTxn(NamedTuple):
 def parse_offset_index(data: bytes, base_offset: int) -> list[OffsetEntry]:
     """All whole 8-byte entries, zero padding too; a partial one at the end is left out."""
     used, padding = _used_and_padding(data, OFFSET_ENTRY_SIZE)
-    entries = [OffsetEntry(base_offset + relative, position) for relative, position in _OFFSET_ENTRY.iter_unpack(used)]
+    entries = [OffsetEntry(base_offset + relative, position) for relative, position in OFFSET_ENTRY.iter_unpack(used)]
     return entries + [OffsetEntry(base_offset, 0)] * padding
 
 
 def parse_time_index(data: bytes, base_offset: int) -> list[TimeEntry]:
     """All whole 12-byte entries, zero padding too; a partial one at the end is left out."""
     used, padding = _used_and_padding(data, TIME_ENTRY_SIZE)
-    entries = [TimeEntry(timestamp, base_offset + relative) for timestamp, relative in _TIME_ENTRY.iter_unpack(used)]
+    entries = [TimeEntry(timestamp, base_offset + relative) for timestamp, relative in TIME_ENTRY.iter_unpack(used)]
     return entries + [TimeEntry(0, base_offset)] * padding
 
 
 def _used_and_padding(data: bytes, entry_size: int) -> tuple[memoryview, int]:
-    """The whole entries up to the last one that is not all zeros, and how many of zeros follow.
+    """The whole entries up to the last one that is not all zeros, and the number of zero entries after them.
 
-    Brokers make the file ahead, mostly of zeros: one object stands for all of these.
+    Brokers preallocate the file, so most of it is zeros: one object stands for all of these.
     """
     used = -(-len(data.rstrip(b"\0")) // entry_size)
     whole = len(data) // entry_size
@@ -73,7 +76,10 @@ def _used_and_padding(data: bytes, entry_size: int) -> tuple[memoryview, int]:
 
 
 def used_entries(entries: list[_Entry], base_offset: int) -> Iterator[tuple[int, _Entry]]:
-    """(number, entry) up to the zero padding: an offset equal to the base, but for the very first entry, ends them."""
+    """(number, entry) up to the zero padding.
+
+    An offset equal to the base ends the entries, unless it is the very first.
+    """
     for number, entry in enumerate(entries):
         if number and entry.offset == base_offset:
             return
@@ -89,11 +95,11 @@ def txn_entries(data: bytes) -> Iterator[AbortedTxn]:
     """The entries one by one, as far as they can be read.
 
     Raises:
-        DamageError: TXN_INDEX_VERSION, with the entry's position. Only the first byte of the version is looked at
-            and a negative one passes, as in Kafka (AbortedTxn, TransactionIndex).
+        DamageError: TXN_INDEX_VERSION, with the entry's position. As in Kafka (AbortedTxn, TransactionIndex), only the
+            first byte of the version is checked, and a negative one passes.
     """
     whole = len(data) - len(data) % TXN_ENTRY_SIZE
-    for number, entry in enumerate(_TXN_ENTRY.iter_unpack(memoryview(data)[:whole])):
+    for number, entry in enumerate(TXN_ENTRY.iter_unpack(memoryview(data)[:whole])):
         version = entry[0] >> 8
         if version > 0:
             raise DamageError(

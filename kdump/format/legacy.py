@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
 from kdump.format.batch import (
@@ -25,10 +25,25 @@ from kdump.format.record import Record
 from kdump.wire import compression
 from kdump.wire.checksum import crc32
 
+if TYPE_CHECKING:
+    import numpy as np
+
 NO_TIMESTAMP: Final = -1
 
-_HEAD: Final = struct.Struct(">qiIbB")
-_ENTRY: Final = struct.Struct(">qiI")
+# name, struct code, numpy code; big-endian, packed, in file order.
+_FIELDS: Final = (
+    ("offset", "q", "i8"),
+    ("length", "i", "i4"),
+    ("crc", "I", "u4"),
+    ("magic", "b", "i1"),
+    ("attributes", "B", "u1"),
+    ("timestamp", "q", "i8"),
+)
+UNCOVERED: Final = ("offset", "length", "crc")
+"""The fields that the CRC does not cover."""
+HEAD: Final = struct.Struct(">" + "".join(code for _, code, _ in _FIELDS[:-1]))
+"""Offset, length, CRC, magic and attributes: the fields that both magics have."""
+_ENTRY: Final = struct.Struct(">" + "".join(code for name, code, _ in _FIELDS if name in UNCOVERED))
 _TIMESTAMP: Final = struct.Struct(">q")
 _SIZE: Final = struct.Struct(">i")
 _TIMESTAMP_POSITION: Final = 18
@@ -68,17 +83,17 @@ class Message(NamedTuple):
 
     @property
     def timestamp_type(self) -> str:
-        """Whose time the message has, by its name."""
+        """The name of the timestamp type."""
         return NO_TIMESTAMP_TYPE if self.magic == 0 else TIMESTAMP_TYPES[self.is_log_append_time]
 
     @property
     def is_valid(self) -> bool:
-        """CRC-32 over everything behind the CRC field."""
-        return crc32(self.data[MAGIC_OFFSET:]) == self.crc
+        """The CRC is right."""
+        return message_crc(self.data) == self.crc
 
     @property
     def key_position(self) -> int:
-        """Where the key's size lies in ``data``; the value's follows the key."""
+        """Where the size of the key lies in ``data``. The size of the value follows the key."""
         return _KEY_POSITION_V0 if self.magic == 0 else _KEY_POSITION_V1
 
     def key_size(self) -> int:
@@ -114,7 +129,10 @@ class Message(NamedTuple):
 
 
 class ContentSizeError(DamageError):
-    """A ``key`` or ``value`` of ``size`` bytes where its message has ``left``; None: the size itself lies outside."""
+    """A ``key`` or ``value`` of ``size`` bytes where its message has ``left``.
+
+    ``size`` None: the size itself lies outside the message.
+    """
 
     def __init__(self, what: str, size: int | None, left: int) -> None:
         outside = f"the {what} size lies outside the message"
@@ -127,11 +145,11 @@ class ContentSizeError(DamageError):
 
 
 class InnerLengthError(DamageError):
-    """A wrapper with an inner message whose length field is below the least: Kafka throws another exception for it."""
+    """An inner message with a length below the least. Kafka throws another exception for it than for other damage."""
 
 
 class LegacyRecord(NamedTuple):
-    """A message with what its wrapper says of it: the absolute offset and the timestamp that consumers see."""
+    """A message with the absolute offset and the timestamp that consumers see, which its wrapper decides."""
 
     offset: int
     timestamp: int
@@ -139,10 +157,25 @@ class LegacyRecord(NamedTuple):
 
 
 def parse_message(data: memoryview) -> Message:
-    """Read one whole entry (at least 26 bytes, its length field already checked by the walk)."""
-    offset, length, crc, magic, attributes = _HEAD.unpack_from(data)
+    """Read one whole entry of 26 bytes or more. The walk has checked its length field."""
+    offset, length, crc, magic, attributes = HEAD.unpack_from(data)
     timestamp = NO_TIMESTAMP if magic == 0 else _TIMESTAMP.unpack_from(data, _TIMESTAMP_POSITION)[0]
     return Message(offset, length, crc, magic, attributes, timestamp, data)
+
+
+def message_crc(data: memoryview, start: int = 0, end: int | None = None) -> int:
+    """The CRC-32 that the entry ``data[start:end]`` should have: over everything after the CRC field."""
+    return crc32(data[start + MAGIC_OFFSET : end])
+
+
+def head_dtype(magic: int) -> np.dtype[np.void]:
+    """The fields in front of the key's size as a packed big-endian numpy dtype, with the names of Message's fields.
+
+    Magic 0 has no timestamp.
+    """
+    import numpy as np
+
+    return np.dtype([(name, ">" + code) for name, _, code in (_FIELDS if magic > 0 else _FIELDS[:-1])])
 
 
 def write_message(
@@ -162,11 +195,11 @@ def write_message(
 def read_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> Iterator[LegacyRecord]:
     """The records of one entry, one or more: itself, or those inside its compressed value.
 
-    As in Kafka a wrapper is read whole before its first record is seen, and a cut last inner message is dropped.
+    As in Kafka a wrapper is read whole before its first record, and a cut last inner message is left out.
 
     Raises:
-        DamageError: PAYLOAD, LEGACY_WRAPPER, LEGACY_MESSAGE. A compressed inner message does not raise here: the
-            records before it stand (see ``check_inner``).
+        DamageError: PAYLOAD, LEGACY_WRAPPER, LEGACY_MESSAGE. A compressed inner message does not raise here, so that
+            the records before it are still given (see ``check_inner``).
     """
     if entry.codec == compression.NONE:
         yield LegacyRecord(entry.offset, entry.timestamp, entry)
@@ -175,13 +208,13 @@ def read_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> Iter
 
 
 def wrapped_records(entry: Message, content: memoryview) -> Iterator[LegacyRecord]:
-    """The records of the wrapper ``entry``, out of its decompressed ``content``. Raises as ``read_records``."""
+    """The records of the wrapper ``entry`` in its decompressed ``content``. Raises as ``read_records``."""
     last_offset = _last_inner_offset(content)
     if last_offset is None:
         raise _wrapper("the wrapper holds no message")
     base = 0
     if entry.magic == 1 and entry.offset != 0:
-        # Offset 0 on a wrapper is what some old librdkafka producers wrote: the inner offsets then stand as they are.
+        # Some old librdkafka producers wrote offset 0 on a wrapper: the inner offsets are absolute then.
         if entry.offset < last_offset:
             raise _wrapper(f"the wrapper's offset {entry.offset} is below its last inner offset {last_offset}")
         base = wrap_int64(entry.offset - last_offset)
@@ -210,7 +243,10 @@ def wrapped_content(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> m
 
 
 def plain_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> Iterator[Record]:
-    """The same as records of batches. Raises as ``read_records`` and ``check_inner``, and where one does not fit."""
+    """The records of an entry in the form of records of batches.
+
+    Raises as ``read_records`` and ``check_inner``, and where a key or value does not fit its message.
+    """
     for record in read_records(entry, limit):
         check_inner(record, entry)
         message = record.message
@@ -224,11 +260,11 @@ def check_inner(record: LegacyRecord, entry: Message) -> None:
 
 
 def may_have_timestamp_type(message: Message, wrapper: Message) -> bool:
-    """A message inside a wrapper has the timestamp type that a producer or a broker gives it.
+    """Whether a producer or a broker can have written this timestamp type into a message inside a wrapper.
 
     Producers always leave the bit of LogAppendTime 0 (Kafka's documentation, "Old Message Format"), and a broker that
     only overwrites the wrapper does not touch it. A broker that writes the messages anew (``MemoryRecordsBuilder`` of
-    0.10 to 3.9, for another magic or codec, and the log cleaner) sets it in both and gives both the same timestamp.
+    0.10 to 3.9, for another magic or codec, and the log cleaner) sets it in both, with the same timestamp.
     """
     if not message.is_log_append_time:
         return True

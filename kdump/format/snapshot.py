@@ -6,6 +6,7 @@ Source: docs/spec/formats.md#7-producer-snapshots (KIP-98, KIP-890).
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
@@ -34,6 +35,13 @@ class ProducerEntry(NamedTuple):
     def first_sequence(self) -> int:
         """Sequence of the first record of the last batch; sequences start again at 0 after 2^31-1."""
         return decrement_sequence(self.last_sequence, self.offset_delta)
+
+
+def write_snapshot(entries: Sequence[ProducerEntry]) -> bytes:
+    """The bytes of a snapshot file with these entries."""
+    content = b"".join(_ENTRY.pack(*entry) for entry in entries)
+    covered = _HEAD.pack(_VERSION, 0, len(entries))[_CRC_START:] + content
+    return _HEAD.pack(_VERSION, crc32c(covered), len(entries)) + content
 
 
 def parse_snapshot(data: bytes) -> list[ProducerEntry]:

@@ -7,7 +7,6 @@ named in :mod:`kdump.kafka.failures`). As in recovery, neither epochs nor sequen
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
@@ -15,17 +14,11 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, Self
 
 from kdump.format.batch import BatchHeader, wrap_int32
-from kdump.format.snapshot import ProducerEntry
+from kdump.format.snapshot import ProducerEntry, write_snapshot
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.markers import read_marker
-from kdump.wire.checksum import crc32c
 
 _NONE: Final = -1
-
-_SNAPSHOT_HEAD: Final = struct.Struct(">hI")
-_SNAPSHOT_COUNT: Final = struct.Struct(">i")
-_SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
-_SNAPSHOT_VERSION: Final = 1
 
 
 @dataclass(slots=True)
@@ -202,9 +195,7 @@ class ProducerStates:
 
     def snapshot(self) -> bytes:
         """The bytes of a .snapshot file (docs/spec/formats.md#7-producer-snapshots)."""
-        entries = self.entries()
-        covered = _SNAPSHOT_COUNT.pack(len(entries)) + b"".join(_SNAPSHOT_ENTRY.pack(*entry) for entry in entries)
-        return _SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, crc32c(covered)) + covered
+        return write_snapshot(self.entries())
 
     def _open(self, first_offset: int, producer_id: int) -> None:
         if first_offset not in self._ongoing:

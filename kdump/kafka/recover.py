@@ -13,7 +13,15 @@ from typing import Final
 
 from kdump.fast.policy import BATCHES_IN_CHUNK, RECOVERED_BATCHES
 from kdump.format import legacy
-from kdump.format.batch import CRC_START, HEADER_SIZE, MAGIC_OFFSET, MAX_INT32, BatchHeader, parse_header, wrap_int64
+from kdump.format.batch import (
+    HEADER_SIZE,
+    MAGIC_OFFSET,
+    MAX_INT32,
+    BatchHeader,
+    batch_crc,
+    parse_header,
+    wrap_int64,
+)
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.markers import InvalidRecordError
 from kdump.kafka.producers import ProducerStates
@@ -21,7 +29,6 @@ from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZ
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
 from kdump.reading.view import DecodePath
-from kdump.wire.checksum import crc32c
 
 
 class RecoveryOutcome(Enum):
@@ -313,7 +320,7 @@ class SegmentRecovery:
         if len(batch) < HEADER_SIZE:
             raise _InvalidBatchError(CutReason.HEADER_CUT, f"a batch of {len(batch)} bytes")
         header = parse_header(batch)
-        if crc32c(batch[CRC_START:]) != header.crc:
+        if batch_crc(batch) != header.crc:
             raise _InvalidBatchError(CutReason.CRC, f"wrong CRC of the batch at offset {header.base_offset}")
         last_offset = header.last_offset
         self._check_offset(last_offset)

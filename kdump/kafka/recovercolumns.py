@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 
 from kdump.fast.headers import native_column, read_headers
 from kdump.fast.ragged import windows
-from kdump.format.batch import CONTROL, CRC_START, HEADER_SIZE, MAGIC_OFFSET, MAX_INT32, TRANSACTIONAL
-from kdump.format.legacy import NO_TIMESTAMP
+from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC_OFFSET, MAX_INT32, TRANSACTIONAL, batch_crc
+from kdump.format.legacy import NO_TIMESTAMP, head_dtype, message_crc
 from kdump.kafka.segmentindexes import BatchesPlan, IndexBuilder
 from kdump.log.walk import Chunk
-from kdump.wire.checksum import crc32, crc32c
 
-_LEGACY_HEAD: Final = np.dtype(
-    [("offset", ">i8"), ("length", ">i4"), ("crc", ">u4"), ("magic", "i1"), ("attributes", "u1"), ("timestamp", ">i8")]
-)
+_LEGACY_HEAD: Final = head_dtype(1)
 """The smallest entry; in magic 0 other fields are at the place of the timestamp."""
 
 _NO_PRODUCER: Final = -1
@@ -45,12 +42,12 @@ class GoodEntries:
     is_v2: NDArray[np.bool_]
 
     def fit(self, base_offset: int) -> bool:
-        """A segment with this base offset can hold all offsets."""
+        """Whether a segment with this base offset can hold all offsets."""
         relative = self.last_offset - base_offset
         return not ((relative < 0) | (relative > MAX_INT32) | (self.base_offset < 0)).any()
 
     def plan_indexes(self, indexes: IndexBuilder, chunk: Chunk, count: int) -> BatchesPlan | None:
-        """What the first ``count`` entries of the chunk add to the indexes; None where one may fail."""
+        """What the first ``count`` entries of the chunk add to the indexes; None if one may fail."""
         return indexes.plan_batches(
             chunk.position, chunk.starts[:count], self.last_offset[:count], self.max_timestamp[:count]
         )
@@ -69,13 +66,13 @@ class GoodEntries:
         return list(zip(epochs[rows].tolist(), self.base_offset[rows].tolist(), strict=True))
 
     def end_of_v2(self, count: int) -> int | None:
-        """The offset after the last batch of magic 2 among the first ``count`` entries; None where there is none."""
+        """The offset after the last batch of magic 2 among the first ``count`` entries; None if there is none."""
         rows = np.flatnonzero(self.is_v2[:count])
         return int(self.last_offset[rows[-1]]) + 1 if rows.size else None
 
 
 def read_entries(chunk: Chunk) -> GoodEntries | None:
-    """The chunk's entries as columns; None where the CRC or the length of one is wrong."""
+    """The chunk's entries as columns; None if the CRC or the length of one is wrong."""
     view = chunk.data
     data = np.frombuffer(view, np.uint8)
     starts = np.array(chunk.starts, np.int64)
@@ -89,8 +86,7 @@ def read_entries(chunk: Chunk) -> GoodEntries | None:
     legacy_starts = starts[~is_v2]
     heads = windows(data, _LEGACY_HEAD.itemsize)[legacy_starts].view(_LEGACY_HEAD)
     crcs = [
-        crc32(view[start + MAGIC_OFFSET : end])
-        for start, end in zip(legacy_starts.tolist(), ends[~is_v2].tolist(), strict=True)
+        message_crc(view, start, end) for start, end in zip(legacy_starts.tolist(), ends[~is_v2].tolist(), strict=True)
     ]
     headers = read_headers(data, v2_starts)
     if crcs != heads["crc"].tolist() or not _crcs_hold(view, v2_starts.tolist(), v2_ends.tolist(), headers):
@@ -127,7 +123,7 @@ def _read_v2(view: memoryview, data: NDArray[np.uint8], starts: NDArray[np.int64
 
 
 def _crcs_hold(view: memoryview, starts: list[int], ends: list[int], headers: NDArray[np.void]) -> bool:
-    computed = [crc32c(view[start + CRC_START : end]) for start, end in zip(starts, ends, strict=True)]
+    computed = [batch_crc(view, start, end) for start, end in zip(starts, ends, strict=True)]
     crcs: list[int] = headers["crc"].tolist()
     return computed == crcs
 
@@ -148,7 +144,7 @@ def _v2_columns(headers: NDArray[np.void]) -> GoodEntries:
 def producer_entries(chunk: Chunk) -> list[int] | None:
     """Numbers of the entries of a chunk that must be applied one by one (``_producer_rows``). CRCs are not checked.
 
-    None where one is shorter than a header.
+    None if one is shorter than a header.
     """
     data = np.frombuffer(chunk.data, np.uint8)
     starts = np.array(chunk.starts, np.int64)

@@ -1,4 +1,4 @@
-"""Where the sound entries of a stretch of a file lie, looked up by position: searched once, asked often."""
+"""The valid entries of a part of a file, searched once and looked up by position."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kdump.log.window import Window
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """File positions from ``first`` on.
+    """The entries from file position ``first`` on.
 
-    ``headers``: where plausible headers start, up to the end of what was in memory. ``starts`` and ``ends``: the
-    entries with a right CRC. Of an entry that starts at ``resolved`` or behind it the CRC may not be known.
+    ``headers``: where plausible headers start, as far as the file was in memory. ``starts`` and ``ends``: the entries
+    with a right CRC. They are complete for entries that start before ``resolved``.
     """
 
     first: int
@@ -27,7 +27,7 @@ class Region:
     ends: array[int]
 
     def valid_end(self, position: int) -> int | None:
-        """Where the sound entry that starts at ``position`` ends; None where there is none."""
+        """Where the valid entry that starts at ``position`` ends; None where there is none."""
         index = bisect_left(self.starts, position)
         return self.ends[index] if index < len(self.starts) and self.starts[index] == position else None
 
@@ -37,7 +37,7 @@ class Region:
         return self.headers[index] if index < len(self.headers) else None
 
     def valid_from(self, first: int) -> Iterator[int]:
-        """Starts of the sound entries from ``first`` on."""
+        """Starts of the valid entries from ``first`` on."""
         return map(self.starts.__getitem__, range(bisect_left(self.starts, first), len(self.starts)))
 
     def headers_between(self, first: int, last: int) -> Iterator[int]:
@@ -47,11 +47,11 @@ class Region:
 
 
 def search(window: Window, first: int) -> Region:
-    """Search what of ``window`` lies behind file position ``first`` (inclusive)."""
+    """Search ``window`` from file position ``first`` on."""
     data = memoryview(window.data)[: window.filled]
     room = (window.end if window.end is not None else 1 << 62) - window.base
     found = find_candidates(data, first - window.base, room)
-    is_sound = found.sound(data)
+    is_valid = found.valid(data)
     pending = found.start[found.end > window.filled]
     # A header that is not wholly in memory is not seen.
     seen = window.stop if window.stop == window.end else max(first, window.stop - HEADER_SIZE + 1)
@@ -59,6 +59,6 @@ def search(window: Window, first: int) -> Region:
         first,
         min(int(pending[0]) + window.base, seen) if pending.size else seen,
         array("q", (found.start + window.base).tobytes()),
-        array("q", (found.start[is_sound] + window.base).tobytes()),
-        array("q", (found.end[is_sound] + window.base).tobytes()),
+        array("q", (found.start[is_valid] + window.base).tobytes()),
+        array("q", (found.end[is_valid] + window.base).tobytes()),
     )

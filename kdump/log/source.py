@@ -14,24 +14,26 @@ from types import TracebackType
 from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.metering import meter
 from kdump.log.named import STDIN, unreadable
+from kdump.system.pagecache import BroughtPages
 
 _PAUSE_SECONDS: Final = 0.05
 _KEPT_HEAD: Final = 1 << 16
-"""Bytes at the start of a stream that are kept, to tell its type by."""
+"""Bytes at the start of a stream that are kept, to recognize its type."""
 
 
 class Source(ABC):
     """Bytes by position.
 
-    ``size`` is the size when it was opened, None for a stream (its end is where it ends).
+    ``size`` is the size when it was opened, None for a stream, whose end is not known before.
     """
 
     can_skip_errors = True
-    """What cannot be read at one position (a bad block) says nothing about the others."""
+    """Bytes that cannot be read at one position (a bad block) say nothing about the others."""
 
     stop: int | None = None
-    """Where its reader means to stop; None: at the end. Nothing that lies behind is fetched ahead of the reader."""
+    """Where its reader will stop; None: at the end. Nothing after it is fetched ahead."""
 
     def __init__(self, path: str, size: int | None) -> None:
         self.path = path
@@ -39,7 +41,7 @@ class Source(ABC):
 
     @property
     def is_replaced(self) -> bool:
-        """Its path does not lead to the file any more: another one has the name, or none."""
+        """Its path no longer leads to this file: another file has the name, or none."""
         return False
 
     @property
@@ -49,7 +51,7 @@ class Source(ABC):
 
     @property
     def file_number(self) -> int | None:
-        """What another file has another one of, on every machine that sees the file (the inode); None: not known."""
+        """The inode, which every machine that sees the file sees; None: not known."""
         return None
 
     @abstractmethod
@@ -61,17 +63,17 @@ class Source(ABC):
         """
 
     def read_some(self, view: memoryview, position: int) -> int:
-        """Like ``read_into``, but of a stream what is there now, at least a byte; 0 only at the end."""
+        """Like ``read_into``, but from a stream only what is there now, one byte or more; 0 only at the end."""
         return self.read_into(view, position)
 
     def awaits(self, position: int) -> bool:
-        """Zeros lie from ``position`` on: wait until something else is there, or nothing; False: they stay."""
+        """Zeros lie from ``position`` on: wait until something else is there, or the end. False: they stay."""
         return False
 
     def data_from(self, position: int) -> int:
-        """The first position from ``position`` on whose bytes need to be read: up to there all bytes are zero.
+        """The first position from ``position`` on that must be read. All bytes before it are zero.
 
-        That is where the next stretch of data of a sparse file begins, or its end; for other sources ``position``.
+        In a sparse file it is where the next data begin, or the end; for other sources it is ``position``.
         """
         return position
 
@@ -81,12 +83,12 @@ class Source(ABC):
         return bytes(buffer[: self.read_into(buffer, position)])
 
     def head(self, size: int) -> bytes:
-        """At most ``size`` of the first bytes, as far as they can still be had: of a stream those that went by."""
+        """At most ``size`` of the first bytes, of a stream as far as they were kept."""
         return self.read(0, size)
 
     @abstractmethod
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
 
     def __enter__(self) -> Self:
         return self
@@ -116,18 +118,23 @@ class FileSource(Source):
         super().__init__(path, status.st_size)
         self._descriptor = descriptor
         self._opened = status
+        self._pages: BroughtPages | None = None
 
     def read_into(self, view: memoryview, position: int) -> int:
         """See Source."""
-        filled = 0
+        if self._pages is None:
+            self._pages = BroughtPages(self._descriptor, self._opened, self.path)
+        filled, counter = 0, meter()
         try:
             while filled < len(view):
-                count = os.preadv(self._descriptor, [view[filled:]], position + filled)
+                count = os.preadv(self._descriptor, [view[filled:][: counter.most]], position + filled)
                 if count == 0:
                     break
                 filled += count
+                counter.took(self.path, position + filled, count, self.size)
         except OSError as error:
             raise unreadable(self.path, error, position + filled) from error
+        self._pages.read(position, position + filled)
         return filled
 
     def data_from(self, position: int) -> int:
@@ -138,11 +145,13 @@ class FileSource(Source):
         try:
             return os.lseek(self._descriptor, position, os.SEEK_DATA)
         except OSError as error:
-            # ENXIO: no data up to the end. Other errors: the file system does not know of stretches without data.
+            # ENXIO: no data up to the end. Other errors: the file system does not know where data are.
             return max(position, self.size or 0) if error.errno == errno.ENXIO else position
 
     def close(self) -> None:
         """See Source."""
+        if self._pages is not None:
+            self._pages.close()
         os.close(self._descriptor)
 
     @property
@@ -212,14 +221,15 @@ class StreamSource(Source):
         return bytes(self._head[:size])
 
     def _take(self, view: memoryview) -> int:
-        """What there is now of the next bytes, at least one; 0 at the end."""
+        """Some of the next bytes, one or more; 0 at the end."""
         try:
-            count = os.readv(self._descriptor, [view])
+            count = os.readv(self._descriptor, [view[: meter().most]])
         except OSError as error:
             raise unreadable(self.path, error, self._position) from error
         if self._position < _KEPT_HEAD:
             self._head += view[: min(count, _KEPT_HEAD - self._position)]
         self._position += count
+        meter().took(self.path, self._position, count, None)
         return count
 
     def close(self) -> None:

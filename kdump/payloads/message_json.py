@@ -9,7 +9,7 @@ import math
 from base64 import b64encode
 from typing import Any, cast
 
-from kdump.format.message import Schema, Value, shown
+from kdump.format.message import Layout, Schema, Value
 from kdump.payloads.java import json_string
 from kdump.payloads.javadouble import double_string
 
@@ -17,6 +17,25 @@ from kdump.payloads.javadouble import double_string
 def known_version(schema: Schema, values: dict[str, Value]) -> int:
     """The version whose members are shown: the one the message's own field claims, or the nearest known one."""
     return min(max(cast(int, values["version"]), schema.versions.low), schema.versions.high)
+
+
+def shown(layout: Layout, values: dict[str, Value]) -> dict[str, Value]:
+    """The members that a message of this version has, tagged ones where they are not at their default."""
+    members: dict[str, Value] = {}
+    for member in layout.members:
+        value = values[member.name]
+        if member.tag is not None and value == member.default:
+            continue
+        if member.layout is not None and value is not None:
+            inner = member.layout
+            if isinstance(value, list):
+                value = [shown(inner, item) for item in value if isinstance(item, dict)]
+            elif isinstance(value, dict):
+                value = shown(inner, value)
+        elif isinstance(value, list):
+            value = list(value)
+        members[member.name] = value
+    return members
 
 
 def message_json(schema: Schema, version: int, values: dict[str, Value]) -> str:
@@ -46,7 +65,7 @@ def json_text(value: Value) -> str:
 
 
 def json_value(value: Any) -> Any:
-    """Any value of a message as ``json`` takes it: bytes and numbers that are no JSON in the words of ``json_text``."""
+    """A value of a message as ``json`` takes it. Bytes and special numbers are written as ``json_text`` does."""
     match value:
         case bytes():
             return b64encode(value).decode()

@@ -1,8 +1,8 @@
-"""Where in a log a range can begin and end, by the index files beside it.
+"""Where in a log a range of offsets or times can begin and end, by the index files beside the log.
 
-Source: docs/spec/formats.md#6-indexes. An index is believed only where it checks out: its entries rise, and the batches
-it is asked about are at their places, with right CRCs and the offsets and timestamps it names. Else the log is scanned
-from its start.
+Source: docs/spec/formats.md#6-indexes. An index is used only where it fits the log: its entries rise, and the batches
+that are looked up lie where it says, with right CRCs and the offsets and timestamps that it names. Otherwise the log is
+read from its start.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 from kdump.codes import KdumpError
 from kdump.format import legacy
 from kdump.format.batch import (
-    CRC_START,
     HEADER_SIZE,
     HEADER_SIZE_UP_TO_MAGIC,
     LENGTH_OFFSET,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     MIN_ENTRY_LENGTH,
+    batch_crc,
     parse_header,
 )
 from kdump.format.index import OffsetEntry, parse_offset_index, parse_time_index, used_entries
@@ -28,41 +29,35 @@ from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.opening import read_whole
 from kdump.log.source import Source
 from kdump.reading.selection import Selection
-from kdump.wire.checksum import crc32c
 from kdump.wire.compression import NONE
 
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The bytes of a log that can hold what is asked for; ``end`` None: to the end of the file."""
-
-    start: int = 0
-    end: int | None = None
+Span: TypeAlias = tuple[int, int | None]
+"""The positions in a log between which what is asked for can lie: (start, end); None: the end of the file."""
 
 
 def span_of(source: Source, selection: Selection, note: Callable[[str], None]) -> Span:
-    """The span of what is selected; the whole log where no index helps.
+    """Where what is selected can lie; the whole log where no index helps.
 
-    ``note`` is told of an index that is there and does not check out.
+    ``note`` is told of an index that is there and does not fit the log.
     """
     name = parse_file_name(source.path)
     wants_offsets = not selection.offsets.is_open
     if source.size is None or name is None or name.base_offset is None:
-        return Span()
+        return 0, None
     if not wants_offsets and selection.times.first is None:
-        return Span()
+        return 0, None
     try:
         return _Indexes(source, name.base_offset).span(selection)
-    except _UnsoundError as error:
+    except _InvalidIndexError as error:
         note(f"{error.path}: {error}; the log is scanned from its start")
     except KdumpError:
-        # A log without its index is nothing to speak of: it is scanned.
+        # A log without its index is common: it is read from its start, and nothing is said.
         pass
-    return Span()
+    return 0, None
 
 
-class _UnsoundError(Exception):
-    """An index that does not check out."""
+class _InvalidIndexError(Exception):
+    """An index that does not fit its log."""
 
     def __init__(self, path: str, what: str) -> None:
         super().__init__(what)
@@ -88,7 +83,7 @@ class _Indexes:
         self._entries = [entry for _, entry in used_entries(entries, base_offset)]
         for entry, following in pairwise(self._entries):
             if following.offset <= entry.offset or following.position <= entry.position:
-                raise _UnsoundError(self._path, "its entries do not rise")
+                raise _InvalidIndexError(self._path, "its entries do not rise")
 
     def span(self, selection: Selection) -> Span:
         first = selection.offsets.first
@@ -98,23 +93,23 @@ class _Indexes:
                 first = reached if first is None else max(first, reached)
         start = self._position_of(first) if first is not None else 0
         last = selection.offsets.end
-        return Span(start, None if last is None else self._end_behind(last))
+        return start, None if last is None else self._end_after(last)
 
     def _position_of(self, offset: int) -> int:
         """The position of a batch at or before ``offset``, 0 when no entry is that low."""
         before = [entry for entry in self._entries if entry.offset <= offset]
         return self._checked(before[-1]).position if before else 0
 
-    def _end_behind(self, offset: int) -> int | None:
-        """A position behind all batches that hold offsets below ``offset``."""
-        behind = next((entry for entry in self._entries if entry.offset >= offset), None)
-        return None if behind is None else self._batch(self._checked(behind).position).end
+    def _end_after(self, offset: int) -> int | None:
+        """A position after all batches that hold offsets below ``offset``; None where the index does not tell one."""
+        entry = next((entry for entry in self._entries if entry.offset >= offset), None)
+        return None if entry is None else self._batch(self._checked(entry).position).end
 
     def _checked(self, entry: OffsetEntry) -> OffsetEntry:
         batch = self._batch(entry.position)
         # The batch's last offset, for brokers up to 1.1 its first: in any case one of its own.
         if not batch.base_offset <= entry.offset <= batch.last_offset:
-            raise _UnsoundError(self._path, f"it names offset {entry.offset} at {entry.position}")
+            raise _InvalidIndexError(self._path, f"it names offset {entry.offset} at {entry.position}")
         return entry
 
     def _offset_before(self, timestamp: int) -> int | None:
@@ -125,7 +120,7 @@ class _Indexes:
         ]
         for entry, following in pairwise(entries):
             if following.timestamp <= entry.timestamp or following.offset < entry.offset:
-                raise _UnsoundError(path, "its entries do not rise")
+                raise _InvalidIndexError(path, "its entries do not rise")
         older = [entry for entry in entries if entry.timestamp < timestamp]
         if not older:
             return None
@@ -134,11 +129,11 @@ class _Indexes:
         while batch.last_offset < older[-1].offset:
             batch = self._batch(batch.end)
         if batch.max_timestamp != older[-1].timestamp:
-            raise _UnsoundError(path, f"it names timestamp {older[-1].timestamp} for offset {older[-1].offset}")
+            raise _InvalidIndexError(path, f"it names timestamp {older[-1].timestamp} for offset {older[-1].offset}")
         return older[-1].offset
 
     def _batch(self, position: int) -> _IndexedEntry:
-        """The whole and sound entry at ``position``."""
+        """The whole and valid entry at ``position``."""
         size = self._log.size or 0
         head = self._log.read(position, HEADER_SIZE_UP_TO_MAGIC) if 0 <= position < size else b""
         if len(head) == HEADER_SIZE_UP_TO_MAGIC:
@@ -148,7 +143,7 @@ class _Indexes:
                 batch = _read(self._log.read(position, end - position), end)
                 if batch is not None:
                     return batch
-        raise _UnsoundError(self._path, f"no sound batch at {position}, where it points")
+        raise _InvalidIndexError(self._path, f"no valid batch at {position}, where it points")
 
 
 def _read(data: bytes, end: int) -> _IndexedEntry | None:
@@ -161,6 +156,6 @@ def _read(data: bytes, end: int) -> _IndexedEntry | None:
     if data[MAGIC_OFFSET] != 2 or len(data) < HEADER_SIZE:
         return None
     header = parse_header(data)
-    if crc32c(view[CRC_START:]) != header.crc:
+    if batch_crc(view) != header.crc:
         return None
     return _IndexedEntry(end, header.base_offset, header.last_offset, header.max_timestamp)

@@ -1,5 +1,5 @@
 """Repair of damaged logs.
 
-``salvage`` says what a damaged log can be made into, ``plan`` what is to become of a partition, ``apply`` writes and
-undoes it. ``run`` does all of that for a PATH.
+``salvage`` decides what is kept of a damaged log, ``plan`` what a partition will hold. ``apply`` writes that, or undoes
+it. ``run`` does all of it for a PATH.
 """

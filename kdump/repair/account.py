@@ -1,4 +1,4 @@
-"""What came from where, and what is gone, as plain values for JSON and the manifest."""
+"""What came from where and what is gone, as plain values for JSON and the manifest."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from kdump.repair.salvage.pieces import LogPiece, PieceOrigin
 
 
 def account(plan: PartitionPlan) -> list[dict[str, Any]]:
-    """One member for each log; the names are those of the JSON lines of other commands."""
-    if plan.way is RepairMode.SALVAGE:
+    """One member per log; the names are those of the JSON lines of other commands."""
+    if plan.mode is RepairMode.SALVAGE:
         return [_salvaged(segment) for segment in plan.segments]
     return [_like_broker(segment) for segment in plan.segments]
 
 
 def json_account(plan: PartitionPlan) -> bytes:
-    """The account as the file beside repaired copies."""
-    return json.dumps({"way": plan.way.value, "source": plan.target, "logs": account(plan)}, indent=1).encode() + b"\n"
+    """The account as the content of the file beside repaired copies."""
+    return json.dumps({"way": plan.mode.value, "source": plan.target, "logs": account(plan)}, indent=1).encode() + b"\n"
 
 
 def losses(plan: PartitionPlan) -> dict[str, Any]:
-    """What each mode costs; null where it cannot repair the log, or was not planned."""
-    ways = ((RepairMode.LIKE_BROKER, plan.broker_loss()), (RepairMode.SALVAGE, plan.salvage_loss()))
-    return {way.value: None if loss is None else _named(asdict(loss)) for way, loss in ways}
+    """What each mode costs; null if it cannot repair the log or was not planned."""
+    modes = ((RepairMode.LIKE_BROKER, plan.broker_loss()), (RepairMode.SALVAGE, plan.salvage_loss()))
+    return {mode.value: None if loss is None else _named(asdict(loss)) for mode, loss in modes}
 
 
 def _like_broker(segment: SegmentPlan) -> dict[str, Any]:

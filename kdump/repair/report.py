@@ -28,7 +28,7 @@ _FEW = 5
 
 
 def plan_text(plan: PartitionPlan, *, is_done: bool, color: bool = False) -> str:
-    """What a repair would do, or did: a line for each thing that happens, then what each way costs.
+    """What a repair would do, or did: a line for each thing that happens, then what each mode costs.
 
     Args:
         plan: the plan.
@@ -83,9 +83,9 @@ class _Text:
                 yield from self._in_place()
 
     def _segment(self, segment: SegmentPlan) -> Iterator[str]:
-        if self._plan.way is RepairMode.SALVAGE:
+        if self._plan.mode is RepairMode.SALVAGE:
             yield from self._salvaged(segment)
-        elif self._plan.way is RepairMode.LIKE_BROKER:
+        elif self._plan.mode is RepairMode.LIKE_BROKER:
             yield from self._like_broker(segment)
         elif segment.is_cut or segment.fails:
             yield "the log is damaged: its index files are left as they are"
@@ -151,19 +151,19 @@ class _Text:
             yield f"offsets {offsets} are not taken from the copy {escaped(one.path)}: {one.reason}"
         if log.end_from is not None:
             yield (
-                "nothing tells where this log ended: the end of the copy is taken for it, "
+                "nothing shows where this log ended, so the end of the copy is used: "
                 f"offset {self._plan.ends()[0]} of {escaped(os.path.dirname(log.end_from))}"
             )
 
     def _both_ways(self) -> Iterator[str]:
         plan = self._plan
-        ways = (("like-broker", plan.broker_loss()), ("salvage", plan.salvage_loss()))
-        rows = [("", *(name for name, _ in ways))]
-        rows += [(title, *("-" if loss is None else text(loss) for _, loss in ways)) for title, text in _ROWS]
-        yield f"{self._target}: what each way costs"
+        modes = (("like-broker", plan.broker_loss()), ("salvage", plan.salvage_loss()))
+        rows = [("", *(name for name, _ in modes))]
+        rows += [(title, *("-" if loss is None else text(loss) for _, loss in modes)) for title, text in _ROWS]
+        yield f"{self._target}: what each mode costs"
         yield from aligned(rows)
         if plan.failed is not None:
-            yield "    like-broker leads nowhere: Kafka's recovery fails; use --salvage"
+            yield "    like-broker is not possible: Kafka's recovery fails; use --salvage"
 
     def _in_place(self) -> Iterator[str]:
         plan, place = self._plan, self._plan.place
@@ -176,7 +176,7 @@ class _Text:
         elif place.lock is LockState.HELD:
             yield f"{above}: a broker holds the lock; stop it before repairing in place"
         elif place.lock is LockState.UNKNOWN:
-            yield f"{above}: nobody can tell whether a broker runs on this file system; in place needs --force"
+            yield f"{above}: it is unknown whether a broker runs on this file system; in place needs --force"
 
     def _would(self, verb: str, done: str) -> str:
         return done if self._is_done else f"would {verb}"
@@ -231,7 +231,7 @@ _ROWS = (
 
 def _consequence(kind: FailureKind) -> str:
     end = "a broker that recovers the log empties the segment" if kind.empties_segment else "the broker does not start"
-    return f"{end}. There is no broker's way: use --salvage"
+    return f"{end}. --like-broker cannot repair it: use --salvage"
 
 
 def _kinds(segment: SegmentPlan) -> str:
@@ -252,8 +252,8 @@ def _dropped(extent: Dropped) -> str:
 
 
 def _lost(lost: Lost) -> str:
-    held = "; held by empty batches" if lost.is_held else "; not held: a broker may give them out again"
-    return f"{_offsets_of(lost)} lost{held}"
+    covered = "; covered by empty batches" if lost.is_held else "; not covered: a broker may give them to new records"
+    return f"{_offsets_of(lost)} lost{covered}"
 
 
 def _offsets_of(lost: Lost) -> str:

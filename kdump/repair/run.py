@@ -22,10 +22,10 @@ from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unf
 from kdump.repair.apply.manifest import MANIFEST_NAME
 from kdump.repair.apply.preparation import Preparation, check_room
 from kdump.repair.begun import directory_and_below
-from kdump.repair.plan.afterwards import RepairedDirectory
 from kdump.repair.plan.location import PartitionLocation, is_metadata, log_directory_above, place_of
 from kdump.repair.plan.plan import Completion, PartitionPlan, RepairMode, RepairSettings
 from kdump.repair.plan.planner import Planner
+from kdump.repair.plan.repaireddirectory import RepairedDirectory
 from kdump.repair.plan.starts import StartMode, Starts, WorseStart, cut_lines, is_worse, start_after
 from kdump.repair.refusals import (
     GOES_ON,
@@ -49,12 +49,12 @@ from kdump.verify.startups import StartOptions, Task, task_of, tasks_below
 class RepairOptions:
     """What is asked for.
 
-    ``way``: the mode; None: none was named. ``output``: the directory for repaired copies; None: none are written.
+    ``mode``: the mode; None: none was named. ``output``: the directory for repaired copies; None: none are written.
     ``in_place``: repair the files themselves. ``backup``: where their originals go; None: into the partition.
-    ``force``: also where nobody can tell whether a broker runs. ``salvaging``: how logs are salvaged.
+    ``force``: proceed even if it is unknown whether a broker runs. ``salvaging``: how logs are salvaged.
     """
 
-    way: RepairMode | None = None
+    mode: RepairMode | None = None
     settings: RepairSettings = field(default_factory=RepairSettings)
     output: str | None = None
     in_place: bool = False
@@ -66,7 +66,7 @@ class RepairOptions:
     overwrites: bool = False
     """Copies replace files that are there."""
     allow_worse_start: bool = False
-    """Repair in place also where the next start of the broker ends worse afterwards."""
+    """Repair in place even if the next start of the broker then ends worse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +85,19 @@ class Repaired:
     has_guesses: bool = False
     """An undecided transaction was left as it is, and readers take a later marker for its end."""
     starts: Starts | None = None
-    """The next start of the broker without and with a repair in place; None where that is not predicted."""
+    """The next start of the broker without and with a repair in place; None if that is not predicted."""
 
     @property
     def is_done(self) -> bool:
-        """Something was done."""
+        """Whether something was done."""
         return self.written is not None or self.manifest is not None
 
     @property
     def leaves_damage(self) -> bool:
-        """Something was left undone, or no repair can do it, or readers of the result see a guess."""
+        """Whether something was left undone, no repair can do it, or readers of the result see a guess."""
         if self.unfinished or self.has_guesses or self.plan.left:
             return True
-        if self.plan.way is RepairMode.INDEXES and self.plan.is_damaged:
+        if self.plan.mode is RepairMode.INDEXES and self.plan.is_damaged:
             return True
         return self.plan.has_changes and not self.is_done
 
@@ -119,7 +119,7 @@ class Repair:
         opened: Callable[[str], Source] = open_source,
     ) -> None:
         self._options = options
-        self._way = options.way or RepairMode.LIKE_BROKER
+        self._mode = options.mode or RepairMode.LIKE_BROKER
         self._open = opened
         self._on_error = on_error
         self._locks = Locks()
@@ -183,13 +183,13 @@ class Repair:
         try:
             return replace(repaired, unfinished=tuple(unfinished(place.directory)))
         except KdumpError as error:
-            # The plan is shown even where a manifest cannot be read.
+            # The plan is shown even if a manifest cannot be read.
             self._on_error(error.located(place.directory))
             return repaired
 
     def _of_partition(self, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool) -> Repaired:
         refuse_exchanged(segments)
-        if segments and is_metadata(segments[0]) and (self._options.in_place or self._way is RepairMode.SALVAGE):
+        if segments and is_metadata(segments[0]) and (self._options.in_place or self._mode is RepairMode.SALVAGE):
             return self._leave_metadata(target, segments, place, is_whole=is_whole)
         if self._options.output is not None:
             return self._copy(self._options.output, target, segments, place, is_whole=is_whole)
@@ -207,8 +207,8 @@ class Repair:
         before = _started(task_of(plan.target if plan.is_whole else plan.place.directory, StartOptions()))
         repaired = start_after(directory, before)
         worse = []
-        if is_worse(repaired.way.check, before):
-            worse.append(WorseStart(before, repaired.way.check))
+        if is_worse(repaired.start.check, before):
+            worse.append(WorseStart(before, repaired.start.check))
         starts = Starts(StartMode(None, before), repaired, plan.place.clean_shutdown, ())
         if starts.removes_marker:
             worse += _worse_beside(plan.place.directory)
@@ -217,7 +217,7 @@ class Repair:
     def _leave_metadata(
         self, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool
     ) -> Repaired:
-        """Do nothing. Raises KdumpError REPAIR_REFUSED where metadata would have to be repaired."""
+        """Do nothing. Raises KdumpError REPAIR_REFUSED if metadata would have to be repaired."""
         planner = Planner(RepairMode.LIKE_BROKER, self._options.settings, self._open)
         plan = planner.partition(target, segments, place, is_whole=is_whole)
         if plan.has_changes:
@@ -229,13 +229,13 @@ class Repair:
         return Repaired(plan)
 
     def _planner(self, target: str, copies: CopyWriter | None = None) -> Planner:
-        """Salvage reads every record, so it is left out where another mode is carried out."""
+        """The planner. Salvage reads every record, so it is left out if another mode is carried out."""
         is_plan = self._options.output is None and not self._options.in_place
         salvaging = None
-        if is_plan or self._way is RepairMode.SALVAGE:
+        if is_plan or self._mode is RepairMode.SALVAGE:
             replicas = tuple(_copy_of(target, replica) for replica in self._options.salvaging.replicas)
             salvaging = replace(self._options.salvaging, replicas=replicas)
-        return Planner(self._way, self._options.settings, self._open, salvaging=salvaging, copies=copies)
+        return Planner(self._mode, self._options.settings, self._open, salvaging=salvaging, copies=copies)
 
     def _copy(
         self, output: str, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool
@@ -250,7 +250,7 @@ class Repair:
             account_name = f"kdump-{name}.json"
             staging.refuse_existing([name, account_name])
             copies = CopyWriter(staging)
-            if self._way is RepairMode.SALVAGE:
+            if self._mode is RepairMode.SALVAGE:
                 plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
                 self._refuse(plan)
                 check_room(output, sum(segment.salvaged.size for segment in plan.segments if segment.salvaged))
@@ -308,10 +308,10 @@ class Repair:
         return Repaired(plan, manifest=self._repair(directory, completion), starts=starts)
 
     def _refuse(self, plan: PartitionPlan) -> None:
-        """Raises KdumpError REPAIR_REFUSED where the user has to decide something first."""
+        """Raises KdumpError REPAIR_REFUSED if the user has to decide something first."""
         options, good_after = self._options, plan.good_after_damage
         overlapping = (
-            plan.overlapping if self._way is RepairMode.SALVAGE and (plan.is_whole or options.in_place) else None
+            plan.overlapping if self._mode is RepairMode.SALVAGE and (plan.is_whole or options.in_place) else None
         )
         if overlapping is not None:
             message = (
@@ -319,18 +319,23 @@ class Repair:
                 "another segment: move one of them away"
             )
             raise refused(message, overlapping.path)
-        if options.in_place and options.way is None and good_after.batches:
+        if options.in_place and options.mode is None and good_after.batches:
             raise refused(
                 f"good data lie after the damage ({good_after.records:,} records, batches: {good_after.batches:,}); "
                 "--like-broker cuts them off, --salvage keeps them",
                 plan.target,
             )
-        if options.in_place and self._way is RepairMode.SALVAGE and plan.undecided and not options.decides_transactions:
+        if (
+            options.in_place
+            and self._mode is RepairMode.SALVAGE
+            and plan.undecided
+            and not options.decides_transactions
+        ):
             named = "; ".join(
                 f"producer {touched.producer_id} from offset {touched.first_offset} on" for touched in plan.undecided
             )
             raise refused(f"transactions whose end is not known touch a gap ({named}): --txn decides", plan.target)
-        if self._way is RepairMode.INDEXES and plan.is_damaged and not options.in_place:
+        if self._mode is RepairMode.INDEXES and plan.is_damaged and not options.in_place:
             damaged = next(segment for segment in plan.segments if segment.is_cut or segment.fails)
             raise refused("the log is damaged; --indexes rebuilds those of good logs only", damaged.path)
 
@@ -343,7 +348,7 @@ class Repair:
                 for segment in plan.segments:
                     segment.fingerprint.check(segment.path)
                 digests = {os.path.basename(segment.path): segment.recovered.read.sha256 for segment in plan.segments}
-                manifest = preparation.begin(self._way.value, account(plan), digests)
+                manifest = preparation.begin(self._mode.value, account(plan), digests)
             except BaseException:
                 preparation.discard()
                 raise
@@ -356,7 +361,7 @@ class Repair:
 
 
 def _started(task: Task) -> StartCheck:
-    """Raises KdumpError where a file cannot be read."""
+    """Raises KdumpError if a file cannot be read."""
     check = task.run()
     if isinstance(check, KdumpError):
         raise check
@@ -374,10 +379,10 @@ def _worse_beside(directory: str) -> Iterator[WorseStart]:
 
 
 def _is_what_a_start_does(plan: PartitionPlan) -> bool:
-    """After an unclean stop a start does the same: it recovers the last segment, and cuts it where the plan does."""
+    """Whether a start does what the plan does: after an unclean stop it recovers and cuts the last segment."""
     *others, last = plan.segments
     return (
-        plan.way is RepairMode.LIKE_BROKER
+        plan.mode is RepairMode.LIKE_BROKER
         and last.is_cut
         and not plan.place.was_stopped_cleanly
         and not any(plan.changes_log(segment) for segment in others)

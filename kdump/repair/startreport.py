@@ -14,14 +14,14 @@ from kdump.verify.startcheck import StartCheck
 from kdump.verify.startreport import lost_members
 
 
-def modes_text(ways: Sequence[StartMode]) -> str:
+def modes_text(modes: Sequence[StartMode]) -> str:
     """The start as it is and after each repair, side by side; nothing without a repair."""
-    if len(ways) < 2:
+    if len(modes) < 2:
         return ""
-    path = escaped(ways[0].check.path)
+    path = escaped(modes[0].check.path)
     lines = [f"{path}: repairs after which the start loses less"]
-    lines += _side_by_side(["as it is", *(f"({number})" for number in range(1, len(ways)))], ways)
-    lines += [f"    ({number}) {escaped(way.command or '')}" for number, way in enumerate(ways) if number]
+    lines += _side_by_side(["as it is", *(f"({number})" for number in range(1, len(modes)))], modes)
+    lines += [f"    ({number}) {escaped(mode.command or '')}" for number, mode in enumerate(modes) if number]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -30,7 +30,7 @@ def starts_text(target: str, starts: Starts, *, is_done: bool) -> str:
 
     ``is_done``: it was repaired in place.
     """
-    without, repaired = starts.without, starts.repaired.way
+    without, repaired = starts.without, starts.repaired.start
     target = escaped(target)
     lines = []
     if without.check.is_harmless and without.cost == repaired.cost and _end_offset(without) == _end_offset(repaired):
@@ -67,13 +67,13 @@ def worse_start(worse: WorseStart) -> str:
     return f"{escaped(worse.after.path)} {_cost(after)} (without the repair: {_cost(before)})"
 
 
-def _cost(way: StartMode) -> str:
-    failure, served = way.check.start.failure, way.check.start.served
+def _cost(mode: StartMode) -> str:
+    failure, served = mode.check.start.failure, mode.check.start.served
     if failure is not None:
-        return f"{_SHORT[way.check.start.outcome]}: {escaped(failure.message)}"
-    parts = [f"loses {_lost(way)} good records"]
-    if way.check.forgotten:
-        parts.append(f"forgets {_forgotten(way)} transactions")
+        return f"{_SHORT[mode.check.start.outcome]}: {escaped(failure.message)}"
+    parts = [f"loses {_lost(mode)} good records"]
+    if mode.check.forgotten:
+        parts.append(f"forgets {_forgotten(mode)} transactions")
     elif served is not None and served.is_forgotten:
         parts.append("forgets all producers")
     return ", ".join(parts)
@@ -86,7 +86,7 @@ def starts_members(starts: Starts) -> dict[str, Any]:
         marker = "removed" if starts.removes_marker else "kept"
     return {
         "without": _summary(starts.without.check),
-        "with": _summary(starts.repaired.way.check),
+        "with": _summary(starts.repaired.start.check),
         "marker": marker,
         "worse": [
             {"path": one.after.path, "without": _summary(one.before), "with": _summary(one.after)}
@@ -105,35 +105,35 @@ def _summary(check: StartCheck) -> dict[str, Any]:
     }
 
 
-def _side_by_side(titles: Sequence[str], ways: Sequence[StartMode]) -> Iterator[str]:
-    return aligned([["", *titles], *([title, *map(cell, ways)] for title, cell in _ROWS)])
+def _side_by_side(titles: Sequence[str], modes: Sequence[StartMode]) -> Iterator[str]:
+    return aligned([["", *titles], *([title, *map(cell, modes)] for title, cell in _ROWS)])
 
 
-def _outcome(way: StartMode) -> str:
-    return _SHORT[way.check.start.outcome]
+def _outcome(mode: StartMode) -> str:
+    return _SHORT[mode.check.start.outcome]
 
 
-def _end_offset(way: StartMode) -> str:
-    served = way.check.start.served
+def _end_offset(mode: StartMode) -> str:
+    served = mode.check.start.served
     return "-" if served is None else str(served.end_offset)
 
 
-def _lost(way: StartMode) -> str:
-    _, records, _ = way.cost
-    return "-" if way.check.start.served is None else f"{records:,}"
+def _lost(mode: StartMode) -> str:
+    _, records, _ = mode.cost
+    return "-" if mode.check.start.served is None else f"{records:,}"
 
 
-def _segments(way: StartMode) -> str:
-    served = way.check.start.served
+def _segments(mode: StartMode) -> str:
+    served = mode.check.start.served
     return "-" if served is None else f"{len(served.segments):,}"
 
 
-def _forgotten(way: StartMode) -> str:
-    return f"{len(way.check.forgotten):,}"
+def _forgotten(mode: StartMode) -> str:
+    return f"{len(mode.check.forgotten):,}"
 
 
-def _bytes_read(way: StartMode) -> str:
-    return f"{way.check.bytes_read:,}"
+def _bytes_read(mode: StartMode) -> str:
+    return f"{mode.check.bytes_read:,}"
 
 
 _SHORT: Final = {

@@ -16,8 +16,8 @@ from kdump.reading.transactions import Transactions
 from kdump.rows import longrows
 from kdump.rows.filetables import FINDING
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row
+from kdump.rows.scalarlines import Output, csv_line, json_line
 from kdump.rows.schema import Row, Table
-from kdump.rows.spelling import Output, csv_line, json_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,32 +28,32 @@ if TYPE_CHECKING:
 
 
 class Decoding(NamedTuple):
-    """How the keys and values of a log are decoded, and who is told of what does not decode."""
+    """How the keys and values of a log are decoded, and who takes the reasons of what does not decode."""
 
     decoder: RecordDecoder | None
     report: Callable[[int, PayloadError], None]
-    """Takes an offset, and why."""
+    """Takes an offset and a reason."""
 
 
 class Lines(Protocol):
-    """A way to write rows of any table."""
+    """Writes rows of any table."""
 
     def title(self, table: Table) -> str:
         """What comes before the first row of a table."""
 
     def line(self, table: Table, row: Row) -> TextRow:
-        """One row; empty when it is held back for a page."""
+        """One row; empty while it is held back for a page."""
 
     def finding(self, finding: Finding) -> str:
-        """Damage that was skipped, where the format has a place for it among its rows."""
+        """Skipped damage, in a format that can show it among the rows."""
 
     def finish(self) -> str:
-        """What was held back."""
+        """The rows that were held back."""
 
     def block_printer(
         self, table: Table, transactions: Transactions | None, decoding: Decoding | None
     ) -> BlockPrinter[TextBytes] | None:
-        """The same way for columns, None when there is none."""
+        """The columnar form, None where there is none."""
 
 
 class RowLines:
@@ -78,7 +78,7 @@ class RowLines:
         values: dict[str, Any] = {"type": table.type, **self._file, **row}
         names = table.names if self.fields is None else [name for name in self.fields if name in values]
         if not names:
-            # A file of another kind, none of whose columns were asked for.
+            # A file of another kind, without any of the columns that were asked for.
             return ""
         is_long = table.type == "record" and longrows.is_long(row)
         if self._is_csv:
@@ -92,7 +92,7 @@ class RowLines:
         return csv_line(self.fields or table.names) if self._is_csv else ""
 
     def finding(self, finding: Finding) -> str:
-        """A row of FINDING with all its columns; CSV, whose rows are all of one table, has no place for it."""
+        """A row of FINDING with all its columns. CSV has one table only, so nothing there."""
         if self._is_csv:
             return ""
         values = {"type": FINDING.type, **self._file, **FINDING.row(finding)}
@@ -106,7 +106,7 @@ class RowLines:
         self, table: Table, transactions: Transactions | None, decoding: Decoding | None
     ) -> BlockPrinter[TextBytes]:
         """See Lines."""
-        return _RowColumns(self, table, transactions, decoding)
+        return _RowBlocks(self, table, transactions, decoding)
 
 
 class RowPrinter(TextRows):
@@ -161,7 +161,7 @@ class RowPrinter(TextRows):
         return self._lines.block_printer(self._table, self._transactions, self._decoding)
 
     def _record(self, row: Row) -> TextRow:
-        """The row, and after it what of it does not decode."""
+        """The row of a record, and then a report of what does not decode."""
         if self._decoding is None:
             return self._lines.line(self._table, row)
         errors = add_decoded(self._table, row, self._decoding.decoder)
@@ -177,7 +177,7 @@ class RowPrinter(TextRows):
         return "".join((text, *found))
 
 
-class _RowColumns:
+class _RowBlocks:
     def __init__(
         self, lines: RowLines, table: Table, transactions: Transactions | None, decoding: Decoding | None
     ) -> None:
@@ -189,19 +189,19 @@ class _RowColumns:
 
     def batches(self, block: BatchBlock) -> TextBytes:
         """See BlockPrinter."""
-        from kdump.rows.text import batch_rows
+        from kdump.rows.columnarlines import batch_rows
 
         return batch_rows(block, self._fields, self._lines.context, self._lines.syntax, table=self._table)
 
     def leaves(self, block: BatchBlock) -> NDArray[np.bool_] | None:
         """See BlockPrinter."""
-        from kdump.rows.columns import undecoded_batches
+        from kdump.rows.columnar import undecoded_batches
 
         return undecoded_batches(block, self._decoder)
 
     def records(self, block: BatchBlock) -> Iterator[BatchRun[TextBytes]]:
         """See BlockPrinter."""
-        from kdump.rows.text import record_runs
+        from kdump.rows.columnarlines import record_runs
 
         txn_state = None
         if self._transactions is not None and "txnState" in self._fields:

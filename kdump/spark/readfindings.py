@@ -1,4 +1,4 @@
-"""Findings as Arrow record batches: partition by partition, and what only a whole path tells."""
+"""Findings as Arrow record batches: partition by partition, and those that only a whole PATH shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kdump.log.paths import expanded
 from kdump.rows.arrow import row_batch
 from kdump.rows.filetables import FINDING
 from kdump.rows.schema import Row
-from kdump.tasks.splits import OPEN_COST, STRANGERS, Wanted
+from kdump.tasks.splits import NO_LOG_CODES, OPEN_COST, Wanted
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Item, Judgement, PartitionCheck, base_offset_of, end_offset_of
 from kdump.verify.readings import Group, groups_of
@@ -45,7 +45,7 @@ class FindingTask:
 def read_findings(
     task: FindingTask, schema: pa.Schema, options: CheckOptions, *, fails_fast: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """What ``verify`` finds. A file that cannot be read is a finding too, of the error's code.
+    """What ``verify`` finds. An error of reading a file is a finding too, with the code of the error.
 
     Raises:
         KdumpError: with ``fails_fast``, the first file or path that cannot be read.
@@ -81,7 +81,7 @@ def _items(task: FindingTask, options: CheckOptions) -> Iterator[Judgement]:
         yield from _path_items(path)
     for path in task.fitting:
         for item in _path_items(path):
-            if not (isinstance(item, KdumpError) and item.code in STRANGERS):
+            if not (isinstance(item, KdumpError) and item.code in NO_LOG_CODES):
                 yield item
 
 
@@ -95,7 +95,7 @@ def _path_items(path: str) -> Iterator[Item | KdumpError]:
 
 
 def _extent(segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
-    """What segments cover, without a word about them: by their names, and the last one that has batches."""
+    """The offsets that segments cover, without findings: by their names, and the last one that has batches."""
     first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
     end = None if folder is None else end_offset_of(segments)
     if first_base is not None and last_base is not None and end is not None:

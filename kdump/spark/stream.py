@@ -40,15 +40,15 @@ from kdump.tasks.splits import Wanted, packed, task_sizes
 _LOG: Final = logging.getLogger("kdump")
 
 _Seen: TypeAlias = tuple[tuple[int, ...], Status]
-"""Of the files of a partition: while it is the same there is nothing new."""
+"""The state of the files of a partition. While it stays the same, nothing is new."""
 
 
 class ByteRangePartition(InputPartition):
     """What one task reads."""
 
-    def __init__(self, stretches: Sequence[ByteRange]) -> None:
-        super().__init__(list(stretches))
-        self.stretches = stretches
+    def __init__(self, byte_ranges: Sequence[ByteRange]) -> None:
+        super().__init__(list(byte_ranges))
+        self.byte_ranges = byte_ranges
 
 
 class LogStreamReader(BeginsTask, DataSourceStreamReader):
@@ -60,7 +60,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         self._schema: pa.Schema = checked(schema, self._table)
         self._reported: set[str] = set()
         self._tracker = StreamTracker(self._on_loss)
-        # Of each partition that was taken wholly: what was seen of its files then, and the place.
+        # For each partition that was read completely: the state of its files then, and the place.
         self._seen: dict[str, tuple[_Seen, StreamPosition]] = {}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -81,35 +81,35 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         changed = [directory for directory in end if start.get(directory) != end[directory]]
         logs = self.listed() if changed else {}
         starts, ends = from_json(start), from_json(end)
-        stretches = [
-            stretch
+        byte_ranges = [
+            byte_range
             for directory in changed
-            for stretch in self._stretches(directory, logs.get(directory), starts.get(directory), ends[directory])
+            for byte_range in self._byte_ranges(directory, logs.get(directory), starts.get(directory), ends[directory])
         ]
-        total = sum(stretch.size for stretch in stretches)
+        total = sum(byte_range.size for byte_range in byte_ranges)
         split_bytes, open_cost = task_sizes(total, source.split_bytes, source.min_partitions)
-        pieces = [piece for stretch in stretches for piece in stretch.pieces(split_bytes)]
+        pieces = [piece for byte_range in byte_ranges for piece in byte_range.pieces(split_bytes)]
         return [ByteRangePartition(task) for task in packed(pieces, split_bytes=split_bytes, open_cost=open_cost)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """See DataSourceStreamReader. Raises as ``read_splits``, and DataLossError, ChangedError."""
         assert isinstance(partition, ByteRangePartition), "the partitions are those of this reader"
         source = self._options.source
-        for stretch in partition.stretches:
+        for byte_range in partition.byte_ranges:
             options = ArrowOptions(
                 self._table,
                 self._schema,
-                Wanted(offsets=Range(stretch.first_offset, None)),
+                Wanted(offsets=Range(byte_range.first_offset, None)),
                 source.times,
                 source.mode,
                 decoding=source.decoding,
             )
             try:
-                yield from without_nulls(read_splits([stretch], options), self._schema)
+                yield from without_nulls(read_splits([byte_range], options), self._schema)
             except DataLossError as error:
                 self._on_loss(str(error))
 
-    def _stretches(
+    def _byte_ranges(
         self, directory: str, log: PartitionLog | None, start: StreamPosition | None, end: StreamPosition
     ) -> Iterator[ByteRange]:
         if log is None or not log.bases:
@@ -133,7 +133,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         return replace(place, first=offset) if place.next < offset else place
 
     def listed(self) -> dict[str, PartitionLog]:
-        """What is there now. KdumpError for a directory that cannot be listed."""
+        """The partitions that are there now. KdumpError for a directory that cannot be listed."""
 
         def on_error(error: KdumpError) -> None:
             # What is gone of what was there, ``advanced`` says.
@@ -162,7 +162,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
             start = starts.get(directory)
             with _deleted_meanwhile():
                 if log.bases:
-                    seen = _look(log)
+                    seen = _seen_files(log)
                     if start is None or self._seen.get(directory) != (seen, start):
                         place = tracker.earliest(log) if start is None else tracker.located(log, start)
                         changed[directory] = log, place, seen
@@ -192,7 +192,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
 
 
 class UnlimitedStreamReader(LogStreamReader):
-    """For PySpark 4.1, which does not say where to go on: from where this reader was, else from nowhere."""
+    """For PySpark 4.1, which does not say where to go on: from this reader's last place, else from the beginning."""
 
     def __init__(self, table: Table, options: StreamOptions, schema: StructType) -> None:
         super().__init__(table, options, schema)
@@ -213,7 +213,7 @@ class UnlimitedStreamReader(LogStreamReader):
 
 
 def to_json(places: Mapping[str, StreamPosition]) -> dict[str, Any]:
-    """As the offset of a stream; the same places make the same text."""
+    """The places as the offset of a stream. Equal places give equal text."""
     return {directory: places[directory].to_json() for directory in sorted(places)}
 
 
@@ -222,7 +222,7 @@ def from_json(offset: Mapping[str, Any]) -> dict[str, StreamPosition]:
     return {directory: StreamPosition.from_json(place) for directory, place in offset.items()}
 
 
-def _look(log: PartitionLog) -> _Seen:
+def _seen_files(log: PartitionLog) -> _Seen:
     return log.bases, status(log.path(log.newest))
 
 
@@ -232,7 +232,7 @@ def _gone(directory: str) -> str:
 
 @contextmanager
 def _deleted_meanwhile() -> Iterator[None]:
-    """A file that was deleted since it was listed: the next listing says what became of it."""
+    """Ignores a file that was deleted since it was listed. The next listing shows what became of it."""
     try:
         yield
     except KdumpError as error:

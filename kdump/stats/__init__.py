@@ -1,1 +1,1 @@
-"""Statistics of logs: mergeable folds over the columns of batches and records."""
+"""Statistics of logs: sums over the columns of batches and records, of which parts can be merged."""

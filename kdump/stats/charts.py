@@ -1,7 +1,7 @@
 """The charts of the HTML report, made by plotly.
 
-Labels that come from files are escaped: plotly takes some tags in them for markup. Colours of text and grid are the
-page's, which sets them when it is shown and when the reader's preference changes.
+Labels that come from files are escaped, because plotly reads some tags in them as markup. The page sets the colours of
+text and grid, when it is shown and when the reader's preference changes.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kdump.codes import Finding, Severity
 from kdump.log.names import Kind
-from kdump.rows.spelling import plain
-from kdump.rows.table import value_text
+from kdump.rows.humantable import value_text
+from kdump.rows.scalarlines import plain
 from kdump.stats.figures import Figures
 from kdump.stats.offsettimes import CurveStep
 from kdump.stats.timeline import LADDER, TimelineStep
@@ -39,14 +39,14 @@ _LONGEST_LABEL: Final = 32
 _SIZE_BARS: Final = 40
 _MOST_BARS: Final = 300
 _LEAST_MARK: Final = 0.003
-"""Share of the map's width that damage takes at least: a batch in a gigabyte would not be seen."""
+"""Least share of the map's width for damage: a damaged batch in a gigabyte would be invisible."""
 _FRAME: Final = {"l": 8, "r": 8, "t": 8, "b": 8}
 _END_OF_DATES: Final = 253_402_300_800_000
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A figure with the words around it."""
+    """A figure with its title and note."""
 
     name: str
     title: str
@@ -56,20 +56,20 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """What the report shows, but for the tables of groups."""
+    """What the report shows, except the tables of groups."""
 
     total: Figures
     curves: Mapping[str, Sequence[CurveStep]]
-    """Timestamps along the offsets, by the directory of the partition."""
+    """Timestamps along the offsets, by partition directory."""
     segments: Sequence[SegmentSummary]
     findings: Sequence[Finding]
-    """The first ones, with their paths."""
+    """The first findings, with their paths."""
     left_out: int
-    """Findings that are not among them."""
+    """How many more findings there are."""
 
 
 def charts(data: ReportData) -> Iterator[Chart]:
-    """Those for which there is something to show."""
+    """The charts that have something to show."""
     for make in (_over_time, _batch_sizes, _codecs, _keys, _offset_times, _damage_map):
         chart = make(data)
         if chart is not None:
@@ -125,13 +125,13 @@ def _over_time(data: ReportData) -> Chart | None:
 
 
 def _few_steps(steps: Sequence[TimelineStep], width: int) -> tuple[list[TimelineStep], int]:
-    """The steps put together until they are as many as eyes can tell apart, and their length (ms)."""
+    """The steps merged until there are few enough to tell apart, and their length (ms)."""
     if not steps:
         return [], width
     span = steps[-1].begin - steps[0].begin
     wider = next((length for length in LADDER if length >= width and span // length < _MOST_BARS), LADDER[-1])
     first, last = steps[0].begin // wider, steps[-1].begin // wider
-    # Nothing in a step is a figure too, where the ladder's longest step is not too short for the span.
+    # Empty steps are shown too, unless the longest step is too short for the time span.
     found = {number: [0, 0] for number in range(first, last + 1)} if last - first < _MOST_BARS else {}
     for step in steps:
         sums = found.setdefault(step.begin // wider, [0, 0])
@@ -161,7 +161,7 @@ def _batch_sizes(data: ReportData) -> Chart | None:
 
 
 def _doubling_bars(histogram: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
-    """Counts between powers of two, or of its fourth root where that would give few bars."""
+    """Counts between powers of two, or between fourth roots of them if there would be few bars."""
     largest, least = histogram[-1][0], histogram[0][0]
     fine = largest < max(least, 1) * 2 ** (_SIZE_BARS // 4)
     ratio = 2**0.25 if fine else 2.0
@@ -294,7 +294,7 @@ def _damage_map(data: ReportData) -> Chart | None:
     if not segments:
         return None
     if len(segments) > _MOST_SEGMENTS:
-        # Those with damage rather than those without; sorting keeps their order.
+        # Segments with damage come first; sorting keeps the order otherwise.
         segments = sorted(segments, key=lambda segment: segment.path not in damaged)
     chosen = segments[:_MOST_SEGMENTS]
     labels = dict(zip((segment.path for segment in chosen), _distinct(_segment_labels(chosen)), strict=True))
@@ -335,14 +335,14 @@ def _damage_map(data: ReportData) -> Chart | None:
 def _damage_note(data: ReportData, shown: int, segments: int) -> str:
     if not data.findings:
         return "No damage was found" + (f"; {shown} of {segments:,} segments are shown." if shown < segments else ".")
-    note = "Each segment from its first byte to its last; damage is drawn wider than it is where it would not be seen."
+    note = "Each segment from its first byte to its last. Small damage is drawn wider than it is, to be visible."
     if shown < segments:
         note += f" {shown} of {segments:,} segments are shown."
     return note + (f" {data.left_out:,} findings are left out." if data.left_out else "")
 
 
 def _segment_labels(segments: Sequence[SegmentSummary]) -> list[str]:
-    """The directory and the base offset of each; the file's name where that is none."""
+    """The directory and base offset of each segment; the file's name if that has no base offset."""
     labels = []
     for segment in segments:
         directory, _, name = segment.path.rpartition("/")
@@ -393,12 +393,12 @@ def _label(text: str) -> str:
 
 
 def _text(value: str) -> str:
-    """Without markup; plotly shows ``&quot;`` as it stands."""
+    """The text without markup; plotly would show ``&quot;`` as it stands."""
     return html.escape(value, quote=False)
 
 
 def _distinct(labels: Sequence[str]) -> list[str]:
-    """Numbered where two are the same: an axis would take them for one."""
+    """The labels, with a number added to equal ones: an axis would merge them."""
     seen: dict[str, int] = {}
     found = []
     for label in labels:

@@ -1,4 +1,4 @@
-"""The figures of one group, out of a settled fold."""
+"""The figures of one group, from a settled fold."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Share:
     records: int
     size: int
     stored: int = 0
-    """Bytes of the records as they are stored, of entries whose records were read."""
+    """Stored bytes of the records that were read."""
     uncompressed: int = 0
 
     @property
     def ratio(self) -> float | None:
-        """Uncompressed bytes a stored one; None: no records were read."""
+        """Uncompressed bytes per stored byte; None: no records were read."""
         return self.uncompressed / self.stored if self.stored else None
 
 
@@ -48,13 +48,13 @@ class OutcomeShare:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One group; None where headers do not tell, or where there is nothing to tell of."""
+    """The figures of one group; None if headers do not show one, or where there is nothing to measure."""
 
     group: str | None
-    """None: all of them."""
+    """None: the figures of all groups together."""
     files: int
     sums: dict[str, int]
-    """By the names of ``fold.SUMS``."""
+    """Sums by the names of ``fold.SUMS``."""
     min_offset: int | None
     max_offset: int | None
     min_timestamp: int | None
@@ -62,53 +62,53 @@ class Figures:
     step_back: int | None
     """Milliseconds."""
     sizes: dict[str, SizeSummary | None]
-    """By the names of ``fold.SIZES``."""
+    """Sizes by the names of ``fold.SIZES``."""
     size_histograms: dict[str, list[tuple[int, int]]]
-    """(upper bound, count)."""
+    """Batch sizes: (upper bound, count)."""
     codecs: tuple[Share, ...]
     magics: tuple[Share, ...]
     timestamp_types: dict[str, int]
-    """Records."""
+    """Number of records."""
     transactions: dict[str, OutcomeShare]
-    """By outcome."""
+    """Transactions by outcome."""
     producers: tuple[ProducerStats, ...]
-    """Those with the most bytes first."""
+    """Producers, those with the most bytes first."""
     distinct_keys: DistinctKeys | None
     heaviest_keys: tuple[HeavyKey, ...]
     timeline: tuple[TimelineStep, ...]
     step: int
-    """Milliseconds of the timeline's steps."""
+    """Length of the timeline's steps, ms."""
     with_records: bool
     errors: int | None
-    """Findings of ``verify``; None: they are not of one group."""
+    """Findings of ``verify``; None: they cannot be counted per group."""
     warnings: int | None
 
     @property
     def seconds(self) -> float | None:
-        """Between the first and the last timestamp; None where there are not two."""
+        """Seconds between the first and the last timestamp; None if there are not two."""
         if self.min_timestamp is None or self.max_timestamp is None or self.max_timestamp <= self.min_timestamp:
             return None
         return (self.max_timestamp - self.min_timestamp) / 1000
 
     def rate(self, name: str) -> float | None:
-        """A sum by second."""
+        """A sum per second."""
         return None if self.seconds is None else self.sums[name] / self.seconds
 
     @property
     def bytes_per_index_entry(self) -> float | None:
-        """How dense the offset indexes are; None: there are none, or they are empty."""
+        """Bytes of log per entry of the offset indexes; None: there is no index, or all are empty."""
         entries = self.sums["index_entries"]
         return self.sums["index_bytes"] / entries if entries else None
 
     @property
     def is_damaged(self) -> bool:
-        """There are errors, or batches with a wrong CRC."""
+        """Whether there are errors, or batches with a wrong CRC."""
         return bool(self.errors) or self.sums["damaged_batches"] > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What ``verify`` finds, by severity."""
+    """Number of findings of ``verify``, by severity."""
 
     errors: int = 0
     warnings: int = 0
@@ -116,7 +116,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class FiguresReport:
-    """All groups in order, and all of them as one."""
+    """The figures of all groups in order, and of all of them together."""
 
     groups: tuple[Figures, ...]
     total: Figures
@@ -127,8 +127,8 @@ def report(fold: StatsFold, damage: dict[Key, Damage], total_damage: Damage) -> 
 
     Args:
         fold: settled.
-        damage: by group key; nothing is said of groups that are not of files.
-        total_damage: of all.
+        damage: by group key; not used if groups are not made of files.
+        total_damage: of all groups.
     """
     total = StatsFold(fold.by, with_records=fold.with_records)
     total.groups.id_of(None)
@@ -197,5 +197,5 @@ class _Figures:
 
 
 def _range(least: int, most: int) -> tuple[int, int] | tuple[None, None]:
-    """Nothing was there where both are as they began; a number as large as that can be stored."""
+    """The range; none if both still have their initial values, which a log may also store."""
     return (least, most) if least <= most else (None, None)

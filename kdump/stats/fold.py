@@ -1,4 +1,4 @@
-"""The figures of logs as one fold: rows of batches and records in, parts together in any order, figures a group out."""
+"""The figures of logs as one fold: rows of batches and records go in, parts merge in any order, figures come out."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _TYPE_BITS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """Where rows come from: a stretch of a log. ``topic`` and ``partition`` as in ``dump``."""
+    """Where rows come from: a range of a log. ``topic`` and ``partition`` as in ``dump``."""
 
     file: str
     topic: str | None
@@ -63,8 +63,8 @@ class LogPart:
     place: RangeStart
 
     def key(self, by: By) -> Key:
-        """The group of all its rows, where files tell."""
-        # A stream lies in no directory.
+        """The group of all its rows, if files decide."""
+        # A stream is in no directory.
         is_alone = self.place.directory == self.place.file
         folder = (not is_alone and os.path.basename(self.place.directory)) or self.file
         match by:
@@ -81,8 +81,8 @@ class StatsFold:
     """Figures by group.
 
     Args:
-        by: what a group is.
-        with_records: records are handed in too; else their figures are those of the batch headers.
+        by: what makes a group.
+        with_records: records are added too; else figures of records come from the batch headers.
         with_curves: follow timestamps along the offsets.
     """
 
@@ -96,11 +96,11 @@ class StatsFold:
         self.most = Columns(MOSTS, LEAST, np.maximum)
         self.sizes = {name: Sizes() for name in SIZES}
         self.codecs = Tally(_CODEC_BITS, 5)
-        """Batches, records, bytes, stored and uncompressed bytes of records."""
+        """Batches, records, bytes, stored and uncompressed bytes of records, by codec."""
         self.magics = Tally(_MAGIC_BITS, 3)
-        """Batches, records, bytes."""
+        """Batches, records, bytes, by magic."""
         self.timestamp_types = Tally(_TYPE_BITS)
-        """Records."""
+        """Records by timestamp type."""
         self.timeline = Timeline()
         self.producers = Producers()
         self.keys = KeySketches()
@@ -109,11 +109,11 @@ class StatsFold:
         self._transactions = TransactionRuns()
 
     def part(self, part: LogPart) -> PartFold:
-        """Takes the rows of a stretch of a log, in file order."""
+        """Takes the rows of a range of a log, in file order."""
         return PartFold(self, part)
 
     def merge(self, other: StatsFold, *, into_one: bool = False) -> None:
-        """Take in another fold; ``into_one``: all of its groups become the one with the key None."""
+        """Merge another fold into this one; ``into_one``: all of its groups become the one with the key None."""
         if into_one:
             ids = np.full(len(other.groups.keys), self.groups.id_of(None))
         else:
@@ -135,17 +135,17 @@ class StatsFold:
         self._transactions.merge(other._transactions, ids)
 
     def run(self, place: RangeStart) -> RangeEnds:
-        """What depends on the order of offsets and timestamps, from there on."""
+        """The ends of the range at ``place``, for figures that depend on the order of offsets and timestamps."""
         return self._runs.at(place)
 
     def transactions(self, place: RangeStart) -> TransactionRun:
-        """What depends on the order of markers, from there on."""
+        """The transactions of the range at ``place``, for figures that depend on the order of markers."""
         return self._transactions.at(place)
 
-    def settle(self, behind: OutcomeAfter = lambda file, producer, offset: OPEN) -> None:
-        """Add what lies between the parts; all are there now, and none may follow.
+    def settle(self, following: OutcomeAfter = lambda file, producer, offset: OPEN) -> None:
+        """Add what lies between the parts, once all of them are merged.
 
-        ``behind``: what became of transactions that no marker in the parts ends.
+        ``following``: what became of transactions that no marker in the parts ends.
         """
         for between in self._runs.between():
             group = np.array([between.group])
@@ -157,11 +157,11 @@ class StatsFold:
             if between.step_back:
                 self.most.add(group, step_back=np.array([between.step_back]))
         self._runs = Runs()
-        self.add_outcomes(self._transactions.outcomes(behind))
+        self.add_outcomes(self._transactions.outcomes(following))
         self._transactions = TransactionRuns()
 
     def add_outcomes(self, outcomes: Iterable[GroupOutcome]) -> None:
-        """What transactions have come to."""
+        """Add the outcomes of transactions."""
         sums: dict[tuple[str, int], list[int]] = {}
         for group, outcome, *figures in outcomes:
             own = sums.setdefault((outcome, group), [0, 0, 0])
@@ -179,7 +179,7 @@ class StatsFold:
         records: NDArray[np.int64],
         count: NDArray[np.int64],
     ) -> None:
-        """The same of one outcome, by group; shapes (ids,)."""
+        """Add batches of transactions with one outcome, by group; shapes (ids,)."""
         columns = {"bytes": size, "records": records, "transactions": count}
         self.sums.add(ids, **{f"{outcome}_{what}": column for what, column in columns.items()})
 
@@ -188,11 +188,11 @@ FOLD_CLASSES: Final = (
     By, Columns, Groups, KeySketches, OffsetTimes, Producers, ProducerStats, RangeEnds, RangeStart, Runs, Sizes,
     StatsFold, Tally, Timeline, TransactionRun, TransactionRuns, *CURVE_CLASSES, *TRANSACTION_CLASSES,
 )  # fmt: skip
-"""The classes of everything inside a fold, for those who send one to another process."""
+"""The classes inside of a fold, for those who send one to another process."""
 
 
 class PartFold:
-    """The rows of one stretch of a log on their way into a fold."""
+    """Adds the rows of one range of a log to a fold."""
 
     def __init__(self, fold: StatsFold, part: LogPart) -> None:
         self._fold = fold
@@ -205,7 +205,7 @@ class PartFold:
             self._note_file(self._own)
 
     def see_indexes(self, size: int, index_entries: int | None, time_index_entries: int | None) -> None:
-        """How dense the indexes beside the log of so many bytes are; None: there is none."""
+        """Note the index entries beside the log of ``size`` bytes; None: there is no index file."""
         if self._own is None:
             return
         if index_entries is not None:
@@ -214,11 +214,11 @@ class PartFold:
             self._add(self._own, time_index_entries=time_index_entries)
 
     def see_end(self, *, in_gap: bool) -> None:
-        """All rows of the part were seen; ``in_gap``: damage lies behind the last one."""
+        """All rows of the part were added; ``in_gap``: damage follows the last one."""
         self._run.ends_in_gap = in_gap
 
     def see_batches(self, rows: NDArray[np.void]) -> None:
-        """The next rows of the batch table (``verify.table``)."""
+        """Add the next rows of the batch table (``verify.table``)."""
         fold = self._fold
         if not rows.size:
             return
@@ -239,7 +239,7 @@ class PartFold:
         codec, magic = (rows["attributes"] & CODEC_MASK).astype(np.int64), rows["magic"].astype(np.int64)
         nothing = np.zeros_like(size)
         one = np.ones_like(size)
-        # Where records are handed in they are counted there.
+        # If records are added, they are counted there.
         counted = nothing if fold.with_records else count
         group_counts(fold.codecs, assigned, codec, one, counted, size, nothing, nothing)
         group_counts(fold.magics, assigned, magic, one, counted, size)
@@ -254,7 +254,7 @@ class PartFold:
     def _see_headers(
         self, rows: NDArray[np.void], assigned: Assigned, count: NDArray[np.int64], is_control: NDArray[np.bool_]
     ) -> None:
-        """What the headers of batches say of their records."""
+        """Add what the headers of batches show of their records."""
         fold = self._fold
         fold.sums.add(
             assigned.ids,
@@ -264,7 +264,7 @@ class PartFold:
         is_known = rows["base_offset"] > LEAST
         first = np.where(is_known, rows["base_offset"], rows["last_offset"])
         latest = rows["max_timestamp"]
-        # The cleaner keeps its delete horizon in the place of the first timestamp (KIP-534).
+        # The cleaner stores the delete horizon in the place of the first timestamp (KIP-534).
         is_stored = (rows["attributes"] & (DELETE_HORIZON | LOG_APPEND_TIME) == 0) | (rows["magic"] < 2)
         is_first = is_stored & (rows["base_timestamp"] >= 0) & (rows["base_timestamp"] < latest)
         earliest = np.where(is_first, rows["base_timestamp"], latest)
@@ -308,7 +308,7 @@ class PartFold:
         fold.add_outcomes(resolved)
 
     def see_records(self, entries: EntryRecords) -> None:
-        """The next entries with their records."""
+        """Add the next entries with their records."""
         fold, groups, table = self._fold, entries.groups, entries.groups.table
         of_entries = self._of_entries(entries)
         counts = groups.rows
@@ -321,7 +321,7 @@ class PartFold:
         entry = np.repeat(np.arange(groups.count), counts)
         assigned = of_entries.rows(entry)
         if fold.by is By.HOUR:
-            # A record is of its own hour, which need not be that of its batch.
+            # A record counts in its own hour, which need not be that of its batch.
             assigned = fold.groups.assign(hours(table.timestamp))
             is_first = np.diff(entry, prepend=-1) != 0
             if assigned.index is not None:
@@ -363,7 +363,7 @@ class PartFold:
     def _count_records(
         self, groups: RecordGroups, entry: NDArray[np.intp], assigned: Assigned, count: NDArray[np.int64]
     ) -> None:
-        """Records by what their entry says of them: ``count`` of each ``entry``; shapes (rows,), as ``assigned``."""
+        """Count records by what their entry shows: ``count`` of each ``entry``; shapes (rows,), as ``assigned``."""
         fold, nothing = self._fold, np.zeros_like(count)
         codec, magic = groups.codec[entry], groups.magic[entry]
         group_counts(fold.codecs, assigned, codec, nothing, count, nothing, nothing, nothing)
@@ -387,7 +387,7 @@ class PartFold:
         fold.timeline.add_records(assigned, timestamp, np.ones_like(timestamp))
 
     def _of_entries(self, entries: EntryRecords) -> Assigned:
-        """The groups of entries, as ``By.keys_of_batches`` tells them."""
+        """The groups of entries, as ``By.keys_of_batches`` assigns them."""
         fold, groups = self._fold, entries.groups
         if self._own is not None:
             return self._own
@@ -417,7 +417,7 @@ def _types(magic: NDArray[np.int64], is_log_append_time: NDArray[np.bool_]) -> N
 def _header_bytes(
     count: NDArray[np.int32], key_size: NDArray[np.int32], value_size: NDArray[np.int32]
 ) -> NDArray[np.int64] | None:
-    """Bytes of each record's header keys and values; shape (rows,). None: no record has any."""
+    """Bytes of each record's header keys and values; shape (rows,). None: no record has headers."""
     if not key_size.size:
         return None
     sizes = np.append(0, np.cumsum(np.maximum(key_size, 0).astype(np.int64) + np.maximum(value_size, 0)))

@@ -1,7 +1,7 @@
-"""What the figures are told apart by: one mechanism for files, producers, codecs, magics and hours.
+"""How figures are grouped: one mechanism for files, producers, codecs, magics and hours.
 
-Every row of a chunk, a batch or a record, has a group key: a name where all rows of a file share it, else a number out
-of its columns. Keys get small ids in the order in which they come; folds keep their figures in arrays by id.
+Every row of a chunk, a batch or a record, has a group key: a name if all rows of a file share it, else a number from
+its columns. Keys get small ids in the order in which they come. Folds keep their figures in arrays by id.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 from kdump.format.batch import CODEC_MASK, codec_name
 
 HOUR: Final = 3_600_000
-"""Milliseconds."""
+"""Milliseconds per hour."""
 NO_TIME: Final = -(2**63)
-"""The hour of what has no timestamp."""
+"""The hour of rows without a timestamp."""
 NONE: Final = "none"
 
 Key: TypeAlias = str | int | None
-"""Of a group; None: of all of them together."""
+"""The key of a group; None: all groups together."""
 
 
 class By(Enum):
-    """What one line of figures is about."""
+    """What one line of figures describes."""
 
     SEGMENT = "segment"
     PARTITION = "partition"
@@ -40,11 +40,11 @@ class By(Enum):
 
     @property
     def is_of_files(self) -> bool:
-        """All rows of a file are in one group."""
+        """Whether all rows of a file are in one group."""
         return self in (By.SEGMENT, By.PARTITION, By.TOPIC)
 
     def label(self, key: Key) -> str:
-        """The name of a group for people and JSON lines."""
+        """The name of a group, for people and JSON lines."""
         if isinstance(key, int):
             if self is By.CODEC:
                 return codec_name(key)
@@ -53,7 +53,7 @@ class By(Enum):
         return str(key)
 
     def keys_of_batches(self, rows: NDArray[np.void]) -> NDArray[np.int64]:
-        """The keys of rows of the batch table (``verify.table``), where files do not tell; shape (batches,)."""
+        """The keys of rows of the batch table (``verify.table``), if files do not decide; shape (batches,)."""
         match self:
             case By.PRODUCER:
                 return rows["producer_id"].astype(np.int64)
@@ -67,7 +67,7 @@ class By(Enum):
 
 
 def hours(timestamp: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Hours since 1970, NO_TIME for what has no timestamp."""
+    """Hours since 1970, NO_TIME without a timestamp."""
     return np.where(timestamp < 0, NO_TIME, timestamp // HOUR)
 
 
@@ -84,31 +84,31 @@ def _hour_label(key: int) -> str:
 class Assigned:
     """The groups of the rows of a chunk.
 
-    ``ids``: of the groups that occur, each once. ``index``: shape (rows,), the group of each row as an index of
-    ``ids``; None: all rows are of the only one.
+    ``ids``: of the groups that occur, each once. ``index``: shape (rows,), the group of each row as an index into
+    ``ids``; None: all rows are in the only group.
     """
 
     ids: NDArray[np.int64]
     index: NDArray[np.int64] | None
 
     def rows(self, rows: NDArray[Any]) -> Self:
-        """Of some rows only, or of rows in another order: a mask, or numbers."""
+        """The groups of some rows only, or of rows in another order: a mask, or numbers."""
         return self if self.index is None else type(self)(self.ids, self.index[rows])
 
     def sums(self, values: NDArray[Any]) -> NDArray[np.int64]:
-        """By group; shape (ids,). Sums of one chunk, below 2**53."""
+        """The sum of each group; shape (ids,). Sums of one chunk stay below 2**53."""
         if self.index is None:
             return np.array([values.sum(dtype=np.int64)])
         return np.bincount(self.index, values, self.ids.size).astype(np.int64)
 
     def counts(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """How many rows of each group are marked; shape (ids,)."""
+        """How many rows of each group the mask marks; shape (ids,)."""
         if self.index is None:
             return np.array([np.count_nonzero(mask)])
         return np.bincount(self.index[mask], minlength=self.ids.size)
 
     def minima(self, values: NDArray[np.int64], initial: int) -> NDArray[np.int64]:
-        """By group, ``initial`` where a group has no row; shape (ids,)."""
+        """The least value of each group, ``initial`` without a row; shape (ids,)."""
         if self.index is None:
             return np.array([values.min(initial=initial)])
         found = np.full(self.ids.size, initial, np.int64)
@@ -116,7 +116,7 @@ class Assigned:
         return found
 
     def maxima(self, values: NDArray[np.int64], initial: int) -> NDArray[np.int64]:
-        """The same for the largest ones."""
+        """The largest value of each group, ``initial`` without a row; shape (ids,)."""
         if self.index is None:
             return np.array([values.max(initial=initial)])
         found = np.full(self.ids.size, initial, np.int64)
@@ -136,30 +136,30 @@ class Groups:
     _ids: dict[Key, int] = field(default_factory=dict)
 
     def id_of(self, key: Key) -> int:
-        """The id of a key, a new one where it has none."""
+        """The id of a key; a new key gets a new one."""
         number = self._ids.setdefault(key, len(self.keys))
         if number == len(self.keys):
             self.keys.append(key)
         return number
 
     def one(self, key: Key) -> Assigned:
-        """All rows are of one group."""
+        """Put all rows into one group."""
         return Assigned(np.array([self.id_of(key)]), None)
 
     def assign(self, keys: NDArray[np.int64]) -> Assigned:
-        """The groups of rows by their keys; shape (rows,), one row or more."""
+        """Assign rows to groups by their keys; shape (rows,), one row or more."""
         if (keys == keys[0]).all():
             return self.one(int(keys[0]))
         found, index = np.unique(keys, return_inverse=True)
         return Assigned(np.array([self.id_of(key) for key in found.tolist()]), index.reshape(-1))
 
     def in_order(self, by: By) -> list[tuple[int, Key]]:
-        """Ids and keys: of files as they came, numbers rising."""
+        """Ids and keys: files in the order in which they came, numbers rising."""
         found = list(enumerate(self.keys))
         if not by.is_of_files:
             found.sort(key=itemgetter(1))
         return found
 
     def taken_in(self, other: Groups) -> NDArray[np.int64]:
-        """The ids here of the other's ids."""
+        """The ids in this object for the ids of ``other``, whose keys are added."""
         return np.array([self.id_of(key) for key in other.keys], np.int64)

@@ -1,7 +1,7 @@
-"""Figures as one HTML file that opens without a network: tables of numbers, and charts that can be pointed at.
+"""Figures as one HTML file that opens without a network: tables of numbers, and interactive charts.
 
-Everything that comes from a file is escaped, control characters too. The file is as large as plotly's script, some
-5 MB, whatever was read.
+Everything that comes from a file is escaped, control characters too. The file always contains plotly's script, some
+5 MB.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def why_no_html() -> str | None:
 
 
 def html_report(report: FiguresReport, by: By, data: ReportData, names: Sequence[str]) -> str:
-    """The whole file. ``names``: what was looked at, as it was named."""
+    """The whole file. ``names``: the PATHs, as they were given."""
     from plotly.offline import get_plotlyjs
 
     title = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
@@ -131,7 +131,7 @@ def _about(total: Figures) -> str:
 
 
 def _numbers(total: Figures) -> Iterator[tuple[str, str, str]]:
-    """(name, value, style) of what is said at the top."""
+    """(name, value, style) of the numbers at the top."""
     sums = total.sums
     yield "bytes", bytes_text(sums["bytes"]), ""
     yield "records", f"{sums['records']:,}", ""

@@ -1,9 +1,9 @@
-"""How many different keys there are, and which take the most bytes: sketches of the Apache DataSketches library.
+"""How many different keys there are, and which have the most bytes: sketches of the Apache DataSketches library.
 
-Distinct keys are counted by a theta sketch, whose union is the same in any order. The heaviest keys come from a
-frequent-items sketch: keys that stand out in no chunk are left out before, which its error bound includes. The two
-depend on the chunks as little as the bound says; both engines read the same chunks and put them together in file order,
-so that they say the same.
+A theta sketch counts distinct keys; its union does not depend on the order. A frequent-items sketch finds the heaviest
+keys. Keys that are light in every chunk are left out first, which its error bound includes. Both depend on the chunks
+by no more than the bound. Both engines read the same chunks and merge them in file order, so
+they give the same numbers.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _LG_DISTINCT: Final = 13
 """8192 hashes are kept: a standard error of 1.1 %."""
 _LG_HEAVY: Final = 13
 _MOST_OF_A_CHUNK: Final = 1024
-"""A key with a smaller share of a chunk's bytes does not stand out in it."""
+"""A key with a smaller share of a chunk's bytes is left out of the sketch of heavy keys."""
 _STANDARD_DEVIATIONS: Final = 3
 _SLOTS: Final = 1 << 13
 _LONGEST_NAME: Final = 128
-"""Bytes of a key that are kept; of longer ones the first, and a hash."""
+"""Longest prefix of a key in bytes; a longer key is its prefix and a hash."""
 _HASH_MARK: Final = "\N{HORIZONTAL ELLIPSIS}#"
 
 
 class DistinctKeys(NamedTuple):
-    """An estimate, and the bounds between which the truth lies in 99.7 % of all logs."""
+    """An estimate, and bounds that contain the truth in 99.7 % of all logs."""
 
     estimate: int
     least: int
@@ -42,9 +42,9 @@ class DistinctKeys(NamedTuple):
 
 
 class HeavyKey(NamedTuple):
-    """A key with the bytes of its records: at least and at most so many.
+    """A key, and the least and most bytes that its records may have.
 
-    Of a long key ``key`` is the beginning, and ``is_cut`` true.
+    Of a long key ``key`` is the beginning, and ``is_cut`` is true.
     """
 
     key: bytes
@@ -55,9 +55,9 @@ class HeavyKey(NamedTuple):
 
 @dataclass(slots=True)
 class _Sketches:
-    """Of one group.
+    """The sketches of one group.
 
-    ``merged``: the distinct keys of other folds. ``unseen``: bytes that a key may have and ``heavy`` does not know of.
+    ``merged``: the distinct keys of other folds. ``unseen``: bytes that a key may have and ``heavy`` does not count.
     """
 
     distinct: update_theta_sketch
@@ -66,8 +66,8 @@ class _Sketches:
     unseen: int = 0
 
     def all_distinct(self) -> theta_sketch:
-        """The distinct keys of all; the same whatever was merged when."""
-        # A union takes a table of 64 KiB for a moment, and there may be a group a batch: not for what is one already.
+        """The distinct keys of all folds; independent of the order of merges."""
+        # A union needs a table of 64 KiB for a moment, and there may be a group per batch: not for a single sketch.
         if self.merged is None:
             is_small = self.distinct.num_retained <= 1 << _LG_DISTINCT
             return self.distinct.compact() if is_small else _union(self.distinct)
@@ -84,12 +84,12 @@ class _Keys:
     hashes: NDArray[np.int64]
 
     def take(self, rows: NDArray[np.intp]) -> _Keys:
-        """Some of them."""
+        """The keys of some rows."""
         return _Keys(self.start[rows], self.size[rows], self.weight[rows], self.hashes[rows])
 
 
 class KeySketches:
-    """The keys of records by group."""
+    """The keys of records, by group."""
 
     def __init__(self) -> None:
         self._groups: dict[int, _Sketches] = {}
@@ -102,14 +102,14 @@ class KeySketches:
         size: NDArray[np.int64],
         weight: NDArray[np.int64],
     ) -> None:
-        """Take in the keys of a chunk's records.
+        """Add the keys of a chunk's records.
 
         Args:
             assigned: the groups of the rows.
-            arena: holds the keys.
-            start: of each key in it; shape (rows,), as the others.
-            size: bytes; -1 for null, which is no key.
-            weight: bytes of the record.
+            arena: the buffer with the keys.
+            start: where each key begins in it; shape (rows,), as the others.
+            size: bytes of each key; -1 for null, which is no key.
+            weight: bytes of each record.
         """
         rows = np.flatnonzero(size >= 0)
         if not rows.size:
@@ -127,7 +127,7 @@ class KeySketches:
             _add_heavy(sketches, arena, own)
 
     def merge(self, other: KeySketches, ids: NDArray[np.int64]) -> None:
-        """Take in those of other groups, whose ids here are ``ids``."""
+        """Merge the sketches of other groups, whose ids here are ``ids``."""
         distinct: dict[int, list[theta_sketch]] = {}
         for group, theirs in other._groups.items():
             number = int(ids[group])
@@ -138,7 +138,7 @@ class KeySketches:
             own.heavy.merge(theirs.heavy)
             own.unseen += theirs.unseen
         for number, sketches in distinct.items():
-            # At once: many groups may become one.
+            # All at once, as many groups may become one.
             self._groups[number].merged = _union(*sketches) if len(sketches) > 1 else sketches[0]
 
     def distinct(self, group: int) -> DistinctKeys:
@@ -160,7 +160,7 @@ class KeySketches:
 
         found = sketches.heavy.get_frequent_items(frequent_items_error_type.NO_FALSE_NEGATIVES)
         unseen = sketches.unseen
-        # Of others the bound says more about the sketch than about the key.
+        # For other keys the bound is mostly the error of the sketch.
         known = [(name, low, high + unseen) for name, _, low, high in found if 2 * low >= high + unseen]
         known.sort(key=lambda item: (-item[1], item[0]))
         return [_heavy_key(*item) for item in known[:most]]
@@ -199,7 +199,7 @@ def _union(*sketches: Any) -> Any:
 
 
 def _parts(assigned: Assigned) -> Iterator[tuple[int, NDArray[np.intp] | None]]:
-    """Each group and its rows; None: all."""
+    """Each group with its rows; None: all rows."""
     if assigned.index is None:
         yield int(assigned.ids[0]), None
         return
@@ -213,10 +213,10 @@ def _parts(assigned: Assigned) -> Iterator[tuple[int, NDArray[np.intp] | None]]:
 
 
 def _add_heavy(sketches: _Sketches, arena: NDArray[np.uint8], keys: _Keys) -> None:
-    """Keys that stand out in a chunk, with their bytes in it."""
+    """Add the heavy keys of a chunk, with their bytes in it."""
     hashes, weight = keys.hashes, keys.weight
     least = int(weight.sum()) // _MOST_OF_A_CHUNK if hashes.size > _MOST_OF_A_CHUNK else 0
-    # Most chunks have few such keys: a table of the hashes' low bits tells which rows can be of one.
+    # Most chunks have few such keys. A table of the hashes' low bits finds the rows that can have one.
     slot = hashes & _SLOTS - 1
     rows = np.flatnonzero(np.bincount(slot, weight, _SLOTS)[slot] > least)
     order = rows[np.argsort(hashes[rows], kind="stable")]

@@ -1,7 +1,7 @@
-"""Timestamps against offsets: of each partition a curve that a chart can show, in as few steps as it needs.
+"""Timestamps along offsets: one curve per partition, in few enough steps for a chart.
 
-A step is a range of offsets, a power of two long; the length is the smallest with which no partition has more steps
-than fit, so it depends on what is there, not on the order in which it came.
+A step is a range of offsets whose length is a power of two. The length is the smallest with which every partition stays
+below the limit of steps, so it does not depend on the order in which batches come.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Curve:
     largest: NDArray[np.int64] = field(default_factory=_nothing)
 
     def add(self, step: NDArray[np.int64], least: NDArray[np.int64], largest: NDArray[np.int64]) -> None:
-        """Steps of the curve's length, in any order."""
+        """Add steps of the curve's length, in any order."""
         found, index = np.unique(np.append(self.step, step), return_inverse=True)
         least, largest = np.append(self.least, least), np.append(self.largest, largest)
         self.step = found
@@ -48,7 +48,7 @@ class _Curve:
             self.coarsen(self.shift + 1)
 
     def coarsen(self, shift: int) -> None:
-        """Longer steps."""
+        """Merge steps into longer ones."""
         step, least, largest = self.step >> (shift - self.shift), self.least, self.largest
         self.shift = shift
         self.step, self.least, self.largest = _nothing(), _nothing(), _nothing()
@@ -56,17 +56,17 @@ class _Curve:
 
 
 CURVE_CLASSES: Final = (_Curve,)
-"""The classes of what is inside of ``OffsetTimes``."""
+"""The classes inside of ``OffsetTimes``."""
 
 
 class OffsetTimes:
-    """The curves by the directories of their partitions."""
+    """The curves, by partition directory."""
 
     def __init__(self) -> None:
         self._curves: dict[str, _Curve] = {}
 
     def add(self, directory: str, offset: NDArray[np.int64], timestamp: NDArray[np.int64]) -> None:
-        """The last offsets and largest timestamps (ms) of the next batches; those without timestamp do not count."""
+        """Add the last offsets and largest timestamps (ms) of the next batches; -1 does not count."""
         is_there = (timestamp >= 0) & (offset >= 0)
         if not is_there.any():
             return
@@ -75,7 +75,7 @@ class OffsetTimes:
         curve.add(offset[is_there] >> curve.shift, timestamp, timestamp)
 
     def merge(self, other: OffsetTimes) -> None:
-        """Take in others."""
+        """Merge other curves."""
         for directory, theirs in other._curves.items():
             mine = self._curves.setdefault(directory, _Curve())
             shift = max(mine.shift, theirs.shift)
@@ -85,7 +85,7 @@ class OffsetTimes:
             mine.add(theirs.step, theirs.least, theirs.largest)
 
     def curves(self) -> dict[str, list[CurveStep]]:
-        """By directory, each in the order of its offsets."""
+        """The curves by directory, each in offset order."""
         return {
             directory: [
                 CurveStep(step << curve.shift, least, largest)

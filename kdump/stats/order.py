@@ -1,7 +1,7 @@
-"""What shows only where batches and records follow on one another: missing offsets, and timestamps that go back.
+"""What depends on the order of batches and records: missing offsets, and timestamps that go back.
 
-A run is what was seen without a break of one stretch of a segment. What lies between two runs is found when all of them
-are there and sorted, so that it does not matter in which order they came.
+A run is an unbroken part of one byte range of a segment. What lies between two runs is found once all runs are there
+and sorted, so that they may come in any order.
 
 Source: docs/spec/formats.md#3-record-batches-v2 for what compaction leaves of a batch.
 """
@@ -23,32 +23,32 @@ from kdump.verify.table import UNKNOWN_OFFSET
 
 
 class Between(NamedTuple):
-    """What is found between two runs: it belongs to a group."""
+    """What lies between two runs; it counts for a group."""
 
     group: int
     missing_offsets: int = 0
     step_back: int = 0
-    """Milliseconds, 0 where the timestamp does not go back."""
+    """Milliseconds; 0 if the timestamp does not go back."""
 
 
 @dataclass(slots=True)
 class RangeEnds:
-    """The ends of a stretch; None as long as it has nothing there."""
+    """The ends of a run; None as long as it has no batches."""
 
     first_offset: int | None = None
     first_offset_group: int = 0
     last_offset: int | None = None
-    """Of the last batch."""
+    """Last offset of the last batch."""
     second_offset: int | None = None
-    """Of the batch behind the first one."""
+    """Base offset of the batch after the first one."""
     last_known: int = 0
-    """The base offset of the last batch, or its last one where that is not known."""
+    """The base offset of the last batch, or its last offset if the base offset is not known."""
     last_gap: int = 0
-    """Offsets between it and a batch of the run before it; what follows tells whether they count."""
+    """Missing offsets before the last batch; the next batch decides whether they count."""
     last_gap_group: int = 0
     is_uncertain: bool = False
-    """Compaction need not have taken what is missing before the first batch: damage lies there, or nobody knows where
-    the batch begins."""
+    """Whether damage, not compaction, may explain what is missing before the first batch, or it is not known where that
+    batch begins."""
     ends_in_gap: bool = False
     first_timestamp: int | None = None
     first_timestamp_group: int = 0
@@ -62,11 +62,11 @@ class Runs:
     found: dict[RangeStart, RangeEnds] = field(default_factory=dict)
 
     def at(self, place: RangeStart) -> RangeEnds:
-        """The run that begins there."""
+        """The run that begins at ``place``."""
         return self.found.setdefault(place, RangeEnds())
 
     def merge(self, other: Runs, ids: NDArray[np.int64]) -> None:
-        """Take in other runs, the ids of whose groups here are ``ids``."""
+        """Merge other runs; ``ids``: the ids here of their groups."""
         for place, run in other.found.items():
             mapped = self.found[place] = replace(run)
             if run.first_offset is not None:
@@ -84,7 +84,7 @@ class Runs:
 
 
 def _gaps(runs: Iterable[tuple[RangeStart, RangeEnds]]) -> Iterator[Between]:
-    """Missing offsets between the runs of a partition, in order, and before the last batch of each."""
+    """Missing offsets between the runs of a partition, in order, and before the last batch of each run."""
     file: str | None = None
     last_offset: int | None = None
     is_after_gap = False
@@ -93,7 +93,7 @@ def _gaps(runs: Iterable[tuple[RangeStart, RangeEnds]]) -> Iterator[Between]:
         if file != place.file:
             file = place.file
             if last_offset is None and place.base_offset >= 0:
-                # A segment's name says where it began.
+                # The segment's name tells where it began.
                 last_offset = place.base_offset - 1
         if run.first_offset is not None and run.last_offset is not None:
             if open_gap is not None and open_gap[0] <= run.first_offset:
@@ -125,19 +125,19 @@ def _steps(runs: Iterable[RangeEnds]) -> Iterator[Between]:
 def missing_offsets(
     run: RangeEnds, rows: NDArray[np.void], assigned: Assigned
 ) -> tuple[NDArray[np.int64], Between | None]:
-    """Offsets that batches leave out, before and in them, shape (rows,); and those before the batch ahead of them.
+    """Offsets missing before and in each batch, shape (rows,); and those before the last batch of the rows before.
 
-    What lies before a batch does not count where the batch behind it goes back: its base offset, which no CRC guards,
-    is wrong. So those before the last row wait.
+    Offsets missing before a batch do not count if the next batch goes back: then its base offset, which no CRC
+    covers, is wrong. So those before the last row wait for the next rows.
 
     Args:
-        run: what it has so far; the rows follow on it.
-        rows: of the batch table, in file order, all sound.
+        run: what came before; the rows follow it.
+        rows: of the batch table, in file order, all valid.
         assigned: their groups.
     """
     last = rows["last_offset"]
     count = rows["record_count"].astype(np.int64)
-    # Without its records the first offset of a compressed legacy entry is not known.
+    # Unless its records were read, the first offset of a compressed legacy entry is not known.
     is_known = rows["base_offset"] != UNKNOWN_OFFSET
     before = np.empty_like(last)
     before[1:] = last[:-1]
@@ -165,11 +165,11 @@ def missing_offsets(
 
 
 def steps_back(run: RangeEnds, timestamp: NDArray[np.int64], assigned: Assigned) -> NDArray[np.int64]:
-    """By how many ms each timestamp is below the one before it, 0 where it is not; shape (rows,).
+    """By how many ms each timestamp is below the one before it, else 0; shape (rows,).
 
     Args:
-        run: what it has so far; the rows follow on it.
-        timestamp: of records in file order, none of them missing; one or more.
+        run: what came before; the rows follow it.
+        timestamp: of all records in file order; one or more.
         assigned: their groups.
     """
     before = np.empty_like(timestamp)

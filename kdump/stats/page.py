@@ -1,4 +1,4 @@
-"""Figures as a page for the eyes: what is there, where the bytes go, what stands out."""
+"""Figures as a human-readable page: what is there, where the bytes are, what stands out."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
-from kdump.rows.spelling import plain
-from kdump.rows.table import value_text
+from kdump.rows.humantable import value_text
+from kdump.rows.scalarlines import plain
 from kdump.stats.figures import Figures, FiguresReport
 from kdump.stats.grouping import By
 from kdump.stats.timeline import TimelineStep
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 _MOST_GROUPS: Final = 200
 _MOST_LINES: Final = 5
-"""Of a list in a panel."""
+"""Most rows of a list in a panel."""
 _LONGEST_KEY: Final = 200
-"""Characters; rich would measure megabytes only to cut them."""
+"""Characters of a name that are used; rich would measure megabytes only to cut them."""
 _PANEL_WIDTH: Final = 40
-"""Characters that a panel needs at least."""
+"""Least width of a panel in characters."""
 _MOST_COLUMNS: Final = 4
 _BAR_WIDTH: Final = 10
 _LEAST_NAME: Final = 20
 _DAY: Final = 86_400
-"""Seconds."""
+"""Seconds per day."""
 _FRAME: Final = 3
 """Characters of a column's border and padding."""
 _Column: TypeAlias = tuple[str, list[str], bool]
@@ -42,7 +42,7 @@ _AROUND_LINE: Final = 17
 
 
 class _Panel(NamedTuple):
-    """A box with rows: (label or cells)."""
+    """A box with rows of a label and cells."""
 
     title: str
     rows: Table
@@ -50,12 +50,12 @@ class _Panel(NamedTuple):
 
     @property
     def height(self) -> int:
-        """Lines."""
+        """Height in lines."""
         return self.rows.row_count + 2 + (1 if self.rows.show_header else 0)
 
 
 def stats_page(report: FiguresReport, by: By, *, width: int, color: bool) -> str:
-    """The page: all groups together, then a line a group where there are several. Nothing where there is none."""
+    """The page: all groups together, then one line per group if there are several; '' without files."""
     if not report.groups:
         return ""
     from rich.console import Console
@@ -67,7 +67,7 @@ def stats_page(report: FiguresReport, by: By, *, width: int, color: bool) -> str
 
 
 def print_page(console: Console, report: FiguresReport, by: By) -> None:
-    """The same to a console of rich."""
+    """Print the page to a console of rich."""
     width = console.width
     console.print(_overview(report, by, width))
     console.print(_in_columns(list(_panels(report.total)), width))
@@ -107,7 +107,7 @@ def _overview(report: FiguresReport, by: By, width: int) -> RenderableType:
 
 
 def _rates(total: Figures) -> str:
-    """By second, or by day where that would be next to nothing."""
+    """Bytes and records per second, or per day if that would be close to zero."""
     size, records = total.rate("bytes") or 0, total.rate("records") or 0
     unit = "s"
     if records < 0.1:
@@ -260,14 +260,14 @@ def _group_table(report: FiguresReport, by: By, width: int) -> RenderableType:
     cells = [column for column in cells if any(column[1])]
     grid = Table(box=ROUNDED, border_style="blue", header_style="dim")
     room = width - min(max(map(len, names)), max(_LEAST_NAME, width // 3)) - _FRAME - 1
-    # Damage is never left out.
+    # The column of damage is never left out.
     kept = cells[-1:] if cells[-1][0] == "damaged" else []
     room -= sum(map(_column_width, kept))
     shown = [*_that_fit(cells[: len(cells) - len(kept)], room), *kept]
     left = width - sum(map(_column_width, shown)) - _FRAME - 1
     grid.add_column(by.value, no_wrap=True, overflow="ellipsis", max_width=max(left, 1))
     if by is By.SEGMENT:
-        # Segments are told apart by the ends of their names.
+        # Segments differ in the ends of their names.
         names = [name if len(name) <= left else f"…{name[max(len(name) - left, 0) + 1 :]}" for name in names]
     for column in shown:
         name, _, is_number = column
@@ -294,13 +294,13 @@ def _that_fit(cells: Sequence[_Column], room: int) -> list[_Column]:
 
 
 def _column_width(column: _Column) -> int:
-    """With its border and padding."""
+    """Width with border and padding."""
     name, cells, _ = column
     return max(len(name), *map(len, cells)) + _FRAME
 
 
 def _names(groups: Sequence[str]) -> list[str]:
-    """Names without the directories that all of them have."""
+    """Names without their common directories."""
     folders = [name.split("/")[:-1] for name in groups]
     shared = 0
     for parts in zip(*folders, strict=False):
@@ -336,7 +336,7 @@ def _of(count: int, whole: int) -> str:
 
 
 def _over_time(steps: Sequence[TimelineStep], step: int, values: Sequence[int], width: int) -> list[int]:
-    """Sums in as many columns as there is room for, over the whole time."""
+    """Sums over the whole time, in as many columns as fit."""
     if not steps or width < 1:
         return []
     first = steps[0].begin
@@ -348,7 +348,7 @@ def _over_time(steps: Sequence[TimelineStep], step: int, values: Sequence[int], 
 
 
 def _rows(*styles: str, widest: int | None = None) -> Table:
-    """A grid of two columns, or of three with the last one on the right; ``widest`` takes what room is left."""
+    """A grid of two columns, or of three with the last one on the right; ``widest`` gets the rest of the width."""
     from rich.table import Table
 
     last = len(styles) - 1
@@ -392,7 +392,7 @@ def _height(panels: Iterable[_Panel]) -> int:
 
 
 def _plain_text(text: str) -> Text:
-    """Not a str: rich would take brackets in it for markup."""
+    """A plain Text: in a str, rich would read brackets as markup."""
     from rich.text import Text
 
     return Text(escaped(text))

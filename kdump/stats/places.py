@@ -1,4 +1,4 @@
-"""Where in a partition something was seen: what depends on order is put in order by it, whatever came first."""
+"""The place of rows in a partition. Figures that depend on order are sorted by it, in whatever order parts come."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 
 class RangeStart(NamedTuple):
-    """The start of a stretch of a log; sorts as the partition's records do.
+    """The start of a range of a log; sorts as the partition's records do.
 
-    ``directory``: of the partition; a stream is one of its own. ``base_offset``: of the segment's name, -1 where it has
-    none. ``file``: its path. ``position``: in bytes.
+    ``directory``: of the partition; a stream is a directory of its own. ``base_offset``: of the segment's name, -1
+    without one. ``file``: its path. ``position``: in bytes.
     """
 
     directory: str

@@ -1,4 +1,4 @@
-"""Producers with their epochs, and what each wrote last."""
+"""Producers with their epochs, and the last sequence of each."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class ProducerStats:
     batches: int = 0
     records: int = 0
     size: int = 0
-    """Bytes of its batches, markers too."""
+    """Bytes of its batches, markers included."""
     last_offset: int = LEAST
     last_sequence: int = NO_SEQUENCE
-    """Of the last batch with a sequence."""
+    """Last sequence of its last batch with a sequence."""
     last_sequenced: int = LEAST
-    """That batch's last offset."""
+    """Last offset of that batch."""
     last_timestamp: int = -1
     """Milliseconds."""
 
     def add(self, other: ProducerStats) -> None:
-        """Put the figures of another part together with these; the same in any order."""
+        """Add the figures of another part; the order of parts does not matter."""
         self.epochs |= other.epochs
         self.batches += other.batches
         self.records += other.records
@@ -53,7 +53,7 @@ class Producers:
         self._found: dict[tuple[int, int], ProducerStats] = {}
 
     def add(self, rows: NDArray[np.void], assigned: Assigned) -> None:
-        """Take in sound rows of the batch table."""
+        """Add valid rows of the batch table."""
         chosen = np.flatnonzero(rows["producer_id"] != NO_PRODUCER)
         if not chosen.size:
             return
@@ -66,7 +66,7 @@ class Producers:
         first = np.flatnonzero(is_first)
         last = np.append(first[1:], rows.size) - 1
         has_sequence = (rows["base_sequence"] >= 0) & (rows["attributes"] & CONTROL == 0)
-        # The newest row with a sequence of each part, as rows rise by offset.
+        # The newest row with a sequence in each part; rows rise by offset.
         newest = np.maximum.reduceat(np.where(has_sequence, np.arange(rows.size), -1), first)
         sequence = _last_sequence(rows[newest])
         columns: list[NDArray[Any]] = [
@@ -85,12 +85,12 @@ class Producers:
             self._take(of_group, ProducerStats(producer_id, {own_epoch}, *figures))
 
     def merge(self, other: Producers, ids: NDArray[np.int64]) -> None:
-        """Take in those of other groups, whose ids here are ``ids``."""
+        """Merge producers of other groups, whose ids here are ``ids``."""
         for (group, _), stats in other._found.items():
             self._take(int(ids[group]), stats)
 
     def by_group(self) -> dict[int, list[ProducerStats]]:
-        """Of each group that has some: those with the most bytes first."""
+        """The producers of each group that has some, those with the most bytes first."""
         found: dict[int, list[ProducerStats]] = {}
         for (group, _), stats in self._found.items():
             found.setdefault(group, []).append(stats)
@@ -106,7 +106,7 @@ class Producers:
 
 
 def _last_sequence(rows: NDArray[np.void]) -> NDArray[np.int64]:
-    """As ``BatchRow.last_sequence``; behind the largest one follows 0."""
+    """As ``BatchRow.last_sequence``: 0 follows the largest sequence."""
     last = rows["base_sequence"].astype(np.int64) + rows["last_offset"] - rows["base_offset"]
     wrapped: NDArray[np.int64] = np.where(last > MAX_INT32, last - MAX_INT32 - 1, last)
     return wrapped

@@ -1,4 +1,4 @@
-"""A look at a stretch of a log as ``verify`` takes it, with its rows folded on the way: one pass for both."""
+"""Reads a range of a log as ``verify`` does and adds its rows to a fold: one pass for both."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ _RECORDS_CHUNK: Final = 4 << 20
 
 
 class StatsReading:
-    """See ``verify.segment.Look``.
+    """One pass over a segment for checks and figures; see ``verify.segment.SeenSegment``.
 
     Args:
         source: the log.
-        behind: as for SegmentLook.
-        extent: what is looked at; None: all of it.
+        following: as for SegmentReading.
+        extent: the range that is read; None: all of the log.
         part: takes the rows.
-        with_records: decode every record; else framing, checksums and headers.
-        limit: most bytes that one batch may decompress to.
+        with_records: decode every record; else check framing, checksums and headers.
+        limit: most bytes to which one batch may decompress.
     """
 
     def __init__(
         self,
         source: Source,
-        behind: NextSegment | None,
+        following: NextSegment | None,
         extent: Extent | None,
         part: PartFold,
         *,
         with_records: bool,
         limit: int,
     ) -> None:
-        doubts = None
+        suspects = None
         if with_records:
             from kdump.stats.records import RecordReader
 
-            doubts = RecordReader(limit, part.see_records).in_doubt
+            suspects = RecordReader(limit, part.see_records).suspects
         chunk_size = _RECORDS_CHUNK if with_records else DEFAULT_CHUNK_SIZE
         options = CheckOptions(deep=with_records, limit=limit, columnar=True)
-        self._look = SegmentReading(source, behind, options, extent, doubts=doubts, chunk_size=chunk_size)
+        self._reading = SegmentReading(source, following, options, extent, suspects=suspects, chunk_size=chunk_size)
         self._part = part
 
     @property
     def ends_in_gap(self) -> bool:
-        """See Look."""
-        return self._look.ends_in_gap
+        """Whether damage follows the last row; see SeenSegment."""
+        return self._reading.ends_in_gap
 
     def items(self) -> Iterator[Finding | Rows]:
-        """See Look."""
-        for item in self._look.items():
+        """Findings and rows; see SeenSegment."""
+        for item in self._reading.items():
             if isinstance(item, np.ndarray):
                 self._part.see_batches(item)
             yield item

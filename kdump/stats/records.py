@@ -1,7 +1,7 @@
-"""The records of a chunk for the figures and for the checks: decoded once.
+"""Decodes the records of a chunk once, for the figures and for the checks.
 
-What is given is what ``kdump dump --resync`` shows: of a batch whose CRC is wrong too, and of one that breaks off the
-records before.
+The records are those of ``kdump dump --resync``. They include those of a batch with a wrong CRC, and those before the
+damage in a batch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kdump.verify.columns import are_right
 
 _Found = TypeVar("_Found")
 _LEGACY_OVERHEAD = np.array([26, 34])
-"""Bytes of a message without key and value, by magic."""
+"""Bytes of a message without key and value, by magic: header and two lengths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +37,17 @@ class EntryRecords:
     """Entries of a chunk with their records; arrays have the shape (entries,)."""
 
     groups: RecordGroups
-    """A group an entry; without records where they cannot be read."""
+    """A group per entry; empty if the records of the entry cannot be read."""
     position: NDArray[np.int64]
-    """In the file."""
+    """Position of each entry in the file."""
     stored: NDArray[np.int64]
-    """Bytes of the records as they are stored: of a batch without its header; 0 where they were not read."""
+    """Stored bytes of the records: of a batch without its header; 0 if they were not read."""
     uncompressed: NDArray[np.int64]
-    """The same without compression."""
+    """Bytes of the records without compression."""
 
     @property
     def is_control(self) -> NDArray[np.bool_]:
-        """Shape (entries,)."""
+        """Whether each entry is a control batch; shape (entries,)."""
         headers = self.groups.headers
         if headers is None:
             return np.zeros(self.groups.count, np.bool_)
@@ -56,16 +56,16 @@ class EntryRecords:
 
     @property
     def producer_id(self) -> NDArray[np.int64]:
-        """Shape (entries,); -1 for legacy entries."""
+        """The producer id of each entry; shape (entries,); -1 for legacy entries."""
         headers = self.groups.headers
         return np.full(self.groups.count, -1) if headers is None else native_column(headers, "producer_id")
 
 
 class RecordReader:
-    """Reads chunk by chunk; ``in_doubt`` is what the checks ask (see ``verify.entries.Doubts``).
+    """Reads records chunk by chunk; the checks call ``suspects`` (see ``verify.entries.Suspects``).
 
     Args:
-        limit: most bytes that one batch may decompress to.
+        limit: most bytes to which one batch may decompress.
         take: takes the records, in file order.
     """
 
@@ -74,19 +74,19 @@ class RecordReader:
         self._take = take
         self._reader = BlockReader(limit, with_records=True)
 
-    def in_doubt(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[int]:
-        """Read all records of a chunk; the numbers of the sound entries that are not proved right."""
+    def suspects(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[int]:
+        """Read all records of a chunk; the numbers of the valid entries whose records are not proved right."""
         bounds = [*chunk.starts, chunk.end]
         for part in self._reader.read(chunk.data, bounds, chunk.position, damaged=chunk.damaged):
             if isinstance(part, EntryRange):
-                yield from self._stretch(chunk, part, bounds, rows)
+                yield from self._legacy(chunk, part, bounds, rows)
             elif part.records is not None:
                 yield from self._block(chunk, part, bounds)
 
     def _block(self, chunk: CheckedChunk, block: BatchBlock, bounds: Sequence[int]) -> Iterator[int]:
         assert block.records is not None
         accepted = block.records.accepted
-        is_doubtful = block.is_valid & ~are_right(block, block.records)
+        is_suspect = block.is_valid & ~are_right(block, block.records)
         stored = native_column(block.headers, "batch_length") + (LOG_OVERHEAD - HEADER_SIZE)
         uncompressed = block.body_end - block.body_start
         entries = EntryRecords(
@@ -99,14 +99,14 @@ class RecordReader:
             self._take(entries)
         else:
             self._in_order(chunk, entries, accepted, block.numbers.tolist(), bounds)
-        yield from block.numbers[is_doubtful].tolist()
+        yield from block.numbers[is_suspect].tolist()
 
-    def _stretch(
-        self, chunk: CheckedChunk, stretch: EntryRange, bounds: list[int], rows: NDArray[np.void]
+    def _legacy(
+        self, chunk: CheckedChunk, legacy: EntryRange, bounds: list[int], rows: NDArray[np.void]
     ) -> Iterator[int]:
-        own = np.array(bounds[stretch.first : stretch.last + 1], np.int64)
+        own = np.array(bounds[legacy.first : legacy.last + 1], np.int64)
         for part in read_messages(chunk.data, own[:-1], own[1:], self._limit):
-            first, last = stretch.first + part.first, stretch.first + part.last
+            first, last = legacy.first + part.first, legacy.first + part.last
             yield from self._messages(chunk, part, range(first, last), bounds, rows)
 
     def _messages(
@@ -138,7 +138,7 @@ class RecordReader:
         numbers: Sequence[int],
         bounds: Sequence[int],
     ) -> None:
-        """Hand over runs of accepted entries, and the others one by one in their places."""
+        """Pass on runs of accepted entries, and the other entries one by one, in file order."""
         cuts = np.flatnonzero(np.diff(accepted, prepend=~accepted[:1], append=~accepted[-1:])).tolist()
         for first, last in pairwise(cuts):
             if accepted[first]:
@@ -155,7 +155,7 @@ class RecordReader:
 
 
 def _message_bytes(groups: RecordGroups) -> NDArray[np.int64]:
-    """Bytes of the messages of each legacy entry without its wrapper; shape (groups,)."""
+    """Bytes of the messages in each legacy entry, without its wrapper; shape (groups,)."""
     table = groups.table
     own = np.maximum(table.key_size, 0).astype(np.int64) + np.maximum(table.value_size, 0)
     contents = np.diff(np.append(0, np.cumsum(own))[groups.bounds])
@@ -164,14 +164,14 @@ def _message_bytes(groups: RecordGroups) -> NDArray[np.int64]:
 
 
 def _read_alone(data: memoryview, position: int, limit: int) -> Iterator[EntryRecords]:
-    """One entry by the scalar decoders, up to where it cannot be read; a large one in several pieces."""
+    """Read one entry with the scalar decoders, up to where it cannot be read; a large one in several pieces."""
     if data[MAGIC_OFFSET] < 2:
         entry = legacy.parse_message(data)
         for records in in_pieces(_up_to_damage(legacy.plain_records(entry, limit))):
             groups = RecordGroups.of_entry(records, entry)
             uncompressed = _message_bytes(groups)
             yield EntryRecords(groups, np.array([position]), np.array([len(data)]), uncompressed)
-            # Stored once.
+            # The stored bytes count once.
             data = data[:0]
         return
     if len(data) < HEADER_SIZE:
@@ -181,7 +181,7 @@ def _read_alone(data: memoryview, position: int, limit: int) -> Iterator[EntryRe
         body = np.frombuffer(batch_body(header, data, limit), np.uint8)
     except DamageError:
         return
-    # Counted once.
+    # The sizes count once.
     sizes = len(data) - HEADER_SIZE, body.size
     for groups in _up_to_damage(batch_pieces(header, data, body, limit)):
         yield EntryRecords(groups, np.array([position]), *(np.array([size]) for size in sizes))

@@ -1,4 +1,4 @@
-"""Figures as JSON lines: a line a group.
+"""Figures as JSON lines: a line per group.
 
 Source: docs/contract.md#6-stats: its keys come first, kdump's own after them.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from kdump.rows.filetables import STATS
+from kdump.rows.scalarlines import json_line
 from kdump.rows.schema import Row
-from kdump.rows.spelling import json_line
 from kdump.stats.figures import MOST_PRODUCERS, Figures, Share
 from kdump.stats.grouping import By
 from kdump.stats.keys import HeavyKey
@@ -24,7 +24,7 @@ def stats_json(figures: Figures, by: By) -> str:
 
 
 def stats_row(figures: Figures, by: By) -> Row:
-    """Values by the columns of the table STATS; null is what headers do not tell."""
+    """Values by the columns of the table STATS; null where headers do not show a value."""
     sums = figures.sums
     deep = figures.with_records
     return {

@@ -1,6 +1,7 @@
-"""``kdump stats``: logs as figures, what ``verify`` finds in them counted, in one pass over each.
+"""``kdump stats``: the figures of logs, and the number of ``verify``'s findings in them, in one pass over each log.
 
-A log is folded by whoever looks at it; looks from elsewhere come as folds of stretches (``fold_split``).
+A log that is checked in this process is folded on the way. Logs that other processes read come as folds of splits
+(``fold_split``).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from kdump.log.partition import segments_after
 from kdump.log.paths import Sibling, file_by_name
 from kdump.log.source import Source
 from kdump.reading.outcomes import OPEN
-from kdump.reading.transactions import TransactionReader
+from kdump.reading.transactionreader import TransactionReader
 from kdump.stats.figures import Damage, FiguresReport, report
 from kdump.stats.fold import FOLD_CLASSES, LogPart, PartFold, StatsFold
 from kdump.stats.grouping import By, Key
@@ -44,7 +45,7 @@ _FOLD: Final = PlainData(FOLD_CLASSES)
 class StatsOptions:
     """What is counted and how deep.
 
-    ``with_records``: decode every record; else headers only. ``limit``: most bytes that one batch may decompress to.
+    ``with_records``: decode every record; else headers only. ``limit``: most bytes to which one batch may decompress.
     """
 
     by: By = By.SEGMENT
@@ -55,20 +56,20 @@ class StatsOptions:
 
     @property
     def checks(self) -> CheckOptions:
-        """For the checks of the same pass."""
+        """The options of the checks in this pass."""
         return CheckOptions(deep=self.with_records, limit=self.limit)
 
     def fold(self) -> StatsFold:
-        """An empty one."""
+        """An empty fold."""
         return StatsFold(self.by, with_records=self.with_records, with_curves=self.with_curves)
 
 
 class StatsRun:
-    """One run over any number of logs; a log that comes twice counts once.
+    """One run over any number of logs; a log that is given twice counts once.
 
     Args:
         options: what is counted.
-        opened: opens a log; to be replaced where reading is to be watched.
+        opened: opens a log; to be replaced to watch the reading.
     """
 
     def __init__(self, options: StatsOptions, *, opened: Callable[[str], Source] = open_source) -> None:
@@ -101,17 +102,17 @@ class StatsRun:
             self._fold.merge(fold)
 
     def see_finding(self, finding: Finding) -> None:
-        """Count what is wrong."""
+        """Count a finding."""
         counts = self._found.setdefault(finding.path, dict.fromkeys(Severity, 0))
         counts[finding.severity] += 1
 
     @property
     def is_damaged(self) -> bool:
-        """There was an error."""
+        """Whether there was an error."""
         return any(counts[Severity.ERROR] for counts in self._found.values())
 
     def report(self) -> FiguresReport:
-        """All that was counted."""
+        """The figures of all logs."""
         self._fold.settle(self._outcome)
         by = self._options.by
         damage: dict[Key, Damage] = {}
@@ -135,34 +136,34 @@ class StatsRun:
         path = source.path
         whole = path if is_stream(path) else files.absolute(path)
         if whole in self._folded:
-            return SegmentReading(source, behind, self._options.checks)
+            return SegmentReading(source, following, self._options.checks)
         self._folded.add(whole)
-        return _FoldingReading(source, behind, _part(FileContext.of(path), whole, 0), self._options, self._fold)
+        return _FoldingReading(source, following, _part(FileContext.of(path), whole, 0), self._options, self._fold)
 
     def _outcome(self, file: str, producer_id: int, offset: int) -> str:
-        """Of a transaction that nothing ends which was looked at: the segments behind may."""
+        """The outcome of a transaction that ends in no log of this run: a later segment may hold its marker."""
         if file not in self._is_followed:
-            # Asked once: there may be as many transactions as producers.
+            # Found out once per file: there may be as many transactions as producers.
             self._is_followed[file] = not is_stream(file) and bool(segments_after(file))
         if not self._is_followed[file]:
             return OPEN
         try:
             return self._transactions.of(file).outcome(producer_id, offset)
         except KdumpError:
-            # A segment behind cannot be read, which the checks of its partition say.
+            # A later segment cannot be read; the checks of its partition report that.
             return OPEN
 
 
 class FindingDeduplicator:
-    """What the checks say of several PATHs, without what they have said of an earlier one: a log may lie under both."""
+    """Drops findings about a log that an earlier PATH has already reported: the same log may be below several PATHs."""
 
     def __init__(self) -> None:
         self._met: dict[int, int] = {}
-        """The number of the PATH under which something was said, by its hash."""
+        """The number of the PATH that reported an item, by the hash of the item."""
         self._paths = 0
 
     def of(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Of the next PATH."""
+        """The new items of the next PATH."""
         self._paths += 1
         for item in items:
             path = item.path if item.path is None or is_stream(item.path) else files.absolute(item.path)
@@ -172,44 +173,44 @@ class FindingDeduplicator:
 
 
 class _FoldingReading:
-    """A look at a log, in the parts in which ``fold_split`` gets it.
+    """One pass over a log, in the parts that ``fold_split`` gets elsewhere.
 
-    Sketches of keys say the same on every engine as they are made of the same parts, merged in the same order.
+    So sketches of keys give equal numbers on every engine: they are made of the same parts, merged in the same order.
     """
 
     def __init__(
-        self, source: Source, behind: NextSegment, part: LogPart, options: StatsOptions, fold: StatsFold
+        self, source: Source, following: NextSegment, part: LogPart, options: StatsOptions, fold: StatsFold
     ) -> None:
         self._source = source
-        self._behind = behind
+        self._following = following
         self._part = part
         self._options = options
         self._fold = fold
         self.ends_in_gap = False
 
     def items(self) -> Iterator[Finding | Rows]:
-        """See ``verify.segment.Look``."""
+        """Findings and rows; see ``verify.segment.SeenSegment``."""
         place, options = self._part.place, self._options
         for position, extent in self._extents():
-            # Without sketches it does not matter what is put together where.
+            # Without sketches it does not matter which parts are merged when.
             fold = options.fold() if options.with_records else self._fold
             part = fold.part(replace(self._part, place=place._replace(position=position)))
             if position == 0:
                 _see_indexes(part, place.file, self._source.size)
-            look = StatsReading(
-                self._source, self._behind, extent, part, with_records=options.with_records, limit=options.limit
+            reading = StatsReading(
+                self._source, self._following, extent, part, with_records=options.with_records, limit=options.limit
             )
             try:
-                yield from look.items()
+                yield from reading.items()
             finally:
                 if fold is not self._fold:
-                    # Written and read again: that changes the order in which a sketch of keys drops some.
+                    # As another process would get it: packing changes the order in which a sketch drops keys.
                     self._fold.merge(repacked(fold))
             if extent is None or extent.start < extent.end:
-                self.ends_in_gap = look.ends_in_gap
+                self.ends_in_gap = reading.ends_in_gap
 
     def _extents(self) -> Iterator[tuple[int, Extent | None]]:
-        """Where each part begins to be its own, and what is read of it; None: all."""
+        """Where each part begins, and which range is read for it; None: all of the log."""
         place, size = self._part.place, self._source.size
         # Exact figures are the same without parts.
         starts = [0] if size is None or not self._options.with_records else split_starts(size, SPLIT_BYTES)
@@ -221,14 +222,14 @@ class _FoldingReading:
 
 
 def fold_split(split: Split, options: StatsOptions) -> StatsFold:
-    """The fold of what a split owns; what cannot be read is left out."""
+    """The fold of the rows that a split owns, without what cannot be read."""
     fold = options.fold()
     try:
         with split.open() as source:
             for _ in split_reading(split, source, None, split.extent(source), options=options, fold=fold).items():
                 pass
     except KdumpError:
-        # The judge of the partition says it.
+        # The judge of the partition reports it.
         pass
     return fold
 
@@ -251,20 +252,20 @@ def split_reading(
 
 
 def repacked(fold: StatsFold) -> StatsFold:
-    """A fold as another process gets it."""
+    """The fold as it would reach another process."""
     made: StatsFold = _FOLD.unpack(_FOLD.pack(fold))
     return made
 
 
 def _log_of(path: str) -> str:
-    """The log that a file of a segment belongs to; of other files the path itself."""
+    """The log of a segment's file; of other files the path itself."""
     file = None if is_stream(path) else file_by_name(path)
     return file.log if isinstance(file, Sibling) else path
 
 
 def _part(context: FileContext, whole: str, position: int) -> LogPart:
     if is_stream(whole):
-        # Two pipes need not be of one partition.
+        # Two pipes may be of two partitions.
         place = RangeStart(whole, -1, whole, position)
     else:
         base_offset = base_offset_of(whole)

@@ -1,7 +1,7 @@
-"""Distributions of sizes: how many values there are in each bucket, exact up to 255, then within 0.8 %.
+"""Distributions of sizes: how many values are in each bucket, exact up to 255, then within 0.8 %.
 
-A bucket covers 1/128 of its power of two. Counts of buckets are sums: the same whatever the order in which parts were
-seen and put together, unlike the quantile sketches that pick samples at random.
+A bucket covers 1/128 of its power of two. Counts of buckets are sums, so the order in which parts are read and merged
+does not matter. Quantile sketches, in contrast, pick samples at random.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kdump.stats.tally import LEAST, MOST, Columns, Tally
 _STEPS_BITS: Final = 7
 _STEPS: Final = 1 << _STEPS_BITS
 _EXACT: Final = 2 * _STEPS
-"""Values below have a bucket of their own."""
+"""Each value below this has its own bucket."""
 _BUCKET_BITS: Final = 13
 RELATIVE_ERROR: Final = 1 / _STEPS
 """A quantile is at most this share of itself above the true one, and never below."""
@@ -29,7 +29,7 @@ QUANTILES: Final = (0.5, 0.9, 0.99, 0.999)
 
 @dataclass(frozen=True, slots=True)
 class SizeSummary:
-    """Of some values: how many, their sum, the least, the largest, and the quantiles of QUANTILES."""
+    """Some values: their number, sum, least, largest, and the quantiles of QUANTILES."""
 
     count: int
     total: int
@@ -44,7 +44,7 @@ class SizeSummary:
 
 
 class Sizes:
-    """The sizes of something, by group; null ones (-1) are not counted."""
+    """Sizes by group; null ones (-1) are not counted."""
 
     def __init__(self) -> None:
         self._tally = Tally(_BUCKET_BITS)
@@ -53,7 +53,7 @@ class Sizes:
         self._most = Columns(("most",), LEAST, np.maximum)
 
     def add(self, assigned: Assigned, values: NDArray[np.int64]) -> None:
-        """Take in a value a row; shape (rows,), one or more, each below 2**31."""
+        """Add one value per row; shape (rows,), one or more, each below 2**31."""
         if values.min() < 0:
             there = values >= 0
             assigned, values = assigned.rows(there), values[there]
@@ -65,7 +65,7 @@ class Sizes:
         if assigned.ids.size * _DENSE > _MOST_DENSE_CELLS:
             self._tally.add(assigned.of_rows(values.size), _buckets(values), np.ones(values.size, np.int64))
             return
-        # Most values are small: counting them first is cheaper than a bucket for each.
+        # Most values are small. To count them first is cheaper than to find the bucket of each.
         index: NDArray[np.int64] | int = 0 if assigned.index is None else assigned.index * _DENSE
         cells = np.bincount(np.minimum(values, _DENSE - 1) + index)
         found = np.flatnonzero(cells)
@@ -78,7 +78,7 @@ class Sizes:
             self._tally.add(assigned.rows(large).of_rows(rest.size), _buckets(rest), np.ones(rest.size, np.int64))
 
     def merge(self, other: Self, ids: NDArray[np.int64]) -> None:
-        """Take in those of other groups, whose ids here are ``ids``."""
+        """Merge sizes of other groups, whose ids here are ``ids``."""
         self._tally.merge(other._tally, ids)
         self._totals.merge(other._totals, ids)
         self._least.merge(other._least, ids)
@@ -98,7 +98,7 @@ class Sizes:
         return SizeSummary(count, self._totals.of(group)["total"], self._least.of(group)["least"], most, quantiles)
 
     def histogram(self, group: int) -> list[tuple[int, int]]:
-        """(upper bound, count) of each bucket of a group that is not empty, rising."""
+        """(upper bound, count) of each bucket of a group with a count, rising."""
         bucket, counts = self._tally.of(group)
         return [
             (_largest_of(number), count) for number, count in zip(bucket.tolist(), counts[:, 0].tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Figures by group in arrays that grow, and counts by group and bucket of which only those that occur take room."""
+"""Figures by group in arrays that grow, and sparse counts by group and bucket."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PENDING_ROWS: Final = 1 << 15
 
 
 class Columns:
-    """One number a group and field, with one way to put two of them together.
+    """One number per group and field, with one way to combine two numbers.
 
     Args:
         fields: their names.
-        initial: the number of a group that nothing was said of.
+        initial: the number of a new group.
         combine: ``np.add``, ``np.minimum`` or ``np.maximum``.
     """
 
@@ -32,14 +32,14 @@ class Columns:
         self._data = np.full((0, len(self._fields)), initial, np.int64)
 
     def add(self, ids: NDArray[np.int64], **values: NDArray[np.int64]) -> None:
-        """Take in a number a group for some fields; ``ids`` are different ones, all shapes (ids,)."""
+        """Add a number per group to some fields; ``ids`` are distinct, all shapes (ids,)."""
         self._grow(int(ids.max(initial=-1)) + 1)
         for name, column in values.items():
             own = self._data[:, self._number[name]]
             own[ids] = self._combine(own[ids], column)
 
     def merge(self, other: Self, ids: NDArray[np.int64]) -> None:
-        """Take in those of other groups, whose ids here are ``ids``; several may have become one."""
+        """Merge numbers of other groups, whose ids here are ``ids``; several may have become one."""
         count = min(len(other._data), ids.size)
         self._grow(int(ids.max(initial=-1)) + 1)
         self._combine.at(self._data, ids[:count], other._data[:count])  # type: ignore[attr-defined]
@@ -57,11 +57,11 @@ class Columns:
 
 
 class Tally:
-    """Sums by group and bucket.
+    """Sums by group and bucket; only those that occur take room.
 
     Args:
         bits: buckets are below ``2**bits``, groups below ``2**(63 - bits)``.
-        width: how many sums there are of each.
+        width: how many sums there are per group and bucket.
     """
 
     def __init__(self, bits: int, width: int = 1) -> None:
@@ -72,17 +72,17 @@ class Tally:
         self._pending_rows = 0
 
     def add(self, group: NDArray[np.int64], bucket: NDArray[np.int64], *sums: NDArray[np.int64]) -> None:
-        """Take in rows, in any order, of which several may be about the same; all shapes (rows,)."""
+        """Add rows in any order, several of which may have the same group and bucket; all shapes (rows,)."""
         self._take(group << self._bits | bucket, np.column_stack(sums))
 
     def merge(self, other: Self, ids: NDArray[np.int64]) -> None:
-        """Take in those of other groups, whose ids here are ``ids``."""
+        """Merge sums of other groups, whose ids here are ``ids``."""
         group, bucket, sums = other.items()
         if group.size:
             self._take(ids[group] << self._bits | bucket, sums)
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Group, bucket (both rising, shape (rows,)) and sums (shape (rows, width))."""
+        """Groups, buckets (both rising, shape (rows,)) and sums (shape (rows, width))."""
         self._settle()
         return self._keys >> self._bits, self._keys & (1 << self._bits) - 1, self._sums
 
@@ -93,7 +93,7 @@ class Tally:
         return self._keys[first:last] & (1 << self._bits) - 1, self._sums[first:last]
 
     def coarsen(self, factor: int) -> None:
-        """Put ``factor`` buckets together into one."""
+        """Merge each ``factor`` buckets into one."""
         group, bucket, sums = self.items()
         self._keys, self._sums = _summed(group << self._bits | bucket // factor, sums)
 
@@ -132,7 +132,7 @@ def _summed(keys: NDArray[np.int64], sums: NDArray[np.int64]) -> tuple[NDArray[n
 
 
 def group_counts(tally: Tally, assigned: Assigned, bucket: NDArray[np.int64], *sums: NDArray[np.int64]) -> None:
-    """Add rows to a tally, put together by bucket first where all are of one group; buckets are few and small."""
+    """Add rows to a tally, by bucket first if all are in one group; buckets are few and small."""
     if assigned.index is not None:
         tally.add(assigned.ids[assigned.index], bucket, *sums)
         return

@@ -1,4 +1,4 @@
-"""``stats`` as tasks: parts of logs are folded anywhere, and put together here in the order of the files."""
+"""``stats`` as tasks: splits of logs are folded anywhere, and merged here in the order of the files."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def take_folds(
 
 
 def _logs_of(paths: Sequence[str]) -> list[LogFile]:
-    """The logs in the order in which ``StatsRun.judge`` would be asked for them; what is wrong is said there."""
+    """The logs in the order in which ``StatsRun.judge`` is asked for them; it also reports what is wrong with them."""
     segments = dict.fromkeys(segment for path in paths for group in groups_of(path) for segment in group.segments)
     return listed_logs(segments)
 

@@ -1,7 +1,7 @@
-"""Bytes and records over time, in steps as fine as room allows.
+"""Bytes and records over time, in steps as short as the limit allows.
 
-The step is the smallest of a ladder with which all groups together have at most so many steps that hold something: it
-depends on what is there, not on the order in which it came.
+The step is the shortest of a ladder with which all groups together stay below the limit of steps that are not empty. So
+it does not depend on the order in which rows come.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kdump.stats.tally import Tally
 
 _BITS: Final = 42
 END_OF_TIME: Final = 1 << _BITS
-"""Milliseconds (in 2109): timestamps from here on, and those below 0, are on no timeline."""
+"""Milliseconds (in 2109): later timestamps, and those below 0, are on no timeline."""
 _SECOND: Final = 1000
 LADDER: Final = (
     1, 10, 100, _SECOND, 10 * _SECOND, 60 * _SECOND, 600 * _SECOND, 3600 * _SECOND, 6 * 3600 * _SECOND,
@@ -28,7 +28,7 @@ _CHECK_ROWS: Final = 1 << 14
 
 
 class TimelineStep(NamedTuple):
-    """A step of a timeline that holds something: when it begins (ms since 1970)."""
+    """A step of a timeline that is not empty: when it begins (ms since 1970), its bytes and records."""
 
     begin: int
     size: int
@@ -36,30 +36,30 @@ class TimelineStep(NamedTuple):
 
 
 class Timeline:
-    """Bytes by the largest timestamp of their batch, records by their own, by group."""
+    """Bytes by the largest timestamp of their batch, and records by their own, by group."""
 
     def __init__(self) -> None:
         self._tally = Tally(_BITS, 2)
         self._level = 0
         self._unchecked = 0
-        """Rows that came since the number of steps was looked at."""
+        """Rows added since the number of steps was checked."""
 
     @property
     def step(self) -> int:
-        """Milliseconds."""
+        """Length of a step, ms."""
         self._coarsen()
         return LADDER[self._level]
 
     def add_bytes(self, assigned: Assigned, timestamp: NDArray[np.int64], size: NDArray[np.int64]) -> None:
-        """Take in batches; shapes (rows,)."""
+        """Add batches; shapes (rows,)."""
         self._add(assigned, timestamp, size, np.zeros_like(size))
 
     def add_records(self, assigned: Assigned, timestamp: NDArray[np.int64], count: NDArray[np.int64]) -> None:
-        """Take in records, or batches with ``count`` of them; shapes (rows,)."""
+        """Add records, or batches with ``count`` of them; shapes (rows,)."""
         self._add(assigned, timestamp, np.zeros_like(count), count)
 
     def merge(self, other: Timeline, ids: NDArray[np.int64]) -> None:
-        """Take in that of other groups, whose ids here are ``ids``."""
+        """Merge the timeline of other groups, whose ids here are ``ids``."""
         level = max(self._level, other._level)
         self._to_level(level)
         other._to_level(level)
@@ -87,7 +87,7 @@ class Timeline:
         first = int(step.min())
         spread = int(step.max()) - first + 1
         if assigned.index is None and spread <= timestamp.size:
-            # Put together first: many rows are of one step.
+            # Summed first: many rows are in one step.
             sums = [np.bincount(step - first, column, spread).astype(np.int64) for column in (size, count)]
             found = np.flatnonzero(sums[0] + sums[1])
             self._tally.add(np.full(found.size, assigned.ids[0]), found + first, sums[0][found], sums[1][found])

@@ -1,7 +1,7 @@
-"""What became of transactional batches, and how many transactions there are.
+"""The outcome of transactional batches, and how many transactions there are.
 
-A producer's marker ends what it wrote since the marker before. A run of batches is told by its first marker and by what
-no marker in it ends; runs are put together in order at last (see ``order``).
+A producer's marker ends what the producer wrote since its previous marker. A run of batches keeps its first marker and
+what no marker in it ends; at last the runs are joined in order (see ``order``).
 
 Source: KIP-98; docs/spec/formats.md#6-indexes.
 """
@@ -22,16 +22,16 @@ from kdump.stats.grouping import Assigned
 from kdump.stats.places import RangeStart
 
 OUTCOME_OF: Final = {COMMIT: COMMITTED, ABORT: ABORTED}
-"""By marker type."""
+"""The outcome, by marker type."""
 
 OutcomeAfter: TypeAlias = Callable[[str, int, int], str]
-"""What became of the batch at an offset, by file and producer: a marker may lie behind all that was looked at."""
+"""Returns the outcome of the batch at an offset, by file and producer: a marker may follow all that was read."""
 
 
 class GroupOutcome(NamedTuple):
-    """What batches of a group have come to.
+    """The outcome of batches of a group.
 
-    ``transactions``: markers of the group, or, where the outcome is ``open``, transactions that began in it.
+    ``transactions``: markers of the group; if the outcome is ``open``, transactions that began in it.
     """
 
     group: int
@@ -43,66 +43,66 @@ class GroupOutcome(NamedTuple):
 
 @dataclass(slots=True)
 class _Pending:
-    """Batches that no marker has ended: the first one's offset and group, (bytes, records) by group."""
+    """Batches before any marker: the first one's offset and group, (bytes, records) by group."""
 
     first_offset: int
     first_group: int
     sums: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, group: int, size: int, records: int) -> None:
-        """Another batch, or more."""
+        """Add batches."""
         before = self.sums.get(group, (0, 0))
         self.sums[group] = before[0] + size, before[1] + records
 
     def with_groups(self, ids: NDArray[np.int64]) -> _Pending:
-        """With other group ids."""
+        """These batches with other group ids."""
         mapped = _Pending(self.first_offset, int(ids[self.first_group]))
         for group, sums in self.sums.items():
             mapped.add(int(ids[group]), *sums)
         return mapped
 
     def followed_by(self, other: _Pending | None) -> _Pending:
-        """These batches and those of a later run."""
+        """These batches, then those of a later run."""
         joined = _Pending(self.first_offset, self.first_group, dict(self.sums))
         for group, sums in other.sums.items() if other is not None else ():
             joined.add(group, *sums)
         return joined
 
     def come_to(self, outcome: str) -> Iterator[GroupOutcome]:
-        """That it ended so."""
+        """These batches with their outcome, by group."""
         for group, (size, records) in self.sums.items():
             yield GroupOutcome(group, outcome, size, records)
 
 
 @dataclass(slots=True)
 class _ProducerRun:
-    """Of one producer in a run: the outcome of the first marker, and what follows the last one."""
+    """One producer in a run: the outcome of its first marker, and what follows its last one."""
 
     first_outcome: str | None = None
     pending: _Pending | None = None
 
 
 TRANSACTION_CLASSES: Final = (_Pending, _ProducerRun)
-"""The classes of what is inside of ``TransactionRun``."""
+"""The classes inside of ``TransactionRun``."""
 
 
 class TransactionRun:
-    """The transactions of a stretch of a segment."""
+    """The transactions of a range of a segment."""
 
     def __init__(self) -> None:
         self.producers: dict[int, _ProducerRun] = {}
 
     def see(self, rows: NDArray[np.void], assigned: Assigned) -> tuple[NDArray[np.int64], list[GroupOutcome]]:
-        """The next sound rows of the batch table.
+        """Add the next valid rows of the batch table.
 
-        Returns the marker type that ends the transaction of each row (markers end their own), -1 where none of these
-        rows does or where there is no transaction, shape (rows,); and what earlier batches come to.
+        Returns the marker type that ends the transaction of each row (rows,): markers end their own, and -1 means no
+        transaction or no marker so far. Also returns the outcomes of earlier batches.
         """
         ended = np.full(rows.size, -1, np.int64)
         chosen = np.flatnonzero((rows["attributes"] & TRANSACTIONAL != 0) & (rows["magic"] >= 2))
         if not chosen.size:
             return ended, []
-        # Producer by producer, each one's batches in order.
+        # Sorted by producer, the batches of each in order.
         chosen = chosen[np.argsort(rows["producer_id"][chosen], kind="stable")]
         group = assigned.of_rows(rows.size)[chosen]
         rows = rows[chosen]
@@ -116,14 +116,14 @@ class TransactionRun:
         marker = np.minimum.accumulate(marker[::-1])[::-1]
         has_marker = marker < np.repeat(ends, ends - begins)
         kind = np.where(has_marker, marker_type[np.minimum(marker, rows.size - 1)], -1)
-        # A control batch that is no marker, for it cannot be read, ends nothing and is no data.
+        # A control batch whose marker cannot be read ends nothing and holds no data.
         ended[chosen] = np.where(is_control & ~is_marker, -1, kind)
         resolved = self._end(producer_id[begins], kind[begins])
         self._keep(rows, group, np.flatnonzero(~has_marker & ~is_control))
         return ended, resolved
 
     def _end(self, producer_id: NDArray[np.int64], first_kind: NDArray[np.int64]) -> list[GroupOutcome]:
-        """What is pending of producers whose first marker is one of ``first_kind``, -1 for none."""
+        """End what is pending of producers whose first marker is one of ``first_kind``, -1 for none."""
         resolved: list[GroupOutcome] = []
         has_marker = first_kind >= 0
         for own_id, kind in zip(producer_id[has_marker].tolist(), first_kind[has_marker].tolist(), strict=True):
@@ -137,7 +137,7 @@ class TransactionRun:
         return resolved
 
     def _keep(self, rows: NDArray[np.void], group: NDArray[np.int64], left: NDArray[np.intp]) -> None:
-        """Rows ``left`` (sorted by producer, in order) wait for a marker."""
+        """Keep rows ``left`` (sorted by producer, in order) until their marker comes."""
         if not left.size:
             return
         producer_id, group = rows["producer_id"][left], group[left]
@@ -174,24 +174,24 @@ class TransactionRuns:
     found: dict[RangeStart, TransactionRun] = field(default_factory=dict)
 
     def at(self, place: RangeStart) -> TransactionRun:
-        """The run that begins there."""
+        """The run that begins at ``place``."""
         return self.found.setdefault(place, TransactionRun())
 
     def merge(self, other: TransactionRuns, ids: NDArray[np.int64]) -> None:
-        """Take in other runs, the ids of whose groups here are ``ids``."""
+        """Merge other runs; ``ids``: the ids here of their groups."""
         for place, run in other.found.items():
             mapped = self.found[place] = TransactionRun()
             for producer_id, producer in run.producers.items():
                 pending = None if producer.pending is None else producer.pending.with_groups(ids)
                 mapped.producers[producer_id] = _ProducerRun(producer.first_outcome, pending)
 
-    def outcomes(self, behind: OutcomeAfter) -> Iterator[GroupOutcome]:
-        """What the pending batches of the runs come to when these are put together in order."""
+    def outcomes(self, following: OutcomeAfter) -> Iterator[GroupOutcome]:
+        """The outcomes of the pending batches when the runs are joined in order."""
         last: RangeStart | None = None
         open_now: dict[int, _Pending] = {}
         for place in sorted(self.found):
             if last is not None and place.directory != last.directory:
-                yield from _at_the_end(last, open_now, behind)
+                yield from _at_the_end(last, open_now, following)
                 open_now = {}
             last = place
             for producer_id, producer in self.found[place].producers.items():
@@ -203,12 +203,12 @@ class TransactionRuns:
                 if pending is not None:
                     open_now[producer_id] = pending
         if last is not None:
-            yield from _at_the_end(last, open_now, behind)
+            yield from _at_the_end(last, open_now, following)
 
 
-def _at_the_end(last: RangeStart, left: dict[int, _Pending], behind: OutcomeAfter) -> Iterator[GroupOutcome]:
+def _at_the_end(last: RangeStart, left: dict[int, _Pending], following: OutcomeAfter) -> Iterator[GroupOutcome]:
     for producer_id, pending in left.items():
-        outcome = behind(last.file, producer_id, pending.first_offset)
+        outcome = following(last.file, producer_id, pending.first_offset)
         yield from pending.come_to(outcome)
         if outcome == OPEN:
             yield GroupOutcome(pending.first_group, OPEN, transactions=1)

@@ -1,6 +1,6 @@
 """A pool of processes on this machine that do the work of a job.
 
-A thread here feeds each process: it sends a task, takes the results as they come, and starts another process where one
+A thread here feeds each process. It sends a task, takes the results as they come, and starts another process where one
 was killed. Results come as plain data, as from a cluster, so that both give the same.
 """
 
@@ -285,7 +285,7 @@ class _Worker:
         return self._connection.recv_bytes()
 
     def death(self) -> str:
-        """How the process ended. The next task gets another one."""
+        """How the process ended. The next task gets a new one."""
         process, connection = self._process, self._connection
         self._process = self._connection = None
         if connection is not None:
@@ -299,7 +299,7 @@ class _Worker:
         return f"was killed by signal {-code}" + (", as where memory runs out" if -code == signal.SIGKILL else "")
 
     def end(self) -> None:
-        """Kill the process. No other is started."""
+        """Kill the process, and start no other."""
         self._is_over = True
         if (process := self._process) is not None:
             process.kill()

@@ -15,7 +15,7 @@ from typing import Generic, NoReturn, Protocol, Self, TypeVar
 
 from kdump.codes import KdumpError
 from kdump.log import files
-from kdump.log.metered import limited_rate
+from kdump.log.metering import metered
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
@@ -26,7 +26,7 @@ class Workplace:
     """What a process needs to find the files that another process planned to read.
 
     ``directory``: where relative paths start; None where there are none. ``given``: the PATHs of the user, with the
-    credentials of URIs. ``rate``: bytes a second that the process may read; None: any.
+    credentials of URIs. ``rate``: bytes a second that the process may read; None: any number.
     """
 
     directory: str | None = None
@@ -35,17 +35,20 @@ class Workplace:
 
     @classmethod
     def of(cls, given: Iterable[str], others: Iterable[str] = (), *, rate: int | None = None) -> Self:
-        """For work on the PATHs ``given`` (without credentials) and on ``others``, in this process' directory."""
+        """The place for work on the PATHs ``given`` (without credentials) and on ``others``.
+
+        Its directory is that of this process.
+        """
         given = tuple(given)
         is_relative = any(files.absolute(path) != path for path in (*given, *others))
         return cls(os.getcwd() if is_relative else None, tuple(map(files.with_credentials, given)), rate)
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Do what a process has to do before its first task. Afterwards it is in its own directory again."""
+        """Set up the process before its first task. At the end it is in its own directory again."""
         for path in self.given:
             files.strip_credentials(path)
-        with limited_rate(self.rate), nullcontext() if self.directory is None else chdir(self.directory):
+        with metered(self.rate), nullcontext() if self.directory is None else chdir(self.directory):
             yield
 
 

@@ -1,4 +1,4 @@
-"""The rules that hold for the records of a v2 batch, one after the other.
+"""The rules for the records of a v2 batch, applied one record after the other.
 
 Source: docs/spec/formats.md#31-record; docs/spec/recovery.md#4-what-recovery-does-not-notice.
 """
@@ -21,9 +21,9 @@ class BatchRecords:
     Attributes:
         header: of the batch.
         found: the first message of each code.
-        is_kraft: they are KRaft's control records, each of which is checked for itself.
+        is_kraft: the records are KRaft's control records, each of which is checked by itself.
         number: of the next record.
-        previous_delta: offset delta of the one before it; -1: there is none.
+        previous_delta: offset delta of the record before it, -1 without one.
         latest: the largest timestamp (ms) so far.
     """
 
@@ -36,18 +36,18 @@ class BatchRecords:
         self.is_kraft = header.is_control and header.producer_id < 0
 
     def note(self, code: Codes, message: str) -> None:
-        """Keep the first of its code."""
+        """Keep the message if it is the first of its code."""
         self.found.setdefault(code, message)
 
     def see(self, record: Record) -> None:
-        """The next record."""
+        """Check the next record."""
         header, number = self.header, self.number
         delta = wrap_int64(record.offset - header.base_offset)
         if not 0 <= delta <= header.last_offset_delta:
             message = f"record {number} has offset delta {delta}, outside 0..{header.last_offset_delta}"
             self.note(Codes.OFFSET_DELTA, message)
         elif delta <= self.previous_delta:
-            message = f"record {number} has offset delta {delta} behind {self.previous_delta}"
+            message = f"record {number} has offset delta {delta} after {self.previous_delta}"
             self.note(Codes.OFFSET_DELTA, message)
         self.previous_delta = delta
         timestamp = record.timestamp
@@ -64,23 +64,23 @@ class BatchRecords:
         self.number += 1
 
     def pass_over(self, count: int, last_delta: int, latest: int) -> None:
-        """The next ``count`` records break no rule, or only such as were broken before.
+        """Step over the next ``count`` records: they break no rule that was not broken before.
 
-        ``last_delta``: of the last one; ``latest``: their largest timestamp (ms).
+        ``last_delta``: offset delta of the last one; ``latest``: their largest timestamp (ms).
         """
         self.number += count
         self.previous_delta = last_delta
         self.latest = max(self.latest, latest)
 
     def finish(self) -> None:
-        """All records were seen."""
+        """Check what only all records together show."""
         header = self.header
         if self.latest != header.max_timestamp:
             message = f"maxTimestamp is {header.max_timestamp}, the largest timestamp of a record {self.latest}"
             self.note(Codes.MAX_TIMESTAMP, message)
 
     def _see_control(self, record: Record) -> None:
-        # Of KRaft. The first record of every control batch is looked at elsewhere, in each depth.
+        # A control record of KRaft. Another check reads the first record of every control batch.
         try:
             kind = control.parse_type(record.key)
             schema = control.schema_of(kind)

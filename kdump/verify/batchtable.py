@@ -1,4 +1,4 @@
-"""The batch table of a whole segment: what the files beside a log are checked against."""
+"""The batch table of a whole segment. The files beside the log are checked against it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from kdump.log.gaps import Gap
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import Source
-from kdump.verify.indexes import IndexedLog
+from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.segment import Rows
 from kdump.verify.siblings import EpochRange
 from kdump.verify.table import cleaned, first_offset, read_rows, row_at, row_dtype
 
 
 class BatchTable:
-    """The rows of a segment, as much of them as the checks of its siblings need."""
+    """The rows of a segment, with the columns that the checks of its siblings need."""
 
     def __init__(self) -> None:
         self._parts: list[Rows] = []
@@ -27,7 +27,7 @@ class BatchTable:
         self.last_offset: int | None = None
 
     def add(self, rows: Rows) -> None:
-        """The next rows in file order."""
+        """Add the next rows in file order."""
         if not len(rows):
             return
         self._parts.append(rows)
@@ -37,18 +37,18 @@ class BatchTable:
         self.last_offset = int(rows["last_offset"][-1])
 
     def log_view(
-        self, base_offset: int, size: int, holes: list[tuple[int, int]], next_base: int | None = None
+        self, base_offset: int, size: int, gaps: list[tuple[int, int]], next_base: int | None = None
     ) -> IndexedLog:
-        """The sound batches as the indexes see them; for the arguments see LogView."""
+        """The valid batches as the indexes see them; for the arguments see IndexedLog."""
         table = self._table()
         table = table[table["is_valid"]]
         is_legacy = bool((table["magic"] < 2).all())
         return IndexedLog(
-            base_offset, size, _TableColumns(table), sorted(holes), is_legacy=is_legacy, next_base=next_base
+            base_offset, size, _TableColumns(table), sorted(gaps), is_legacy=is_legacy, next_base=next_base
         )
 
     def was_cleaned(self, base_offset: int) -> bool:
-        """The log cleaner has been in the segment: in a batch, or before the first one."""
+        """Whether the log cleaner compacted the segment: some batch shows it, or a gap before the first batch."""
         return (self.first_offset or 0) > base_offset or bool(cleaned(self._table()).any())
 
     def epochs(self) -> Iterator[EpochRange]:
@@ -68,7 +68,7 @@ class BatchTable:
 
 
 def read_table(source: Source) -> BatchTable:
-    """The rows of a whole log. Raises KdumpError where it cannot be read."""
+    """Read the rows of a whole log. Raises KdumpError if it cannot be read."""
     rows = BatchTable()
     for item in ResyncWalk(source).items():
         if not isinstance(item, Gap):
@@ -78,7 +78,7 @@ def read_table(source: Source) -> BatchTable:
 
 @dataclass(frozen=True, slots=True)
 class _TableColumns:
-    """The columns of ``verify.indexes.IndexedBatches``."""
+    """The columns of ``verify.indexedlog.IndexedBatches``."""
 
     table: NDArray[np.void]
 

@@ -1,7 +1,7 @@
-"""Which v2 batches of a chunk have records that are right, by columns: it only accepts.
+"""Finds the v2 batches of a chunk whose records are right, by columns. It only accepts.
 
-The rules are those of :mod:`kdump.verify.contents`; batches that break one, or that ``fast`` does not decode, are read
-one by one there. So are large ones; of these ``verify.slices`` accepts slices of records by the same rules.
+The rules are those of :mod:`kdump.verify.contents`. That module reads the other batches one by one: those that break a
+rule, those that ``fast`` does not decode, and large ones. Of large ones ``verify.slices`` accepts slices of records.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from kdump.verify.batchrecords import NO_TIMESTAMP
 
 
 class RecordChecks:
-    """Reads the records of chunks only to check them. ``limit``: most bytes that one batch may decompress to."""
+    """Reads the records of chunks only to check them. ``limit``: most bytes to which one batch may decompress."""
 
     def __init__(self, limit: int) -> None:
         self._reader = BlockReader(limit, with_records=True)
 
-    def in_doubt(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[int]:
-        """Numbers of the entries of ``chunk`` with a right CRC that are to be read one by one, rising.
+    def suspects(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[int]:
+        """Numbers of the entries of ``chunk`` with a right CRC that must be read one by one, rising.
 
-        See ``verify.entries.Doubts``.
+        See ``verify.entries.Suspects``.
         """
         damaged = set(chunk.damaged)
         for part in self._reader.read(chunk.data, [*chunk.starts, chunk.end], chunk.position, damaged=chunk.damaged):
@@ -44,20 +44,20 @@ class RecordChecks:
 
 @dataclass(frozen=True, slots=True)
 class RecordRules:
-    """What holds of the records of batches that have some; every array has shape (batches with records,)."""
+    """Which rules the records of each batch keep; every array has shape (batches with records,)."""
 
     deltas_rise: NDArray[np.bool_]
     """The offset deltas rise and are in the range that the header declares."""
     timestamps_are_set: NDArray[np.bool_]
-    """None is below that of a record without one."""
+    """No offset delta is below that of a batch without records."""
     keys_are_utf8: NDArray[np.bool_]
-    """Those of the record headers."""
+    """All header keys are UTF-8."""
     latest: NDArray[np.int64]
-    """The largest timestamp."""
+    """The largest timestamp (ms)."""
 
     @classmethod
     def of(cls, headers: NDArray[np.void], arena: NDArray[np.uint8], records: RecordColumns, after: int = -1) -> Self:
-        """Of ``records``, one or more; their offset deltas are to be larger than ``after``."""
+        """Check ``records``, one or more; their offset deltas must be larger than ``after``."""
         filled = np.flatnonzero(records.row_count)
         first = records.first_row[filled]
         delta = records.offset_delta
@@ -82,12 +82,12 @@ class RecordRules:
 
 
 def are_right(block: BatchBlock, records: RecordColumns) -> NDArray[np.bool_]:
-    """Of which batches the records are right: accepted, and every rule holds; shape (batches,)."""
+    """Whether the records of each batch are right: accepted, and every rule holds; shape (batches,)."""
     headers = block.headers
     right = records.accepted.copy()
     count = records.row_count
     right &= (count > 0) | (headers["batch_length"] + 12 <= HEADER_SIZE)
-    # KRaft's control records have contents of their own; the markers of producers were read already.
+    # KRaft's control records have contents of their own. The markers of producers were read already.
     right &= (headers["attributes"] & CONTROL == 0) | (headers["producer_id"] >= 0)
     if not records.batch.size:
         return right
@@ -99,10 +99,10 @@ def are_right(block: BatchBlock, records: RecordColumns) -> NDArray[np.bool_]:
 
 
 def _are_utf8(arena: NDArray[np.uint8], records: RecordColumns) -> bool:
-    """Every header key of the block is UTF-8.
+    """Whether every header key of the block is UTF-8.
 
-    The keys are put side by side with a NUL behind each: no malformed sequence swallows an ASCII byte, so all are well
-    formed when the whole is.
+    The keys are put side by side with a NUL after each. No malformed sequence contains an ASCII byte, so all keys are
+    well formed if the whole is.
     """
     size = records.headers.key_size.astype(np.int64)
     start = np.cumsum(size + 1) - size - 1

@@ -1,7 +1,7 @@
 """Findings in the records of one v2 batch, read one by one.
 
-Source: docs/spec/formats.md#31-record; docs/spec/recovery.md#4-what-recovery-does-not-notice. This is what batches come
-to that ``verify.columns`` does not accept.
+Source: docs/spec/formats.md#31-record; docs/spec/recovery.md#4-what-recovery-does-not-notice. The batches that
+``verify.columns`` does not accept are checked here.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from kdump.wire.checksum import Buffer
 def check_batch(batch: memoryview, position: int, limit: int) -> Iterator[Finding]:
     """What is wrong in the batch ``batch`` (header included) at ``position``, whose framing and CRC are right.
 
-    ``limit``: most bytes that it may decompress to. A kind of damage is reported once a batch, with the first record
-    that has it.
+    ``limit``: most bytes to which it may decompress. Each kind of damage is reported once per batch, with the first
+    record that has it.
     """
     header = parse_header(batch)
     size = header.size
     if header.record_count < 0:
-        return  # the header check says so
+        return  # the check of the header reports it
     if header.record_count == 0:
         if size > HEADER_SIZE:
             message = f"no records are declared, and {size - HEADER_SIZE} bytes follow the header"
@@ -35,9 +35,9 @@ def check_batch(batch: memoryview, position: int, limit: int) -> Iterator[Findin
         _see_all(records, batch_body(header, batch, limit), limit)
     except DamageError as error:
         if header.attributes & CODEC_MASK:
-            # Of a compressed batch with damage Kafka gives no record.
+            # Of a damaged compressed batch Kafka returns no record.
             records.found.clear()
-        # Codec ids that do not exist are a matter of the header.
+        # The check of the header reports codec ids that do not exist.
         if error.code is not Codes.CODEC:
             records.note(error.code, error.message)
     else:

@@ -1,4 +1,4 @@
-"""The state that coordinators had at a point in time, out of the partitions of their topics."""
+"""The state of coordinators at a point in time, read from the partitions of their topics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DECODERS: Final = {INTERNAL_TOPICS[name]: name for name in (OFFSETS, TRANSACTIO
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """The state of one partition; ``decoder``: OFFSETS or TRANSACTION_LOG. ``notes``: what to know about it."""
+    """The state of one partition; ``decoder``: OFFSETS or TRANSACTION_LOG. ``notes``: what a reader should know."""
 
     partition: Partition
     decoder: str
@@ -29,7 +29,7 @@ class PartitionState:
 def coordinator_states(
     logs: PartitionEntries, at: int | None, on_error: Callable[[KdumpError], None]
 ) -> Iterator[PartitionState]:
-    """The state of each partition of a coordinator's topic at a time (ms since 1970); others are passed over."""
+    """The state of each partition of a coordinator's topic at a time (ms since 1970); other topics are left out."""
     for partition in logs.partitions:
         decoder = _DECODERS.get(partition.logs[0].context.topic or "")
         if decoder is None:

@@ -1,7 +1,7 @@
-"""Findings of entries with a right CRC, each for itself: headers, and with ``deep`` every record.
+"""Findings of entries with a right CRC, each entry by itself: headers, and with ``deep`` every record.
 
-Source: docs/spec/formats.md#1-entries; docs/spec/recovery.md#4-what-recovery-does-not-notice for what Kafka does not
-notice. Nothing here compares batches with one another: see :mod:`kdump.verify.ordered`.
+Source: docs/spec/formats.md#1-entries; docs/spec/recovery.md#4-what-recovery-does-not-notice. Batches are compared with
+one another in :mod:`kdump.verify.ordered`.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from kdump.verify.table import BatchRow, control_batches, entry_of, row_at
 from kdump.wire.compression import DEFAULT_LIMIT
 
 Suspects: TypeAlias = Callable[[CheckedChunk, NDArray[np.void]], Iterator[int]]
-"""Reads the records of a chunk as columns: the numbers of the valid entries that are to be read one by one, rising.
+"""Reads the records of a chunk by columns: the numbers of the valid entries that must be read one by one, rising.
 
-It may fill in what the rows of legacy entries do not say (see ``EntryChecks.check``).
+It may fill in what the rows of legacy entries lack (see ``EntryChecks.check``).
 """
 
 
 class EntryChecks:
-    """The checks of valid entries; entries with a wrong CRC are passed over.
+    """The checks of valid entries. Entries with a wrong CRC are left out.
 
     Args:
-        deep: decompress and decode every record; else headers and markers only.
-        limit: most bytes that one batch may decompress to.
-        doubts: reads the records where these are checked by columns; None: they are of no other use.
+        deep: decompress and decode every record; else check headers and markers only.
+        limit: most bytes to which one batch may decompress.
+        suspects: reads the records where these are checked by columns. A caller gives its own to use the records too.
     """
 
-    def __init__(self, *, deep: bool = True, limit: int = DEFAULT_LIMIT, doubts: Suspects | None = None) -> None:
+    def __init__(self, *, deep: bool = True, limit: int = DEFAULT_LIMIT, suspects: Suspects | None = None) -> None:
         self._deep = deep
         self._limit = limit
-        self._suspect_entries = doubts
+        self._suspect_entries = suspects
 
     def check(self, chunk: CheckedChunk, rows: NDArray[np.void], *, in_columns: bool) -> Iterator[Finding]:
         """The findings of a chunk.
 
-        With ``deep`` the first offset of compressed legacy entries and how many records they hold are filled in: the
-        rows are changed in place.
+        With ``deep`` the rows of compressed legacy entries are changed in place: their first offset and number of
+        records are filled in.
 
         Args:
             chunk: what was read.
             rows: its entries, an array of ``table.row_dtype``.
-            in_columns: there are many entries. Their records are read as columns, and ``check_headers`` is left to the
-                caller. Else they are read one by one, which needs no more modules.
+            in_columns: there are many entries. Their records are read by columns, and the caller calls check_headers.
+                Else they are read one by one, which imports fewer modules.
         """
         suspects = [] if in_columns else np.flatnonzero(suspect_headers(rows)).tolist()
         control = set(control_batches(rows))
@@ -75,7 +75,7 @@ class EntryChecks:
 
     @staticmethod
     def check_headers(rows: NDArray[np.void]) -> Iterator[Finding]:
-        """The findings of the headers alone: of many chunks at once, which costs less than chunk by chunk."""
+        """The findings of the headers alone. One call for many chunks costs less than one call per chunk."""
         for number in np.flatnonzero(suspect_headers(rows)).tolist():
             yield from check_header(row_at(rows, number))
 
@@ -83,7 +83,7 @@ class EntryChecks:
         if self._suspect_entries is None:
             from kdump.verify.columns import RecordChecks
 
-            self._suspect_entries = RecordChecks(self._limit).in_doubt
+            self._suspect_entries = RecordChecks(self._limit).suspects
         return self._suspect_entries(chunk, rows)
 
     def _marker(self, chunk: CheckedChunk, row: BatchRow) -> Iterator[Finding]:
@@ -91,7 +91,7 @@ class EntryChecks:
         return check_marker(parse_header(batch), batch, row.position, self._limit, deep=self._deep)
 
     def _contents(self, chunk: CheckedChunk, numbers: Iterable[int]) -> Iterator[tuple[int, Finding | LegacyContents]]:
-        """(entry, finding) for all that is wrong, and (entry, contents) of legacy entries."""
+        """(entry, finding) for all that is wrong, and (entry, contents) for legacy entries."""
         ends = [*chunk.starts[1:], chunk.end]
         for number in numbers:
             start = chunk.starts[number]

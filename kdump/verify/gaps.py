@@ -1,8 +1,9 @@
-"""What is lost with a hole in a log, and where a consumer can go on behind it.
+"""What a gap in a log costs: which offsets are lost, and where a consumer continues.
 
-A fetch for an offset looks the largest .index entry at or below it up and walks from that entry's position. Where the
-framing is broken the walk does not get past, so the first offset that is served is the one of the first entry behind
-the hole, else the next segment's. Where only a CRC is wrong the broker walks on: consumers go on with the next batch.
+A fetch looks up the largest .index entry at or below its offset and walks from the position of that entry. The walk
+stops where the framing is broken. So the first offset that is served is that of the first entry after the gap which an
+index entry reaches, else that of the next segment. If only a CRC is wrong, the walk goes on: consumers continue with
+the next batch.
 """
 
 from __future__ import annotations
@@ -12,77 +13,78 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kdump.codes import Codes, Finding, KdumpError
-from kdump.format.batch import HEADER_SIZE, LENGTH_OFFSET, MAX_INT32
+from kdump.format.batch import CRC_START, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC_OFFSET, MAX_INT32
 from kdump.format.index import OffsetEntry
 from kdump.log.gaps import Gap
 from kdump.log.heads import read_head
 from kdump.log.source import Source
-from kdump.verify.crcs import describe_crc
 from kdump.verify.table import BatchRow, first_offset
+from kdump.wire.checksum import crc32, crc32c
+from kdump.wire.syndrome import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, ByteFlip, single_change
 
 _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class NextSegment:
-    """What a broker has to find its way behind a hole.
+    """How a broker finds its way past a gap.
 
     ``index``: the used entries of the segment's .index, positions rising. ``next_base``: the next segment's base
-    offset, None where there is none or it is not known.
+    offset, None without one or if it is not known.
     """
 
     index: Sequence[OffsetEntry] = ()
     next_base: int | None = None
 
     def continue_at(self, position: int) -> int | None:
-        """The first offset that a fetch reaches whose way must not cross what lies before ``position``."""
+        """The first offset that a fetch reaches without a walk over the bytes before ``position``."""
         number = bisect_left(self.index, position, key=lambda entry: entry.position)
         return self.index[number].offset if number < len(self.index) else self.next_base
 
 
 class GapChecks:
-    """Findings of gaps and wrong CRCs; what is lost is known when the entry behind has come.
+    """Findings of gaps and wrong CRCs. A finding is complete when the next entry is known.
 
-    ``behind``: see Behind. ``source`` is read again where a gap ends the file: whether it is all zeros.
+    ``following``: see NextSegment. ``source`` is read again where a gap ends the file, to see whether it is all zeros.
     """
 
-    def __init__(self, source: Source, behind: NextSegment) -> None:
+    def __init__(self, source: Source, following: NextSegment) -> None:
         self._source = source
-        self._behind = behind
+        self._following = following
         self._last_offset: int | None = None
         self._damaged: tuple[BatchRow, str] | None = None
 
     def see_gap(self, gap: Gap) -> Iterator[Finding]:
-        """A stretch without entries."""
-        yield from self._close(self._behind.continue_at(gap.end), None)
+        """Report a range of bytes without entries."""
+        yield from self._close(self._following.continue_at(gap.end), None)
         if gap.overlaps:
-            # Where recovery, which takes the first one, does not go on.
+            # Here recovery, which takes the first of the two entries, ends.
             message = f"the entry before ends here, {gap.length} bytes inside another one; both have right CRCs"
             yield Finding(Codes.LENGTH_TOO_LARGE, message, gap.end)
             return
         code = self._tail_reason(gap) if gap.end == self._source.size else gap.reason
-        continue_at = self._behind.continue_at(gap.end)
+        continue_at = self._following.continue_at(gap.end)
         last = gap.last_offset
         if gap.continue_at is None and gap.first_offset is not None and continue_at is not None:
             last = continue_at - 1 if continue_at > gap.first_offset else None
         yield Finding(code, code.value.title, gap.position, gap.length, gap.first_offset, last, continue_at)
 
     def see_damaged(self, row: BatchRow, entry: memoryview) -> Iterator[Finding]:
-        """An entry whose framing holds and whose CRC is wrong; ``entry`` is all of it."""
+        """Report an entry whose framing holds and whose CRC is wrong; ``entry`` is all of it."""
         yield from self._close(first_offset(row), row)
-        self._damaged = row, describe_crc(entry, row.position)
+        self._damaged = row, _describe_crc(entry, row.position)
 
     def see_valid(self, first: BatchRow, last_offset: int) -> Iterator[Finding]:
-        """Sound entries that follow one another: the first one, and the last offset of the last one."""
+        """Note valid entries that follow one another: the first one, and the last offset of the last one."""
         yield from self._close(first_offset(first), first)
         self._last_offset = last_offset
 
     def finish(self) -> Iterator[Finding]:
-        """The segment is over."""
-        yield from self._close(self._behind.next_base, None)
+        """Report what is still incomplete at the end of the segment."""
+        yield from self._close(self._following.next_base, None)
 
     def _close(self, continue_at: int | None, following: BatchRow | None) -> Iterator[Finding]:
-        """The finding of the last damaged entry, now that it is known what follows."""
+        """The finding of the last damaged entry, now that the next entry is known."""
         if self._damaged is None:
             return
         row, message = self._damaged
@@ -99,7 +101,7 @@ class GapChecks:
             self._last_offset = last
 
     def _tail_reason(self, gap: Gap) -> Codes:
-        """What a gap is that ends the file."""
+        """The code of a gap that ends the file."""
         if gap.reason is Codes.ZERO_FILL:
             return Codes.ZERO_TAIL if self._is_zero(gap) else gap.reason
         if gap.reason not in (Codes.TRUNCATED, Codes.HEADER_CUT):
@@ -128,3 +130,24 @@ class GapChecks:
             return True
         except KdumpError:
             return False
+
+
+def _describe_crc(entry: memoryview, position: int) -> str:
+    """The wrong CRC of the whole ``entry`` at ``position``: stored, computed, and the change that explains it."""
+    is_legacy = entry[MAGIC_OFFSET] < 2
+    start, field = (MAGIC_OFFSET, LOG_OVERHEAD) if is_legacy else (CRC_START, MAGIC_OFFSET + 1)
+    computed = (crc32 if is_legacy else crc32c)(entry[start:])
+    stored = int.from_bytes(entry[field : field + 4], "big")
+    message = f"the CRC is wrong: stored {stored:#010x}, computed {computed:#010x}"
+    polynomial = CRC32_POLYNOMIAL if is_legacy else CRC32C_POLYNOMIAL
+    change = single_change(stored, computed, len(entry) - start, polynomial)
+    return message if change is None else f"{message}; {_explain(change, entry, start, position)}"
+
+
+def _explain(change: ByteFlip, entry: memoryview, start: int, position: int) -> str:
+    if change.place is None:
+        return "one flipped bit in the stored CRC explains it"
+    index = start + change.place
+    bits = change.mask.bit_count()
+    what = f"one flipped bit ({change.mask.bit_length() - 1})" if bits == 1 else "one changed byte"
+    return f"{what} at byte {position + index} explains it: {entry[index]:#04x} for {entry[index] ^ change.mask:#04x}"

@@ -1,4 +1,4 @@
-"""Few findings for many entries of one file that are wrong in the same way."""
+"""Few findings for many entries of one file with the same fault."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_FINDINGS: Final = 8
-"""Of one code in one file; the last of them counts the entries that are left."""
+"""Findings per code and file; the last one counts the entries that are left."""
 
 
 def grouped(
     numbers: Sequence[int] | NDArray[np.intp], entry_size: int, code: Codes, describe: Callable[[int], str]
 ) -> Iterator[Finding]:
-    """A finding an entry, and one for all that follow the first few.
+    """A finding per entry for the first few, the last of which counts the others.
 
     Args:
         numbers: of the entries, rising.
         entry_size: bytes of an entry.
         code: what is wrong.
-        describe: says it of the entry of a number.
+        describe: returns what is wrong with the entry of a number.
     """
     for place, number in enumerate(numbers):
         left = len(numbers) - place - 1

@@ -1,4 +1,4 @@
-"""Findings of one entry's header: fields that contradict each other, whatever the records hold.
+"""Findings of one entry's header: fields that contradict each other, whatever the records are.
 
 Source: docs/spec/formats.md#2-messages-v0-and-v1, docs/spec/formats.md#3-record-batches-v2.
 """
@@ -18,7 +18,7 @@ from kdump.verify.table import BatchRow
 _NEWEST_MAGIC: Final = 2
 _USED_BITS: Final = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
 _USED_BITS_LEGACY: Final = (CODEC_MASK, CODEC_MASK | LOG_APPEND_TIME)
-"""By magic: version 0 has no timestamp, so no type of it."""
+"""By magic. Version 0 has no timestamp, so no timestamp type."""
 _LAST_LEGACY_CODEC: Final = 3
 _SMALLEST_V1: Final = 34
 
@@ -52,14 +52,14 @@ def check_header(row: BatchRow) -> Iterator[Finding]:
 
 
 def producer_problem(row: BatchRow) -> str | None:
-    """How the producer fields and the leader epoch of a v2 batch contradict each other, None when they do not."""
+    """How the producer fields and the leader epoch of a v2 batch contradict each other; None if they do not."""
     fields = f"producerId {row.producer_id}, producerEpoch {row.producer_epoch}, baseSequence {row.base_sequence}"
     if row.leader_epoch < -1:
         return f"partitionLeaderEpoch is {row.leader_epoch}"
     if min(row.producer_id, row.producer_epoch, row.base_sequence) < -1:
         return fields
     if row.producer_id < 0:
-        # Coordinators write 0.
+        # Coordinators write the sequence 0.
         if row.producer_epoch >= 0 or row.base_sequence > 0 or row.is_transactional:
             return f"{fields}{', transactional' if row.is_transactional else ''}"
         return None
@@ -69,7 +69,7 @@ def producer_problem(row: BatchRow) -> str | None:
 
 
 def suspect_headers(rows: NDArray[np.void]) -> NDArray[np.bool_]:
-    """Which rows (shape (rows,), of ``table.row_dtype``) ``check_header`` may find something in; shape (rows,)."""
+    """The rows (shape (rows,), of ``table.row_dtype``) in which ``check_header`` may find something; shape (rows,)."""
     attributes, magic = rows["attributes"], rows["magic"]
     codec = attributes & CODEC_MASK
     is_control = attributes & CONTROL != 0

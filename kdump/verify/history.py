@@ -1,4 +1,4 @@
-"""The newest batches of a partition, to name one that is there twice."""
+"""The newest batches of a partition, to recognize a batch that is there twice."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from kdump.verify.table import BatchRow
 
 MOST_ROWS = 1 << 17
-"""How far back a duplicate is recognized; an older one is an overlap."""
+"""How many batches back a duplicate is recognized; an older one counts as an overlap."""
 
 _Key: TypeAlias = tuple[int, int, int, int, int]
 _KEY_COLUMNS = ["base_offset", "last_offset", "size", "crc", "leader_epoch"]
 
 
 class History:
-    """Rows of valid batches, newest last. A look-up table of them is made only when the first one is asked for."""
+    """Rows of valid batches, newest last. The lookup table is made at the first question."""
 
     def __init__(self) -> None:
         self._parts: deque[NDArray[np.void]] = deque()
@@ -26,7 +26,7 @@ class History:
         self._positions: dict[_Key, int] | None = None
 
     def add(self, rows: NDArray[np.void]) -> None:
-        """The next rows in file order."""
+        """Add the next rows in file order."""
         self._parts.append(rows)
         self._count += len(rows)
         while self._count > MOST_ROWS and len(self._parts) > 1:
@@ -40,7 +40,7 @@ class History:
     def find(self, row: BatchRow) -> int | None:
         """Position of an earlier batch with the same bytes as ``row``: same header fields, same right CRC.
 
-        A batch of the part that was added last counts when it lies before ``row``.
+        Among the rows added last, only batches before ``row`` count.
         """
         if self._positions is None:
             self._positions = {}

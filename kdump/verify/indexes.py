@@ -1,16 +1,16 @@
 """Offset and time indexes against the batches of their log, as columns: 262,144 entries cost milliseconds.
 
-Source: docs/spec/formats.md#63-entries-that-differ-and-are-still-valid for what is sound: zeros behind the entries,
+Source: docs/spec/formats.md#63-entries-that-differ-and-are-still-valid for what is valid: zeros after the entries,
 entries of brokers up to 1.1 that name the FIRST offset of a batch, time index entries that name any record of their
 batch. Brokers up to 3.8 index what was appended at once (a follower's fetch: many batches) by the position of its first
 batch and the last offset of its last one. With LogAppendTime they index messages of magic 0, which have no timestamps,
-by the time of the append (seen of 0.11.0.3 and 2.4.1).
+by the time of the append (seen with 0.11.0.3 and 2.4.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,7 @@ from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TXN_ENTRY_SIZ
 from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.names import Kind
 from kdump.verify.grouping import grouped
-from kdump.verify.table import UNKNOWN_OFFSET
-
-Column = NDArray[np.int64]
+from kdump.verify.indexedlog import Column, IndexedLog
 
 _OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
@@ -31,130 +29,19 @@ _TXN_ENTRY: Final = np.dtype(
 )
 _LAYOUTS: Final = {Kind.INDEX: _OFFSET_ENTRY, Kind.TIME_INDEX: _TIME_ENTRY, Kind.TXN_INDEX: _TXN_ENTRY}
 _LEAST_SPARSE: Final = 16 << 20
-"""Bytes without an entry that no broker leaves: far above index.interval.bytes and what is fetched at once."""
+"""More bytes without an entry than any broker leaves: far above index.interval.bytes and the size of a fetch."""
 _SPARSE_FACTOR: Final = 16
 _DENSER: Final = 16
-"""Times as many offsets a byte as in the log an index may claim."""
+"""An index may claim so many times as many offsets per byte as its log has."""
 _NEAR: Final = 1 << 20
 _FAR: Final = 16
-"""A number that nothing else bears out is believed this many offsets after a log, or this many times those in it."""
+"""An unconfirmed offset is believed up to this many offsets after a log, or this many times those in the log."""
 _USUAL_RECORD: Final = 16
-"""Bytes: hardly any log has smaller records, compressed."""
-
-
-class IndexedBatches(Protocol):
-    """The sound batches of one log in file order; every column is int64 of shape (batches,).
-
-    ``base_offset`` of a legacy wrapper whose records were not read is UNKNOWN_OFFSET. ``verify.table`` makes them.
-    """
-
-    @property
-    def position(self) -> Column:
-        """Where each begins in the file, rising."""
-
-    @property
-    def end(self) -> Column:
-        """Where each ends in the file."""
-
-    @property
-    def base_offset(self) -> Column:
-        """First offset."""
-
-    @property
-    def last_offset(self) -> Column:
-        """Last offset."""
-
-    @property
-    def max_timestamp(self) -> Column:
-        """Largest timestamp (ms), -1 for none."""
-
-
-class _NoBatches:
-    """The columns of no batches."""
-
-    position = end = base_offset = last_offset = max_timestamp = np.zeros(0, np.int64)
-
-
-class IndexedLog:
-    """A log as its indexes see it.
-
-    Args:
-        base_offset: of the file name.
-        size: bytes of the log.
-        batches: its sound batches.
-        holes: (position, end) of what is no sound batch, rising; entries that lead there are not the index's fault.
-        is_legacy: all batches are of magic 0 or 1.
-        next_base: base offset of the next segment, None for the last one, or where that is not known.
-    """
-
-    def __init__(
-        self,
-        base_offset: int,
-        size: int,
-        batches: IndexedBatches,
-        holes: Sequence[tuple[int, int]] = (),
-        *,
-        is_legacy: bool = False,
-        next_base: int | None = None,
-    ) -> None:
-        self.base_offset = base_offset
-        self.size = size
-        self.is_legacy = is_legacy
-        self.next_base = next_base
-        self.position = np.ascontiguousarray(batches.position, np.int64)
-        self.end = np.ascontiguousarray(batches.end, np.int64)
-        self.last = np.ascontiguousarray(batches.last_offset, np.int64)
-        self.max_timestamp = np.ascontiguousarray(batches.max_timestamp, np.int64)
-        # Where only the last offset is known, the others are held to lie between it and the batch before.
-        self.first = np.where(batches.base_offset == UNKNOWN_OFFSET, self.last, batches.base_offset)
-        self.has_gaps = bool(holes)
-        extents = np.array(holes, np.int64).reshape(-1, 2)
-        self._gap_start, self._gap_end = extents[:, 0], extents[:, 1]
-        self._by_last = np.argsort(self.last, kind="stable")
-        # The last offset of the batch before each.
-        first = max(base_offset - 1, UNKNOWN_OFFSET)
-        self.before = np.concatenate((np.array([first], np.int64), self.last[:-1]))[: self.last.size]
-
-    @classmethod
-    def empty(cls, base_offset: int) -> IndexedLog:
-        """A log without batches."""
-        return cls(base_offset, 0, _NoBatches())
-
-    @property
-    def end_offset(self) -> int:
-        """The largest offset, base - 1 for a log without batches."""
-        return int(self.last.max()) if self.last.size else self.base_offset - 1
-
-    def batch_at(self, position: Column) -> tuple[Column, NDArray[np.bool_]]:
-        """Number of the batch that begins at each position, and whether one does (else the number means nothing)."""
-        if not self.position.size:
-            return np.zeros(position.size, np.int64), np.zeros(position.size, np.bool_)
-        number = np.minimum(np.searchsorted(self.position, position), self.position.size - 1)
-        return number, self.position[number] == position
-
-    def batch_of(self, offset: Column) -> tuple[Column, NDArray[np.bool_]]:
-        """Number of the batch that holds each offset, and whether one does (else the number of one near by)."""
-        if not self.last.size:
-            return np.zeros(offset.size, np.int64), np.zeros(offset.size, np.bool_)
-        rank = np.searchsorted(self.last, offset, sorter=self._by_last)
-        number = self._by_last[np.minimum(rank, self.last.size - 1)]
-        return number, self.holds(number, offset)
-
-    def holds(self, number: Column, offset: Column) -> NDArray[np.bool_]:
-        """Whether each offset lies in the batch of that number; a wrapper begins behind the batch before it."""
-        first = np.where(self.first[number] == self.last[number], self.before[number] + 1, self.first[number])
-        return np.asarray((np.minimum(first, self.first[number]) <= offset) & (offset <= self.last[number]))
-
-    def in_gap(self, position: Column) -> NDArray[np.bool_]:
-        """Whether each position lies in a hole."""
-        if not self.has_gaps:
-            return np.zeros(position.size, np.bool_)
-        number = np.searchsorted(self._gap_start, position, side="right") - 1
-        return np.asarray((number >= 0) & (position < self._gap_end[number]))
+"""Bytes. Hardly any log has smaller records, even compressed."""
 
 
 def check_offset_index(data: bytes, log: IndexedLog) -> Iterator[Finding]:
-    """What is wrong with an .index; positions are those of the entries in the index."""
+    """Check an .index; the positions of the findings are those of its entries."""
     yield from _check_size(data, OFFSET_ENTRY_SIZE)
     offset, position = _entries(Kind.INDEX, data, log.base_offset)
     relative = offset - log.base_offset
@@ -179,7 +66,7 @@ def check_offset_index(data: bytes, log: IndexedLog) -> Iterator[Finding]:
     later = begins & (offset > log.last[number]) & _names_later_batch(offset, position, log)
     wrong = begins & ~is_last & ~later & ((offset != log.first[number]) & _is_no_first_offset(number, offset, log))
     wrong |= begins & (offset <= log.before[number])
-    # A first batch is never indexed: an entry of zeros in front of real ones was not written by a broker.
+    # A first batch is never indexed: no broker writes an entry of zeros before real ones.
     wrong[:1] |= position[:1] == 0
     yield from _findings(
         wrong & ~lost,
@@ -194,12 +81,12 @@ def check_offset_index(data: bytes, log: IndexedLog) -> Iterator[Finding]:
 
 
 def check_time_index(data: bytes, log: IndexedLog, *, is_closed: bool = False) -> Iterator[Finding]:
-    """What is wrong with a .timeindex.
+    """Check a .timeindex.
 
     Args:
         data: the file.
         log: its log.
-        is_closed: nothing is appended to the segment any more, so the last entry has the largest timestamp.
+        is_closed: nothing is appended to the segment any more, so its last entry has the largest timestamp.
     """
     yield from _check_size(data, TIME_ENTRY_SIZE)
     offset, timestamp = _entries(Kind.TIME_INDEX, data, log.base_offset)
@@ -231,7 +118,7 @@ def check_time_index(data: bytes, log: IndexedLog, *, is_closed: bool = False) -
             f"those up to it {largest[number[i]]}"
         ),
     )
-    # 0 without an entry too: an entry of timestamp 0 for the first offset looks like the zeros behind the entries.
+    # 0 also without an entry: an entry of timestamp 0 for the first offset looks like the zeros after the entries.
     indexed = int(timestamp.max()) if timestamp.size else 0
     if is_closed and indexed < largest[-1]:
         yield Finding(
@@ -242,14 +129,14 @@ def check_time_index(data: bytes, log: IndexedLog, *, is_closed: bool = False) -
 
 
 def without_appended(data: bytes, kind: Kind, log: IndexedLog, size: int) -> bytes:
-    """An index file of a log that has grown: without the last entries that are of what was appended.
+    """An index file of a log that has grown, without its last entries for the batches that were appended.
 
     Args:
-        data: the file; one of no kind of index has no such entries.
+        data: the file. A file that is no index has no such entries.
         kind: of the file.
-        log: as it was looked at.
-        size: bytes of the log when the file had been read. A broker writes to the log first, so an entry of the .index
-            that leads behind these is no such one.
+        log: as it was read.
+        size: bytes of the log after the file was read. A broker writes to the log first, so an entry of the .index that
+            leads beyond them is a fault.
     """
     layout = _LAYOUTS[kind]
     first, second = _columns(data, layout)
@@ -260,20 +147,20 @@ def without_appended(data: bytes, kind: Kind, log: IndexedLog, size: int) -> byt
     if kind is Kind.INDEX:
         is_appended &= entries["position"] < size
     kept = used - np.count_nonzero(_tail(is_appended))
-    # What is left of an entry that is just being written goes too.
+    # The rest of an entry that is just being written goes too.
     return data[: kept * layout.itemsize] if kept < used or len(data) % layout.itemsize else data
 
 
 def is_near(offset: int, start: int, end: int) -> bool:
-    """``offset`` lies not so far after a log of ``start`` to ``end`` (exclusive) that it is garbage more likely."""
+    """Whether ``offset`` is so near after a log of ``start`` to ``end`` (exclusive) that it is hardly garbage."""
     return offset - end <= max(_NEAR, _FAR * (end - start))
 
 
 def offset_index_end(offset: Column, position: Column, log: IndexedLog) -> int | None:
-    """After the last offset of an .index, when all its entries are such as a broker makes for this log; else None.
+    """The end offset that an .index claims, if a broker could have made all its entries for this log; else None.
 
-    They rise, in steps that batches and index.interval.bytes allow; one that leads into a sound batch leads to its
-    start and names no offset before it; and elsewhere no more offsets come to a byte than in the log, by far.
+    They rise in steps that batches and index.interval.bytes allow. An entry that leads into a valid batch leads to its
+    start and names no offset before it. Elsewhere the offsets per byte stay near those of the log.
     """
     if not offset.size:
         return None
@@ -295,9 +182,9 @@ def offset_index_end(offset: Column, position: Column, log: IndexedLog) -> int |
 
 
 def time_index_end(timestamp: Column, offset: Column, log: IndexedLog) -> int | None:
-    """After the last offset of a .timeindex that rises and has the right timestamps of batches in the log; else None.
+    """The end offset that a .timeindex claims, if it rises and has the right timestamps of batches; else None.
 
-    It says less than an .index: not where in the file an offset is.
+    It proves less than an .index: it does not tell where in the file an offset is.
     """
     if not offset.size:
         return None
@@ -310,10 +197,10 @@ def time_index_end(timestamp: Column, offset: Column, log: IndexedLog) -> int | 
 
 
 def index_end(kind: Kind, data: bytes, log: IndexedLog) -> int | None:
-    """After the last offset that an index file names, when it is to be believed; None when not, or without an entry.
+    """The end offset that an index file claims, if it can be believed; None if not, or without an entry.
 
-    One with zeros behind its entries is in use: where a follower truncates its log, the entries of what it took away
-    stay in the file until the segment is closed (AbstractIndex.truncateToEntries).
+    A file with zeros after its entries is in use. If a follower truncates its log, the entries of what it cut stay in
+    the file until the segment is closed (AbstractIndex.truncateToEntries).
     """
     if kind is Kind.TXN_INDEX:
         return _txn_index_end(data, log)
@@ -326,7 +213,7 @@ def index_end(kind: Kind, data: bytes, log: IndexedLog) -> int | None:
 
 
 def indexed_end(kind: Kind, data: bytes, base_offset: int) -> int:
-    """After the largest offset that an index file names, garbage or not; the base offset without an entry."""
+    """The end offset that an index file claims, garbage or not; the base offset without an entry."""
     if kind is Kind.TXN_INDEX:
         try:
             return max((entry.last_offset + 1 for entry in parse_txn_index(data)), default=base_offset)
@@ -340,7 +227,7 @@ _ENTRY_SIZES: Final = {Kind.INDEX: OFFSET_ENTRY_SIZE, Kind.TIME_INDEX: TIME_ENTR
 
 
 def _txn_index_end(data: bytes, log: IndexedLog) -> int | None:
-    """After the last ABORT marker of a .txnindex whose entries are all possible and rise from the base; else None."""
+    """The end offset by the last ABORT marker of a .txnindex, if its entries are possible and rise; else None."""
     try:
         entries = parse_txn_index(data)
     except DamageError:
@@ -364,7 +251,7 @@ def _entries(kind: Kind, data: bytes, base_offset: int) -> tuple[Column, Column]
 
 
 def _columns(data: bytes, dtype: np.dtype[np.void]) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
-    """Both fields of the whole entries."""
+    """Both fields of all whole entries."""
     entries = np.frombuffer(data, dtype, len(data) // dtype.itemsize)
     first, second = dtype.names or ()
     return entries[first], entries[second]
@@ -373,9 +260,9 @@ def _columns(data: bytes, dtype: np.dtype[np.void]) -> tuple[NDArray[np.generic]
 def _believed(
     beyond: NDArray[np.bool_], first: Column, second: Column, log: IndexedLog, end_of: Callable[..., int | None]
 ) -> NDArray[np.bool_]:
-    """``beyond`` where offsets may be lost after this log and the index is to be believed; else nothing of it.
+    """``beyond`` if offsets may be lost after this log and the index can be believed; else all False.
 
-    An index of garbage knows of no offsets, and none are lost where the next segment goes on at the end of this one.
+    An index of garbage proves nothing, and no offsets are lost where the next segment begins at the end of this one.
     """
     is_followed = log.next_base is not None and log.next_base <= log.end_offset + 1
     if beyond.any() and (is_followed or end_of(first, second, log) is None):
@@ -391,31 +278,31 @@ def _check_size(data: bytes, entry_size: int) -> Iterator[Finding]:
 
 
 def _used(first: NDArray[np.generic], second: NDArray[np.generic]) -> tuple[Column, Column]:
-    """Both fields up to the zeros that a live or killed broker leaves behind the entries, as int64."""
+    """Both fields as int64, up to the zeros that a running or killed broker leaves after the entries."""
     filled = np.flatnonzero((first != 0) | (second != 0))
     used = int(filled[-1]) + 1 if filled.size else 0
     return first[:used].astype(np.int64), second[:used].astype(np.int64)
 
 
 def _before(column: Column, least: int) -> Column:
-    """Shape (entries,): the value of the entry before; ``least`` in front of the first."""
+    """The value of the entry before each, shape (entries,); ``least`` before the first."""
     return np.concatenate((np.array([least], np.int64), column[:-1]))[: column.size]
 
 
 def _tail(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Only the run of true values at the end of ``mask``."""
+    """``mask`` with only its last run of true values."""
     return np.asarray(np.logical_and.accumulate(mask[::-1])[::-1])
 
 
 def _names_later_batch(offset: Column, position: Column, log: IndexedLog) -> NDArray[np.bool_]:
-    """Whether each offset is the last one of a batch before the position of the next entry."""
+    """Whether each offset is the last one of some batch before the position of the next entry."""
     number, held = log.batch_of(offset)
     following = np.append(position[1:], log.size)
     return np.asarray(held & (log.last[number] == offset) & (log.position[number] < following))
 
 
 def _is_no_first_offset(number: Column, offset: Column, log: IndexedLog) -> NDArray[np.bool_]:
-    """Whether an offset is not one that a legacy wrapper may have had first."""
+    """Whether each offset cannot be the first one of a legacy wrapper."""
     return np.asarray(~((log.first[number] == log.last[number]) & log.holds(number, offset)))
 
 
@@ -424,7 +311,7 @@ def _after(entry: int, *columns: Column) -> str:
 
 
 def _where(offset: int, position: int, log: IndexedLog) -> str:
-    place = f"behind the log's {log.size} bytes" if position >= log.size else "where no batch begins"
+    place = f"after the log's {log.size} bytes" if position >= log.size else "where no batch begins"
     return f"offset {offset} leads to position {position}, {place}"
 
 
@@ -443,13 +330,13 @@ def _beyond(beyond: NDArray[np.bool_], offset: Column, log: IndexedLog, entry_si
 
 
 def _bounded(offset: int, next_base: int | None) -> int:
-    """What follows in the next segment is not lost."""
+    """``offset``, or the last one before the next segment: what that segment contains is not lost."""
     return offset if next_base is None else min(offset, next_base - 1)
 
 
 def _later(later: NDArray[np.bool_]) -> Iterator[Finding]:
     if later.any():
-        message = f"{np.count_nonzero(later)} entries name the last offset of a batch behind the one they lead to"
+        message = f"{np.count_nonzero(later)} entries name the last offset of a batch after the one they lead to"
         yield Finding(Codes.INDEX_LATER_BATCH, message, int(later.argmax()) * OFFSET_ENTRY_SIZE)
 
 
@@ -460,10 +347,10 @@ def _of_append(of_append: NDArray[np.bool_]) -> Iterator[Finding]:
 
 
 def _sparse(position: Column, log: IndexedLog) -> Iterator[Finding]:
-    """The longest stretch without an entry, if it is far longer than the others.
+    """The longest byte range without an entry, if it is far longer than the others.
 
-    A batch is indexed when more than an interval lies between the batch indexed last and it; so the last batch that
-    is not indexed tells how long the interval is at least, however large the batches are.
+    A batch is indexed when more than an interval lies between it and the batch indexed last. So the last batch without
+    an entry tells how long the interval is at least, however large the batches are.
     """
     indexed = np.searchsorted(log.position, position)
     indexed = np.unique(np.append(indexed[indexed < log.position.size], 0))
@@ -474,7 +361,7 @@ def _sparse(position: Column, log: IndexedLog) -> Iterator[Finding]:
     usual = int(np.median(others)) if others.size else 0
     if interval[longest] > max(_LEAST_SPARSE, _SPARSE_FACTOR * usual):
         start = int(log.position[indexed[longest]])
-        message = f"no entry for the {interval[longest]} bytes behind position {start} of the log"
+        message = f"no entry for the {interval[longest]} bytes after position {start} of the log"
         yield Finding(Codes.INDEX_SPARSE, message, longest * OFFSET_ENTRY_SIZE)
 
 

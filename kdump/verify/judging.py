@@ -1,6 +1,6 @@
-"""The judging half of ``verify``: partitions whose logs were read in splits (``verify.readings``), by other processes.
+"""The judging half of ``verify``. Other processes read the logs in splits (``verify.readings``).
 
-A judge gets the pieces of a partition in file order, and says what ``PartitionCheck`` says when it reads the logs
+A judge gets the pieces of a partition in file order. It reports what ``PartitionCheck`` reports when it reads the logs
 itself.
 """
 
@@ -34,8 +34,8 @@ from kdump.verify.run import Judge
 from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
 
 
-class ReadElsewhere:
-    """Stands for ``PartitionCheck`` in a ``Verification`` where other processes read the logs of all paths.
+class DistributedCheck:
+    """Checks partitions as ``PartitionCheck`` does, with the logs of all paths read by other processes.
 
     Args:
         paths: as they will be given to ``Verification.path``, in that order.
@@ -44,9 +44,9 @@ class ReadElsewhere:
     """
 
     def __init__(
-        self, paths: Iterable[str], judge: Callable[[Sequence[Group]], Iterator[tuple[int, Judgement]]], here: Judge
+        self, paths: Iterable[str], judge: Callable[[Sequence[Group]], Iterator[tuple[int, Judgement]]], fallback: Judge
     ) -> None:
-        self._here = here
+        self._fallback = fallback
         # A path that is given twice is judged once.
         self._groups = list(dict.fromkeys(group for path in paths for group in groups_of(path)))
         self._numbers = {_name(group): number for number, group in enumerate(self._groups)}
@@ -54,7 +54,7 @@ class ReadElsewhere:
         self._judged: dict[int, list[Judgement]] = {}
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
-        """See PartitionCheck."""
+        """Check the segments of one partition; see PartitionCheck."""
         wanted = self._numbers.get(_name(Group(tuple(segments), folder)))
         if wanted is not None and wanted not in self._judged:
             for number, items in self._coming:
@@ -64,10 +64,10 @@ class ReadElsewhere:
                 if number > wanted:
                     break
         found = None if wanted is None else self._judged.get(wanted)
-        return self._here(segments, folder) if found is None else iter(found)
+        return self._fallback(segments, folder) if found is None else iter(found)
 
     def _noted(self, number: int, items: Iterable[tuple[int, Judgement]]) -> Iterator[Judgement]:
-        """The items of a group as they come, with the paths as they are here."""
+        """The items of a group as they come, with the paths as they are in this process."""
         noted = self._judged[number] = []
         for _, item in items:
             noted.append(self._groups[number].as_given(item))
@@ -96,11 +96,11 @@ def pooled_judge(
         pieces = run(plan_readings(groups, min_tasks=min_tasks), reading_work(options))
         return judge(absolute(groups), pieces, options, opened)
 
-    return ReadElsewhere(paths, judged, PartitionCheck(options, opened=opened).segments).segments
+    return DistributedCheck(paths, judged, PartitionCheck(options, opened=opened).segments).segments
 
 
 def _name(group: Group) -> str | tuple[str, ...]:
-    """A whole partition is the same one when a broker has made or deleted segments since."""
+    """What a group is known by. A whole partition stays the same one when a broker makes or deletes segments."""
     return group.segments if group.folder is None else group.folder
 
 
@@ -113,7 +113,7 @@ def judge(
     look: Looker | None = None,
     take: Callable[[Any], None] = lambda made: None,
 ) -> Iterator[tuple[int, Judgement]]:
-    """(number of the group, item) for all groups of which there are pieces.
+    """(number of the group, item) for all groups that have pieces.
 
     Args:
         groups: all of them.
@@ -153,11 +153,11 @@ def _judge(
                 # It was empty, or not there, when the readings were planned.
                 return look_here(source, following)
 
-    return PartitionCheck(options, opened=opened, look=stored).segments(group.segments, group.folder)
+    return PartitionCheck(options, opened=opened, read=stored).segments(group.segments, group.folder)
 
 
 class _StoredReading:
-    """What others have seen of a segment, in splits; see ``verify.segment.SeenSegment``."""
+    """What other processes read of a segment, in splits; see ``verify.segment.SeenSegment``."""
 
     def __init__(self, pieces: Iterable[ReadingPiece], source: Source, take: Callable[[Any], None]) -> None:
         self._seen = [piece.seen for piece in pieces]
@@ -177,7 +177,7 @@ class _StoredReading:
         return not (is_filled or is_other or any(isinstance(seen, KdumpError) for seen in self._seen))
 
     def items(self) -> Iterator[Finding | Rows]:
-        """See SeenSegment. Raises KdumpError where the process that read it was killed."""
+        """Findings and rows in file order. Raises KdumpError if the process that read them was killed."""
         for seen in self._seen:
             match seen:
                 case ReaderDied():

@@ -19,7 +19,7 @@ _LAST_CODEC = compression.LZ4
 
 
 class LegacyContents(NamedTuple):
-    """What came of an entry: its findings, and the offsets of its records and their number where that is known.
+    """What the check of an entry found: findings, and the offsets and number of its records where they are known.
 
     ``size``: bytes of the messages in a wrapper, decompressed.
     """
@@ -32,13 +32,13 @@ class LegacyContents(NamedTuple):
 
 
 def check_entry(data: memoryview, position: int, limit: int) -> LegacyContents:
-    """Look into the whole entry ``data`` at ``position``, whose framing and CRC are right.
+    """Check the whole entry ``data`` at ``position``, whose framing and CRC are right.
 
-    ``limit``: most bytes that it may decompress to. A kind of damage is reported once an entry.
+    ``limit``: most bytes to which it may decompress. Each kind of damage is reported once per entry.
     """
     magic = data[16]
     if len(data) < _SMALLEST[magic]:
-        return LegacyContents([], None)  # the header check says so
+        return LegacyContents([], None)  # the check of the header reports it
     entry = legacy.parse_message(data)
     found: dict[Codes, str] = {}
     first_offset = last_offset = None
@@ -79,7 +79,7 @@ class _WrappedMessages:
             self._note(Codes.WRAPPER_KEY, f"the wrapper has a key of {entry.key_size()} bytes")
 
     def see(self, record: LegacyRecord) -> None:
-        """The next message."""
+        """Check the next message."""
         entry, message, number = self._entry, record.message, self.count
         self.count += 1
         self._used += message.size
@@ -103,13 +103,13 @@ class _WrappedMessages:
         if self.last_offset is None:
             self.first_offset = record.offset
         elif record.offset <= self.last_offset:
-            what = f"message {number} in the wrapper has offset {record.offset} behind {self.last_offset}"
+            what = f"message {number} in the wrapper has offset {record.offset} after {self.last_offset}"
             self._note(Codes.INNER_OFFSET, what)
         self.last_offset = record.offset
         self._latest = max(self._latest, message.timestamp)
 
     def finish(self, size: int) -> None:
-        """All messages were seen; they and what is left over behind them take ``size`` bytes."""
+        """Check what only all messages show. They and the bytes left over after them take ``size`` bytes."""
         entry = self._entry
         if Codes.INNER_CRC in self.found:
             self.found[Codes.INNER_CRC] += f" of {self.count} in the wrapper has a wrong CRC"
@@ -121,7 +121,7 @@ class _WrappedMessages:
             self._note(Codes.MAX_TIMESTAMP, what)
         left = size - self._used
         if left:
-            what = f"{left} bytes are left over behind the {self.count} messages in the wrapper"
+            what = f"{left} bytes are left over after the {self.count} messages in the wrapper"
             self._note(Codes.LEGACY_WRAPPER, what)
 
     def _note(self, code: Codes, what: str) -> None:
@@ -129,7 +129,7 @@ class _WrappedMessages:
 
 
 def _check_size(message: Message) -> None:
-    """DamageError unless key and value fill the message."""
+    """Raise DamageError unless key and value fill the message."""
     if message.magic not in (0, 1) or message.size < _SMALLEST[message.magic]:
         raise DamageError(Codes.LEGACY_MESSAGE, f"{message.size} bytes are too few for magic {message.magic}")
     key_size, value_size = message.key_size(), message.value_size()

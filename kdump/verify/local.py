@@ -1,6 +1,6 @@
 """Findings of one chunk at a time: framing, checksums, headers, and with ``deep`` every record.
 
-Nothing here compares batches with one another: see :mod:`kdump.verify.ordered`.
+Batches are compared with one another in :mod:`kdump.verify.ordered`.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ class LocalChecks:
     """The local checks of one segment.
 
     Args:
-        source: where the bytes come from; of a file, a gap at its end is read again.
-        behind: what tells where a consumer goes on behind a hole.
-        deep: decompress and decode every record; else headers and checksums only.
-        limit: most bytes that one batch may decompress to.
-        doubts: see EntryChecks.
+        source: where the bytes come from. A gap at the end of a file is read again.
+        following: where a consumer continues after a gap.
+        deep: decompress and decode every record; else check headers and checksums only.
+        limit: most bytes to which one batch may decompress.
+        suspects: see EntryChecks.
     """
 
     def __init__(
         self,
         source: Source,
-        behind: NextSegment | None = None,
+        following: NextSegment | None = None,
         *,
         deep: bool = True,
         limit: int = DEFAULT_LIMIT,
-        doubts: Suspects | None = None,
+        suspects: Suspects | None = None,
     ) -> None:
-        self._holes = GapChecks(source, behind or NextSegment())
-        self._entries = EntryChecks(deep=deep, limit=limit, doubts=doubts)
+        self._gaps = GapChecks(source, following or NextSegment())
+        self._entries = EntryChecks(deep=deep, limit=limit, suspects=suspects)
 
     def check_gap(self, gap: Gap) -> Iterator[Finding]:
-        """What a stretch without entries is."""
-        return self._holes.see_gap(gap)
+        """Report a range of bytes without entries."""
+        return self._gaps.see_gap(gap)
 
     def check(self, chunk: CheckedChunk, rows: NDArray[np.void], *, in_columns: bool) -> Iterator[Finding]:
         """The findings of a chunk; for the arguments see ``EntryChecks.check``, which changes ``rows``."""
@@ -58,15 +58,15 @@ class LocalChecks:
         return self._entries.check_headers(rows)
 
     def finish(self) -> Iterator[Finding]:
-        """The segment is over."""
-        return self._holes.finish()
+        """Report what is still incomplete at the end of the segment."""
+        return self._gaps.finish()
 
     def _checksums(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[Finding]:
         first = 0
         for number in chain(chunk.damaged, (len(rows),)):
             if number > first:
-                yield from self._holes.see_valid(row_at(rows, first), row_at(rows, number - 1).last_offset)
+                yield from self._gaps.see_valid(row_at(rows, first), row_at(rows, number - 1).last_offset)
             if number < len(rows):
                 row = row_at(rows, number)
-                yield from self._holes.see_damaged(row, entry_of(chunk, row))
+                yield from self._gaps.see_damaged(row, entry_of(chunk, row))
             first = number + 1

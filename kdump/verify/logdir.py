@@ -1,8 +1,8 @@
 """A log directory: its checkpoints against the partitions in it, its directory names, its meta.properties.
 
 Source: docs/spec/formats.md#5-directories-and-names and docs/spec/formats.md#9-text-files;
-docs/spec/startup.md#4-recovery-of-the-log (rules 16 to 18, 24 and 29) for what a broker makes of a checkpoint that does
-not fit. Nothing is written, and no segment is read: the caller has walked them.
+docs/spec/startup.md#4-recovery-of-the-log (rules 16 to 18, 24 and 29) for what a broker does with a checkpoint that
+does not fit. Nothing is written and no segment is read: the caller has walked them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ Partition = tuple[str, int]
 
 
 class PartitionExtent(NamedTuple):
-    """A partition's segments together; ``end_offset`` is behind its last record, ``last_base`` of its last segment.
+    """What the segments of a partition cover.
 
-    ``reached``: see ``siblings.LogSummary``.
+    ``end_offset`` follows the last record; ``last_base`` is the base offset of the last segment. ``reached``: see
+    ``siblings.LogSummary``.
     """
 
     start_offset: int
@@ -41,18 +42,18 @@ class PartitionExtent(NamedTuple):
 
 
 class Checkpoints:
-    """The offset checkpoints of a log directory, as they are when this is made.
+    """The offset checkpoints of a log directory, as they are when this object is made.
 
-    Read before the partitions: a log that a broker writes to meanwhile is never behind them.
+    They are read before the partitions, so a log that a broker appends to is never shorter than they say.
     """
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
-        # A store is asked when the log directory is known to be one; nobody writes there.
+        # A store is read once the log directory is known to be one; nobody writes there.
         self._contents = {} if is_uri(directory) else {name: self._read(name) for name in _CHECKPOINTS}
 
     def content(self, name: str) -> bytes | KdumpError | None:
-        """Of one that is there now; None where it has come since."""
+        """The bytes of a checkpoint, or the error; None if it was written after this object was made."""
         return self._contents[name] if self._contents else self._read(name)
 
     def _read(self, name: str) -> bytes | KdumpError | None:
@@ -66,11 +67,11 @@ class Checkpoints:
 def check_log_directory(
     checkpoints: Checkpoints, partitions: Mapping[Partition, PartitionExtent | None]
 ) -> Iterator[Finding]:
-    """Everything in a log directory but the partitions themselves.
+    """Check everything in a log directory but the partitions themselves.
 
     Args:
         checkpoints: of the directory.
-        partitions: those whose directories are there and have no state; None: the extent is not known.
+        partitions: those whose directories have no state suffix; None: the extent is not known.
     """
     directory = checkpoints.directory
     try:
@@ -91,7 +92,7 @@ def check_log_directory(
 
 
 def check_directory_names(names: Iterable[str]) -> Iterator[Finding]:
-    """The folders of one log directory: what is no partition, on its way, or there twice."""
+    """Check the directory names of one log directory: no partition, in transit, or there twice."""
     seen: dict[Partition, str] = {}
     for name in sorted(names):
         partition = parse_partition_directory(name)
@@ -132,7 +133,7 @@ def _log_start(offset: int, extent: PartitionExtent) -> Finding | None:
 
 
 def _cleaner_offset(offset: int, extent: PartitionExtent) -> Finding | None:
-    # The last segment is never cleaned, so the first offset not cleaned is its base at most.
+    # The last segment is never cleaned, so the first offset not cleaned is at most its base.
     if offset > max(extent.last_base, extent.start_offset):
         message = f"cleaned up to {offset}, but the last segment begins at {extent.last_base}"
         return Finding(Codes.CLEANER_OFFSET, message, 0)
@@ -175,14 +176,14 @@ def _check_checkpoint(
         elif (extent := partitions[topic, partition]) and (finding := judge(offset, extent)):
             yield replace(finding, message=f"{name}: {finding.message}", path=path)
     if missing:
-        # One finding: of a log directory that was copied in part thousands may be missing.
+        # One finding for all: a log directory that was copied in part may lack thousands.
         others = f", nor for {len(missing) - 1:,} other partitions" if len(missing) > 1 else ""
         graded = Severity.INFO if _lags_its_broker(path) else None
         yield Finding(Codes.PARTITION_MISSING, missing[0] + others, 0, path=path, graded=graded)
 
 
 def _lags_its_broker(path: str) -> bool:
-    """A running broker has made or removed directories since it wrote a checkpoint, as it does every few seconds."""
+    """Whether a running broker has made or removed directories since it wrote a checkpoint, which takes seconds."""
     directory = os.path.dirname(path)
     if not is_held(directory):
         return False
@@ -193,7 +194,7 @@ def _lags_its_broker(path: str) -> bool:
 
 
 def _check_topic_ids(directory: str, folders: Iterable[str]) -> Iterator[Finding]:
-    """All partitions of a topic have its id."""
+    """Check that all partitions of a topic have its id."""
     owners: dict[str, dict[str, str]] = defaultdict(dict)
     for name in folders:
         partition = parse_partition_directory(name)
@@ -203,7 +204,7 @@ def _check_topic_ids(directory: str, folders: Iterable[str]) -> Iterator[Finding
         try:
             topic_id = checkpoint.parse_partition_metadata(read_whole(path)).topic_id
         except KdumpError:
-            # Older brokers wrote none; a malformed one is found with its partition.
+            # Older brokers wrote none. The check of the partition reports a malformed one.
             continue
         known = owners[partition[0]]
         if known and topic_id not in known:
@@ -213,7 +214,7 @@ def _check_topic_ids(directory: str, folders: Iterable[str]) -> Iterator[Finding
 
 
 def _check_markers(directory: str, files: set[str]) -> Iterator[Finding]:
-    """meta.properties, the clean-shutdown marker, the lock file."""
+    """Check meta.properties, the clean-shutdown marker and the lock file."""
     path = os.path.join(directory, checkpoint.META_PROPERTIES)
     if checkpoint.META_PROPERTIES not in files:
         yield Finding(Codes.META_PROPERTIES, "there is no meta.properties", 0, path=path)

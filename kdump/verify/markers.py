@@ -18,21 +18,21 @@ _END_TXN: Final = (control.ABORT, control.COMMIT)
 
 
 class ControlMarker(NamedTuple):
-    """What kind of control record it is; the coordinator epoch of a transaction marker, else NO_MARKER's."""
+    """The type of a control record, and the coordinator epoch of a transaction marker (else NO_MARKER's)."""
 
     type: int
     coordinator_epoch: int
 
 
 NO_MARKER: Final = ControlMarker(1 << 16, -1)
-"""No type that an int16 can be."""
+"""A type that no control record can have: it is not an int16."""
 
 
 def read_marker(header: BatchHeader, batch: memoryview, limit: int = DEFAULT_LIMIT) -> ControlMarker:
-    """The first record of the control batch ``batch``; NO_MARKER when it holds none.
+    """The first record of the control batch ``batch``; NO_MARKER if it has none.
 
     Raises:
-        DamageError: the record or its key cannot be read, or it is a transaction marker with no readable value.
+        DamageError: the record or its key cannot be read, or a transaction marker has no readable value.
     """
     record = next(read_records(header, batch, limit), None)
     if record is None:

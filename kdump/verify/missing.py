@@ -1,7 +1,7 @@
-"""Offsets that are missing where nothing is damaged: normal on a compacted log, a loss elsewhere.
+"""Offsets that are missing where nothing is damaged: normal in a compacted log, a loss elsewhere.
 
-Whether a log is compacted shows only in its batches, often later ones; findings are held back until it does or the
-partition is over.
+Only the batches show whether a log is compacted, often later ones. So findings wait until that is known or the
+partition ends.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from kdump.codes import Codes, Finding, Severity
 from kdump.verify.table import BatchRow, first_offset
 
 _MOST_GAPS: Final = 1000
-"""Gaps of a segment that are named one by one; of more only the number and the sum."""
+"""Gaps of a segment that are reported one by one; of more only their number and sum is."""
 MANY_GAPS: Final = 3
-"""The log cleaner leaves at least so many gaps between batches that lie side by side."""
+"""Gaps between neighbouring batches that the log cleaner leaves at least."""
 _GAP_SHARE: Final = 10
-"""Where one batch in this many comes after a gap, and there are many gaps, the log looks compacted."""
+"""If one batch in this many follows a gap, and there are many gaps, the log looks compacted."""
 
 
 @dataclass(slots=True)
 class _MissingInSegment:
-    """What is missing in one segment, and before it."""
+    """What is missing in one segment, and right before it."""
 
     path: str | None
     before: Finding | None = None
@@ -55,7 +55,7 @@ class _MissingInSegment:
 class MissingOffsets:
     """Collects the gaps of a partition.
 
-    ``is_compacted``: of the topic; None: judged by ``note_cleaned`` and the number of gaps.
+    ``is_compacted``: whether the topic is; None: decided by ``note_cleaned`` and the number of gaps.
     """
 
     def __init__(self, is_compacted: bool | None) -> None:
@@ -66,34 +66,34 @@ class MissingOffsets:
 
     @property
     def is_decided(self) -> bool:
-        """What ``is_compacted`` says will not change."""
+        """Whether ``is_compacted`` is final."""
         return self._is_known or self.is_compacted
 
     @property
     def is_suspect(self) -> bool:
-        """Something is missing, and whether by compaction is yet to show."""
+        """Whether something is missing and it is not yet known if compaction took it."""
         return not self.is_decided and any(segment.before or segment.gaps for segment in self._held)
 
     def start_segment(self, path: str | None) -> None:
-        """The gaps to come are in this file."""
+        """Start the next segment: the gaps to come are in this file."""
         self._segment = _MissingInSegment(path)
         self._held.append(self._segment)
 
     def note_rows(self, count: int, *, are_cleaned: bool) -> None:
-        """So many batches were seen; ``are_cleaned``: the log cleaner has been at one of them."""
+        """Count batches; ``are_cleaned``: the log cleaner compacted one of them."""
         self._segment.row_count += count
         if are_cleaned and not self._is_known:
             self.is_compacted = True
 
     def note_before(self, first: int, base_offset: int) -> None:
-        """Offsets from ``first`` on are missing before the segment, which begins at ``base_offset``."""
+        """Note that offsets from ``first`` on are missing before the segment, which begins at ``base_offset``."""
         message = f"{base_offset - first:,} offsets are missing between the segment before and this one"
         self._segment.before = Finding(
             Codes.SEGMENT_MISSING, message, 0, None, first, base_offset - 1, base_offset, self._segment.path
         )
 
     def note_gap(self, row: BatchRow, expected: int) -> None:
-        """Offsets from ``expected`` on are missing before ``row``."""
+        """Note that offsets from ``expected`` on are missing before ``row``."""
         segment, first = self._segment, first_offset(row)
         segment.gap_count += 1
         segment.missing += first - expected
@@ -104,7 +104,7 @@ class MissingOffsets:
             )
 
     def finish_segment(self) -> Iterator[Finding]:
-        """The segment is over: what can be said by now."""
+        """End the segment: the findings that are certain by now."""
         segment = self._segment
         if not self._is_known and segment.gap_count >= max(MANY_GAPS, segment.row_count // _GAP_SHARE):
             self.is_compacted = True
@@ -112,7 +112,7 @@ class MissingOffsets:
             yield from self.finish()
 
     def finish(self) -> Iterator[Finding]:
-        """What was held back."""
+        """End the partition: the findings that had to wait."""
         for segment in self._held:
             yield from segment.findings(is_compacted=self.is_compacted)
         self._held = []

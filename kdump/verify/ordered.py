@@ -1,9 +1,9 @@
-"""Findings in the sequence of batches: one pass over the batch tables of a partition's segments, in offset order.
+"""Findings in the order of batches: one pass over the batch tables of a partition's segments, in offset order.
 
 Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 3 and 5),
 docs/spec/recovery.md#4-what-recovery-does-not-notice; docs/spec/formats.md#3-record-batches-v2 for what the log cleaner
-leaves. A batch is compared with the sound one before it; tables of many rows are first sifted by columns
-(``verify.prefilter``), so that only rows with something to say cost a Python statement.
+leaves. A batch is compared with the valid one before it. A prefilter by columns (``verify.prefilter``) leaves out the
+rows of large tables that need no Python statement.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from kdump.verify.table import UNKNOWN_OFFSET, BatchRow, first_offset, row_at
 
 
 class OrderedChecks:
-    """Follows one partition. Call ``start_segment``, ``see`` for its rows, ``finish_segment``; at last ``finish``.
+    """The ordered checks of one partition. Call ``start_segment``, ``see``, ``finish_segment``, and ``finish`` last.
 
     Args:
         producers: the entries of the producer snapshot at the first segment's base offset.
-        is_compacted: the topic is compacted; None: judged by the batches.
+        is_compacted: the topic is compacted; None: the batches decide.
         is_coordinator: a coordinator's topic (``__consumer_offsets``, ``__transaction_state``), whose transactional
             batches always have sequence 0.
-        transactional_id: gives that of a producer id, None where it is not known.
+        transactional_id: returns that of a producer id, None if it is not known.
     """
 
     def __init__(
@@ -56,35 +56,35 @@ class OrderedChecks:
 
     @property
     def aborted(self) -> list[AbortedTxn]:
-        """The aborted transactions that markers in the current segment end, as its .txnindex should have them."""
+        """The aborted transactions that markers in the current segment end, as its .txnindex should list them."""
         return self._producers.aborted
 
     @property
     def begun_before(self) -> Set[tuple[int, int]]:
-        """(producer id, offset) of ABORT markers in the segment whose transaction may begin before what was seen."""
+        """(producer id, offset) of ABORT markers in the segment whose transaction may begin before what was read."""
         return self._producers.begun_before
 
     @property
     def idle_aborts(self) -> Set[tuple[int, int]]:
-        """(producer id, offset) of ABORT markers in the segment for which no record is seen."""
+        """(producer id, offset) of ABORT markers in the segment for which no record was read."""
         return self._producers.idle_aborts
 
     @property
     def is_compacted(self) -> bool:
-        """As far as it shows so far: records are gone that once were there."""
+        """Whether the batches so far show compaction: records are gone that once were there."""
         return self._missing.is_compacted
 
     @property
     def misses_offsets(self) -> bool:
-        """Offsets are missing so far, and nothing says that they were compacted away."""
+        """Whether offsets are missing so far, and nothing shows that compaction took them."""
         return self._missing.is_suspect
 
     def note_cleaned(self) -> None:
-        """The log cleaner is at work on the partition, or has been."""
+        """Note that the log cleaner works on the partition, or did."""
         self._missing.note_rows(0, are_cleaned=True)
 
     def start_segment(self, base_offset: int | None, path: str | None = None) -> Iterator[Finding]:
-        """The next segment; ``base_offset`` is that of its name, None where that is not known (a stream)."""
+        """Start the next segment; ``base_offset`` is that of its name, None if it is not known (a stream)."""
         highest = self._highest
         self._path, self._base_offset = path, base_offset
         self._is_first, self._was_out_of_range = True, False
@@ -99,28 +99,28 @@ class OrderedChecks:
             self._missing.note_before(highest + 1, base_offset)
 
     def skip_segment(self) -> None:
-        """The next segment is gone, or not looked at: what is in it is not known."""
+        """Skip the next segment: it is gone or not read, so its contents are not known."""
         self._is_after_gap = True
         self._producers.forget()
 
     def see(self, rows: NDArray[np.void]) -> Iterator[Finding]:
-        """The next rows of the segment, in file order, of ``table.row_dtype``."""
+        """Check the next rows of the segment, in file order, of ``table.row_dtype``."""
         if rows.size:
             self._history.add(rows)
             yield from map(self._at, self._see(rows))
 
     def finish_segment(self, *, ends_in_gap: bool) -> Iterator[Finding]:
-        """All rows of the segment were seen; ``ends_in_gap``: damage lies behind the last one."""
+        """End the segment; ``ends_in_gap``: damage follows its last row."""
         if ends_in_gap:
             self._is_after_gap = True
-            self._producers.see_hole()
+            self._producers.see_gap()
         yield from self._missing.finish_segment()
         if self._missing.is_decided:
             yield from self._producers.sequence_gaps(is_compacted=self._missing.is_compacted)
         yield from map(self._at, self._producers.finish_segment())
 
     def finish(self) -> Iterator[Finding]:
-        """The partition is over: what is missing, and what is left open."""
+        """End the partition: what is missing, and what is left open."""
         yield from self._missing.finish()
         yield from self._producers.sequence_gaps(is_compacted=self._missing.is_compacted)
         yield from map(self._at, self._producers.finish())
@@ -137,7 +137,7 @@ class OrderedChecks:
             if by_order and number and rows["is_valid"][number - 1]:
                 self._step_over(row_at(rows, number - 1))
             if not row.is_valid:
-                self._producers.see_hole()
+                self._producers.see_gap()
                 self._is_after_gap = True
                 continue
             if by_order:
@@ -152,7 +152,7 @@ class OrderedChecks:
             self._producers.step_over(row_at(rows, number))
 
     def _step_over(self, row: BatchRow) -> None:
-        """``row`` is the newest of a run that follows on one another; its start was seen."""
+        """Take over the newest row of a run of rows without a finding; the first row of the run was checked."""
         if not self._is_out_of_range(row):
             self._previous = row
             self._highest = row.last_offset if self._highest is None else max(self._highest, row.last_offset)
@@ -162,16 +162,16 @@ class OrderedChecks:
         return base is not None and not (base <= row.last_offset <= base + MAX_INT32 and first_offset(row) >= base)
 
     def _see_order(self, row: BatchRow) -> Iterator[Finding]:
-        """Compare a sound row with the sound one before it."""
+        """Compare a valid row with the valid one before it."""
         previous, base = self._previous, self._base_offset
         if row.is_after_gap:
-            self._producers.see_hole()
+            self._producers.see_gap()
         is_after_gap = row.is_after_gap or self._is_after_gap
         is_first, self._is_first = self._is_first, False
         was_out_of_range, self._was_out_of_range = self._was_out_of_range, self._is_out_of_range(row)
         self._is_after_gap = self._was_out_of_range
         if self._was_out_of_range:
-            # A wrong name concerns all batches, and is said once.
+            # A wrong name concerns all batches and is reported once.
             if not was_out_of_range:
                 message = f"offsets {_span(row)} do not fit the file name's {base}"
                 yield Finding(Codes.OFFSET_RANGE, message, row.position, row.size)
@@ -179,7 +179,7 @@ class OrderedChecks:
         first = first_offset(row)
         expected = base if previous is None else max(previous.last_offset, self._highest or 0) + 1
         if is_first and base is not None and expected is not None:
-            # What is missing before the segment was said at its start.
+            # What is missing before the segment was reported at its start.
             expected = max(expected, base)
         if previous is not None:
             yield from self._compare(previous, row)
@@ -191,16 +191,16 @@ class OrderedChecks:
         if first_offset(row) <= previous.last_offset:
             yield self._backwards(previous, row)
         if previous.magic >= 2 > row.magic:
-            message = f"a message of magic {row.magic} behind a batch of magic {previous.magic}"
+            message = f"a message of magic {row.magic} after a batch of magic {previous.magic}"
             yield Finding(Codes.MAGIC_BACKWARDS, message, row.position, row.size)
         elif previous.magic >= 2 and row.leader_epoch < previous.leader_epoch:
-            message = f"leader epoch {row.leader_epoch} behind {previous.leader_epoch}"
+            message = f"leader epoch {row.leader_epoch} after {previous.leader_epoch}"
             yield Finding(Codes.LEADER_EPOCH_BACKWARDS, message, row.position, row.size)
 
     def _backwards(self, previous: BatchRow, row: BatchRow) -> Finding:
-        twin = self._history.find(row)
-        if twin is not None:
-            message = f"the batch of offsets {_span(row)} is there twice, with equal bytes: also at {twin}"
+        earlier = self._history.find(row)
+        if earlier is not None:
+            message = f"the batch of offsets {_span(row)} is there twice, with equal bytes: also at {earlier}"
             return Finding(Codes.DUPLICATE_BATCH, message, row.position, row.size)
         code = Codes.OFFSETS_OVERLAP if first_offset(row) >= first_offset(previous) else Codes.OFFSETS_BACKWARDS
         message = f"offsets {_span(row)} follow {_span(previous)}"

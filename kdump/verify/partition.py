@@ -1,7 +1,7 @@
-"""The segments of one partition, checked together: the walk over their logs, what lies beside them, what they come to.
+"""Checks the segments of one partition together: their logs, the files beside them, and the partition as a whole.
 
-Every segment is looked at once, past damage (here, or elsewhere before, in stretches); its siblings are compared with
-what was seen. Findings come as they are made, behind each segment its summary.
+Every log is read once, past damage: here, or before by other processes, in splits. Its siblings are compared with what
+was read. Findings come as they are made; the summary of a segment follows its findings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kdump.kafka.recover import recover
 from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.named import STDIN
-from kdump.log.names import INDEX_KINDS, SWAP_STATE, Kind, parse_file_name, parse_partition_directory
+from kdump.log.names import SWAP_STATE, Kind, parse_file_name, parse_partition_directory
 from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source
 from kdump.log.partition import has_gone, segment_files, segments_after
@@ -29,10 +29,11 @@ from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
 from kdump.log.source import Source
 from kdump.verify.batchtable import BatchTable
 from kdump.verify.gaps import NextSegment
-from kdump.verify.indexes import IndexedLog
+from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.ordered import OrderedChecks
-from kdump.verify.reach import AlreadyLost, LastSegment, PartitionEvidence, SegmentReach
+from kdump.verify.partitionsummary import PartitionSummary
+from kdump.verify.reach import PartitionEvidence
 from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading, check_segment
 from kdump.verify.settling import (
     PAUSE_SECONDS,
@@ -45,7 +46,6 @@ from kdump.verify.settling import (
     settled_findings,
 )
 from kdump.verify.siblings import (
-    EpochRange,
     LogSummary,
     SegmentFiles,
     check_partition_files,
@@ -61,12 +61,12 @@ _TORN_TAIL: Final = frozenset({Codes.TRUNCATED, Codes.HEADER_CUT})
 _QUICK: Final = CheckOptions(deep=False)
 _MOST_SWAPS: Final = 50
 _SWAP_SECONDS: Final = 0.02
-"""A broker renames the files of a segment within milliseconds; it may be slow, or have died amid that."""
+"""A broker renames the files of a segment within milliseconds. It may be slow, or have died halfway."""
 
 Item: TypeAlias = Finding | SegmentSummary
 Judgement: TypeAlias = Item | KdumpError | PartitionExtent
-"""What is said of the segments of a partition. Last comes what they cover, where their names and contents tell."""
-Looker: TypeAlias = Callable[[Source, NextSegment], SeenSegment]
+"""A result about the segments of a partition. Last comes the extent they cover, if names and contents show it."""
+SegmentReader: TypeAlias = Callable[[Source, NextSegment], SeenSegment]
 
 
 class PartitionCheck:
@@ -74,8 +74,8 @@ class PartitionCheck:
 
     Args:
         options: how deep.
-        opened: opens a log; to be replaced where reading is to be watched.
-        look: looks at a log; None: here and now.
+        opened: opens a log; to be replaced to watch the reading.
+        read: returns what a log holds; None: the log is read in this process.
     """
 
     def __init__(
@@ -83,21 +83,21 @@ class PartitionCheck:
         options: CheckOptions | None = None,
         *,
         opened: Callable[[str], Source] = open_source,
-        look: Looker | None = None,
+        read: SegmentReader | None = None,
     ) -> None:
         self._options = options or CheckOptions()
         self._open = opened
-        self._look: Looker = look or (lambda source, behind: SegmentReading(source, behind, self._options))
+        self._read: SegmentReader = read or (lambda source, following: SegmentReading(source, following, self._options))
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """Check the segments of one partition.
 
-        A segment that cannot be read is an error among the items. One that must not be read, because it may be there
-        to do harm, is a finding.
+        A segment that cannot be read is an error among the items. One that must not be read, because it may be an
+        attack, is a finding.
 
         Args:
             segments: in offset order.
-            folder: the directory, when they are all of its segments; its other files are checked too.
+            folder: the directory, if they are all of its segments. Then its other files are checked too.
         """
         directory = files.directory_of(segments[0])
         watch = Watch(directory, segments[-1])
@@ -110,7 +110,7 @@ class PartitionCheck:
         )
         # Read before the logs, which may grow.
         evidence = None if folder is None else PartitionEvidence.of_directory(folder)
-        seen = _PartitionSummary()
+        seen = PartitionSummary()
         exchanged = exchanged_logs(segments)
         seen.are_exchanged = bool(exchanged)
         for number, segment in enumerate(segments):
@@ -131,9 +131,9 @@ class PartitionCheck:
                     yield error.located(segment)
         if ordered.misses_offsets and _is_cleaned_now(directory, watch):
             ordered.note_cleaned()
-        is_whole = folder is not None or not _behind(segments[-1])
+        is_whole = folder is not None or not _later_segments(segments[-1])
         for finding in ordered.finish():
-            # What is open at the end of one segment of several may be closed in the next.
+            # A transaction that is open at the end of one segment may end in the next.
             is_open = finding.code is Codes.TRANSACTION_OPEN and not is_whole
             yield replace(finding, graded=Severity.INFO) if is_open else finding
         if folder is not None and evidence is not None:
@@ -145,56 +145,56 @@ class PartitionCheck:
             yield PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base, seen.reached)
 
     def _segment(
-        self, path: str, behind: Sequence[str], ordered: OrderedChecks, seen: _PartitionSummary
+        self, path: str, following: Sequence[str], ordered: OrderedChecks, seen: PartitionSummary
     ) -> Iterator[Item]:
         counts = dict.fromkeys(Severity, 0)
         base_offset = base_offset_of(path)
         rows = BatchTable()
-        holes: list[tuple[int, int]] = []
+        gaps: list[tuple[int, int]] = []
         recovery = None
         is_foreign = False
         with ExitStack() as opened:
-            reading, undecided = self._settled(path, behind, opened)
+            reading, undecided = self._settled(path, following, opened)
             source, size = reading.source, reading.source.size
-            for finding in check_segment(reading.look, base_offset, source.path, ordered, on_rows=rows.add):
+            for finding in check_segment(reading.seen, base_offset, source.path, ordered, on_rows=rows.add):
                 if finding.path in (None, path) and finding.length is not None:
-                    holes.append((finding.position, finding.position + finding.length))
+                    gaps.append((finding.position, finding.position + finding.length))
                 is_foreign |= finding.code is Codes.FOREIGN_FILE
                 yield counted(graded(finding, undecided), path, counts)
             if counts[Severity.ERROR] and size is not None and base_offset is not None and not is_foreign:
                 producers = ProducerStates.from_snapshot(read_snapshot(path))
                 recovery = recover(source, base_offset, producers, want_indexes=False)
             seen.add(path, rows, base_offset, is_foreign=is_foreign)
-            # With a file of another type nothing can be compared.
+            # Nothing can be compared with a file of another type.
             if size and base_offset is not None and reading.beside is not None and not is_foreign:
-                next_base = base_offset_of(behind[0]) if behind else None
-                log = seen.last_log = rows.log_view(base_offset, size, holes, next_base)
-                for finding in _check_beside(reading, log, ordered, is_closed=bool(behind)):
+                next_base = base_offset_of(following[0]) if following else None
+                log = seen.last_log = rows.log_view(base_offset, size, gaps, next_base)
+                for finding in _check_beside(reading, log, ordered, is_closed=bool(following)):
                     seen.is_indexed_later |= finding.code is Codes.INDEX_BEYOND_LOG
                     yield counted(finding, path, counts)
         yield SegmentSummary(path, size, rows.count, rows.first_offset, rows.last_offset, counts, recovery)
 
-    def _settled(self, path: str, behind: Sequence[str], opened: ExitStack) -> tuple[_Reading, Set[Key]]:
-        """A log as it was looked at, and what of that cannot be decided."""
+    def _settled(self, path: str, following: Sequence[str], opened: ExitStack) -> tuple[_Reading, Set[Key]]:
+        """A log as it was read, and which findings about it cannot be decided."""
 
-        def look() -> _Reading:
+        def read() -> _Reading:
             opened.close()
             source, beside = self._open_with_files(path)
             opened.callback(source.close)
-            seen = self._look(source, next_segment_of(path, behind))
+            seen = self._read(source, next_segment_of(path, following))
             if source.size is None:
-                # Of a stream findings are told as they come: there is no second look.
+                # The findings of a stream come at once: it cannot be read again.
                 return _Reading(source, beside, seen, ())
             items = tuple(seen.items())
-            is_live = not behind and path != STDIN and is_held(os.path.dirname(files.directory_of(path)))
+            is_live = not following and path != STDIN and is_held(os.path.dirname(files.directory_of(path)))
             if is_live:
                 items = tuple(_while_live(item) if isinstance(item, Finding) else item for item in items)
             return _Reading(source, beside, _Seen(items, seen.ends_in_gap), items)
 
-        return settled(look, _Reading.serious, lambda reading: reading.source.has_changed)
+        return settled(read, _Reading.serious, lambda reading: reading.source.has_changed)
 
     def _open_with_files(self, path: str) -> tuple[Source, SegmentFiles | None]:
-        """A log and the files beside it, all of one version: the log cleaner and retention may be at them.
+        """A log and the files beside it, all of one version, even while a broker cleans or deletes segments.
 
         Kafka renames the log first, both where it deletes a segment and where it puts a cleaned one in its place.
         """
@@ -206,7 +206,7 @@ class PartitionCheck:
                 if is_last or error.code is not Codes.MISSING or not files.exists(path + SWAP_STATE):
                     raise
             else:
-                # An empty log is clean, whatever lies beside it: preallocated files of some megabytes.
+                # An empty log is clean whatever its index files hold: they may be preallocated, some megabytes each.
                 beside = SegmentFiles(path) if has_siblings and source.size else None
                 if is_last or beside is None or not (source.is_replaced or beside.are_being_swapped):
                     return source, beside
@@ -217,40 +217,40 @@ class PartitionCheck:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A look that is over; see ``verify.segment.Look``."""
+    """A reading that is over; see ``verify.segment.SeenSegment``."""
 
     found: tuple[Finding | Rows, ...]
     ends_in_gap: bool
 
     def items(self) -> Iterator[Finding | Rows]:
-        """See Look."""
+        """Findings and rows; see SeenSegment."""
         return iter(self.found)
 
 
 class _Reading(NamedTuple):
-    """A log that is open, the files beside it (None: it can have none), the look at it and what that saw by now."""
+    """An open log, the files beside it (None: it can have none), its reading and the items read so far."""
 
     source: Source
     beside: SegmentFiles | None
-    look: SeenSegment
+    seen: SeenSegment
     items: tuple[Finding | Rows, ...]
 
     def serious(self) -> Set[Key]:
-        """Of the findings by now."""
+        """What identifies the errors and warnings so far."""
         return serious_of(item for item in self.items if isinstance(item, Finding))
 
 
 def _check_beside(reading: _Reading, log: IndexedLog, ordered: OrderedChecks, *, is_closed: bool) -> Iterator[Finding]:
-    """The files beside a log, until it is clear what is wrong with them."""
+    """Check the files beside a log until it is clear what is wrong with them."""
     path = reading.source.path
     beside = reading.beside
 
-    def look() -> Iterator[Finding]:
+    def check() -> Iterator[Finding]:
         nonlocal beside
         if beside is None:
             beside = SegmentFiles(path)
             if reading.source.is_replaced:
-                # The segment that was looked at is gone, and these belong to another one.
+                # The segment that was read is gone, and these files belong to another one.
                 return
         known, beside = beside, None
         yield from check_segment_files(
@@ -263,31 +263,31 @@ def _check_beside(reading: _Reading, log: IndexedLog, ordered: OrderedChecks, *,
             is_compacted=ordered.is_compacted,
         )
 
-    return iter(settled_findings(look, lambda: reading.source.has_changed or is_being_written(path)))
+    return iter(settled_findings(check, lambda: reading.source.has_changed or is_being_written(path)))
 
 
 def _already_lost(
-    folder: str, newest: str, evidence: PartitionEvidence, seen: _PartitionSummary, watch: Watch
+    folder: str, newest: str, evidence: PartitionEvidence, seen: PartitionSummary, watch: Watch
 ) -> Iterator[Finding]:
-    """What the log had once; a running broker writes the first leader epoch a little after it removed a segment."""
+    """Find what the log once had. A running broker writes the first leader epoch shortly after it removed a segment."""
     rounds = count()
 
-    def look() -> Iterator[Finding]:
+    def check() -> Iterator[Finding]:
         current = evidence
         if next(rounds):
             current = PartitionEvidence.of_directory(folder)
             seen.reach(end_offset_of(list(segment_files(folder, lambda error: None))))
-        if not _behind(newest):
+        if not _later_segments(newest):
             yield from seen.already_lost(current)
 
     def is_changing() -> bool:
         return watch.has_changed or is_held(os.path.dirname(files.directory_of(newest)))
 
-    return iter(settled_findings(look, is_changing))
+    return iter(settled_findings(check, is_changing))
 
 
-def _check_files(folder: str, newest: str, seen: _PartitionSummary, watch: Watch) -> Iterator[Finding]:
-    """The files of a partition that belong to no segment, against the log as it was seen, and if need be as it is."""
+def _check_files(folder: str, newest: str, seen: PartitionSummary, watch: Watch) -> Iterator[Finding]:
+    """Check the files of a partition that belong to no segment; while they change, against the log as it is now."""
     rounds = count()
 
     def summarize() -> LogSummary:
@@ -296,14 +296,14 @@ def _check_files(folder: str, newest: str, seen: _PartitionSummary, watch: Watch
         return seen.summary()
 
     def is_changing() -> bool:
-        # The segments may have been listed long before.
+        # The segments may have been listed long ago.
         return watch.has_changed or bool(segments_after(newest)) or is_being_written(newest)
 
     return iter(settled_findings(lambda: check_partition_files(folder, summarize), is_changing))
 
 
 def _is_cleaned_now(directory: str, watch: Watch) -> bool:
-    """The log cleaner of a running broker is at work on a partition; it tells a little after it is done."""
+    """Whether the log cleaner of a running broker works on a partition. It leaves a trace shortly after it is done."""
     if not (watch.has_changed or is_held(os.path.dirname(directory))):
         return False
     if not is_cleaned_now(directory):
@@ -311,88 +311,8 @@ def _is_cleaned_now(directory: str, watch: Watch) -> bool:
     return is_cleaned_now(directory)
 
 
-class _PartitionSummary:
-    """What the segments of a partition come to."""
-
-    def __init__(self) -> None:
-        self._epochs: list[EpochRange] = []
-        self._segments: list[tuple[str, SegmentReach]] = []
-        self.is_known = True
-        """Every segment could be read, as a log of the offsets in its name."""
-        self.is_end_known = True
-        """The last segment is a log; of a file of another type nobody knows which offsets are in it."""
-        self.are_exchanged = False
-        """Two logs have each other's names: nothing beside them fits."""
-        self.end_offset: int | None = None
-        self.reached: int | None = None
-        """The end offset that the log once had, as far as that was asked for."""
-        self.last_log: IndexedLog | None = None
-        """The batches of the segment added last; None for an empty one."""
-        self.is_indexed_later = False
-        """An index of it names offsets after its end."""
-        self._was_cleaned: Callable[[], bool] = lambda: False
-        """The log cleaner has been in the last segment that is not empty."""
-
-    def skip(self) -> None:
-        """The next segment is not added."""
-        self.is_known = False
-
-    def add(self, path: str, rows: BatchTable, base_offset: int | None, *, is_foreign: bool) -> None:
-        """The next segment; one without batches reaches up to its base offset."""
-        self.is_end_known = not is_foreign
-        self.is_known &= not is_foreign
-        self._epochs += rows.epochs()
-        last = (base_offset or 0) - 1 if rows.last_offset is None else rows.last_offset
-        self.end_offset = end = max(self.end_offset or 0, last + 1)
-        if base_offset is not None:
-            self._segments.append((path, SegmentReach(base_offset, rows.count == 0, lambda: end)))
-        self.last_log = None
-        if rows.count:
-            self._was_cleaned = partial(rows.was_cleaned, base_offset or 0)
-        self.is_indexed_later = False
-
-    def already_lost(self, evidence: PartitionEvidence) -> Iterator[Finding]:
-        """What the logs had once; found out once all segments are added."""
-        last = self.last_log
-        kinds = INDEX_KINDS if self.is_indexed_later else (Kind.TXN_INDEX,)
-        last_segment = LastSegment(self._was_cleaned, lambda: () if last is None else evidence.index_ends(last, kinds))
-        segments = [segment for _, segment in self._segments]
-        segments[-1:] = [segment._replace(end_offset=lambda: self.end_offset or 0) for segment in segments[-1:]]
-        found = evidence.already_lost(segments, last_segment)
-        self.reached = max([self.end_offset or 0, *(lost.last_offset + 1 for lost in found)])
-        for lost in found:
-            later = [path for path, segment in self._segments if segment.base_offset > lost.last_offset]
-            path = later[0] if later else self._segments[-1][0]
-            yield already_lost_finding(lost, path)
-
-    def reach(self, end_offset: int | None) -> None:
-        """The log has got at least so far since."""
-        if end_offset is not None:
-            self.end_offset = max(self.end_offset or 0, end_offset)
-
-    def summary(self) -> LogSummary:
-        """What the files of the directory are compared with."""
-        if self.are_exchanged:
-            return LogSummary(None)
-        if not self.is_end_known:
-            return LogSummary(None, self._epochs)
-        return LogSummary(self.end_offset, self._epochs, self.reached)
-
-
-def already_lost_finding(lost: AlreadyLost, path: str) -> Finding:
-    """What is lost, at the segment that follows it, or after which it was."""
-    return Finding(
-        Codes.ALREADY_LOST,
-        f"already lost: {lost}",
-        0,
-        first_offset=lost.first_offset,
-        last_offset=lost.last_offset,
-        path=path,
-    )
-
-
 def _swapped_items(path: str, other: str) -> Iterator[Item]:
-    """Of two logs that were exchanged: the finding at the first of them, and the summary of each."""
+    """The summary of one of two logs that were exchanged; with the finding at the first of them."""
     counts = dict.fromkeys(Severity, 0)
     counts[Severity.ERROR] = 1
     if (base_offset_of(path) or 0) < (base_offset_of(other) or 0):
@@ -401,32 +321,32 @@ def _swapped_items(path: str, other: str) -> Iterator[Item]:
 
 
 def segments_following(segments: Sequence[str], number: int) -> Sequence[str]:
-    """The segments behind one of those that are checked together; behind the last one, what lies beside it."""
-    return segments[number + 1 :] or _behind(segments[number])
+    """The segments after number ``number`` of those that are checked together, or after it in its directory."""
+    return segments[number + 1 :] or _later_segments(segments[number])
 
 
 def next_segment_of(path: str, following: Sequence[str]) -> NextSegment:
-    """What a broker has to find its way behind damage in the log ``path``; ``following``: the segments behind it."""
+    """How a broker finds its way past damage in the log ``path``; ``following``: the segments after it."""
     next_base = base_offset_of(following[0]) if following else None
     return NextSegment(rising_entries(path, base_offset_of(path)), next_base)
 
 
 def counted(finding: Finding, path: str, counts: dict[Severity, int]) -> Finding:
-    """The finding with its file's path, counted."""
+    """Count a finding; returns it with its file's path."""
     counts[finding.severity] += 1
     return finding if finding.path is not None else replace(finding, path=path)
 
 
 def _while_live(finding: Finding) -> Finding:
-    """A torn tail of the segment that a running broker writes to is normal."""
+    """The finding as information if it is a torn tail: normal in the segment that a running broker appends to."""
     is_torn = finding.code in _TORN_TAIL and finding.continue_at is None
     return replace(finding, graded=Severity.INFO) if is_torn else finding
 
 
 def end_offset_of(segments: Sequence[str]) -> int | None:
-    """Behind the last record of the segments of a partition, by a look at the last one that has batches.
+    """The end offset of the segments of a partition, from the last one that has batches.
 
-    None where their names have no offsets, and where there are none: a broker may have deleted them meanwhile.
+    None if their names have no offsets, and without segments: a broker may have deleted them meanwhile.
     """
     if not segments:
         return None
@@ -450,12 +370,12 @@ def _last_offset(path: str) -> int | None:
 
 
 def base_offset_of(path: str) -> int | None:
-    """The one in the file's name."""
+    """The base offset in the name of a file; None without one."""
     name = None if path == STDIN else parse_file_name(path)
     return None if name is None else name.base_offset
 
 
-def _behind(path: str) -> list[str]:
-    """The segments behind a single file, where it lies among others."""
+def _later_segments(path: str) -> list[str]:
+    """The segments after a single file in its directory."""
     name = None if path == STDIN else parse_file_name(path)
     return segments_after(path) if name is not None and not name.state else []

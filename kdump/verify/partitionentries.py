@@ -1,4 +1,4 @@
-"""The sound entries of the logs that paths stand for, partition by partition."""
+"""The valid entries of the logs that paths stand for, partition by partition."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kdump.wire.compression import DEFAULT_LIMIT
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """The logs of one directory, in offset order; ``active``: the one that a broker writes to, where it is known."""
+    """The logs of one directory, in offset order; ``active``: the one that a broker appends to, if it is known."""
 
     directory: str
     logs: tuple[LogFile, ...]
@@ -28,12 +28,12 @@ class Partition:
 
     @property
     def name(self) -> str:
-        """The directory as it was given."""
+        """The path of the directory, as it was given."""
         return os.path.dirname(self.logs[0].context.file) or "."
 
     @property
     def closed(self) -> tuple[LogFile, ...]:
-        """The others."""
+        """All logs but the active one."""
         return self.logs if self.active is None else self.logs[:-1]
 
 
@@ -43,9 +43,9 @@ class PartitionEntries:
     Args:
         paths: files, directories, globs, or ``-``.
         on_error: takes what cannot be found.
-        on_damage: takes damage, with its path, once however often a log is read; damaged entries are left out.
-        opened: opens a log; to be replaced where reading is to be watched.
-        limit: most bytes that one entry may decompress to.
+        on_damage: takes damage, with its path, once however often a log is read. Damaged entries are left out.
+        opened: opens a log; to be replaced to watch the reading.
+        limit: most bytes to which one entry may decompress.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class PartitionEntries:
         self.partitions = list(_partitions(_logs(paths, on_error)))
 
     def of(self, log: LogFile) -> Iterator[Entries]:
-        """The entries of a log. KdumpError when it cannot be read."""
+        """The entries of a log. Raises KdumpError if it cannot be read."""
         with self.open(log.given) as source:
             reader = EntryReader(source, self._limit)
             yield from reader.entries()
@@ -82,7 +82,7 @@ def _logs(paths: Sequence[str], on_error: Callable[[KdumpError], None]) -> list[
 
 
 def _partitions(logs: Iterable[LogFile]) -> Iterator[Partition]:
-    """The logs by their directories. A log that is alone is asked about as if it were closed: it has no active one."""
+    """The logs by their directories. A log that is given alone counts as closed: it has no active one."""
     found: dict[str, list[LogFile]] = {}
     for log in logs:
         found.setdefault(os.path.dirname(log.path), []).append(log)

@@ -1,7 +1,7 @@
-"""Which rows of a batch table the ordered checks must look at one by one, by columns: it only accepts.
+"""Which rows of a batch table the ordered checks must read one by one, found by columns. It only accepts.
 
-Left out are rows that go on where the one before ended (offsets, leader epoch, magic) and whose producer goes on where
-its batch before ended (epoch, sequence, transactional bit). A left-out row changes nothing but what is the newest.
+Rows are left out that continue where the row before ended (offsets, leader epoch, magic) and whose producer continues
+where its batch before ended (epoch, sequence, transactional bit). Such a row only becomes the newest one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _MAX_INT64 = 2**63 - 1
 class Prefiltered:
     """What is left of a table.
 
-    ``steps``: (row number, its place in the order is in question, the row of the same producer before it) in file
-    order; the last is None where the producer is in no question, and -1 where no such row was left out.
+    ``steps``: (row number, whether its order is to be checked, the row of the same producer before it) in file order.
+    The last is None if the producer needs no check, and -1 where no row of the producer was left out.
     ``last_of_producers``: the newest row of each producer, where it is one that was left out.
     ``latest``: the largest timestamp in ms.
     """
@@ -36,7 +36,7 @@ class Prefiltered:
 
 
 def prefilter(rows: NDArray[np.void], base_offset: int | None) -> Prefiltered:
-    """Sift ``rows`` (shape (rows,), one or more, of ``table.row_dtype``); ``base_offset``: of the file name."""
+    """Filter ``rows`` (shape (rows,), one or more, of ``table.row_dtype``); ``base_offset``: of the file name."""
     by_order = _out_of_order(rows, base_offset) | ~rows["is_valid"]
     by_producer, before, last = _by_producer(rows)
     numbers = np.flatnonzero(by_order | by_producer)
@@ -54,30 +54,32 @@ def prefilter(rows: NDArray[np.void], base_offset: int | None) -> Prefiltered:
 
 
 def _out_of_order(rows: NDArray[np.void], base_offset: int | None) -> NDArray[np.bool_]:
-    """Shape (rows,): the row does not just go on where the one before ended; the first one always."""
+    """Whether each row does not just continue where the row before ended; True for the first one; shape (rows,)."""
     first, last = rows["base_offset"], rows["last_offset"]
     first = np.where(first == UNKNOWN_OFFSET, last, first)
-    doubt = rows["is_after_gap"].copy()
-    doubt[0] = True
-    doubt[1:] |= np.where(rows["base_offset"][1:] == UNKNOWN_OFFSET, last[1:] <= last[:-1], first[1:] != last[:-1] + 1)
-    doubt[1:] |= rows["magic"][1:] < rows["magic"][:-1]
-    doubt[1:] |= rows["leader_epoch"][1:] < rows["leader_epoch"][:-1]
-    doubt |= last < first
+    suspect = rows["is_after_gap"].copy()
+    suspect[0] = True
+    suspect[1:] |= np.where(
+        rows["base_offset"][1:] == UNKNOWN_OFFSET, last[1:] <= last[:-1], first[1:] != last[:-1] + 1
+    )
+    suspect[1:] |= rows["magic"][1:] < rows["magic"][:-1]
+    suspect[1:] |= rows["leader_epoch"][1:] < rows["leader_epoch"][:-1]
+    suspect |= last < first
     if base_offset is not None:
-        doubt |= (first < base_offset) | (last > min(base_offset + MAX_INT32, _MAX_INT64))
-    return doubt
+        suspect |= (first < base_offset) | (last > min(base_offset + MAX_INT32, _MAX_INT64))
+    return suspect
 
 
 def _by_producer(rows: NDArray[np.void]) -> tuple[NDArray[np.bool_], NDArray[np.int64], list[int]]:
-    """Whether each row is in question, the row of its producer before it, each producer's last row.
+    """Which rows are suspects, the row of the same producer before each, the last row of each producer.
 
-    Of the rows before and the last rows only those that are in no question themselves; -1: none.
+    Rows before and last rows only count if they are no suspects themselves; -1: none.
     """
-    doubt = np.zeros(rows.size, np.bool_)
+    suspect = np.zeros(rows.size, np.bool_)
     before = np.full(rows.size, -1, np.int64)
     mine = np.flatnonzero(rows["is_valid"] & (rows["producer_id"] >= 0))
     if not mine.size:
-        return doubt, before, []
+        return suspect, before, []
     mine = mine[np.argsort(rows["producer_id"][mine], kind="stable")]
     own = rows[mine]
     kind = own["attributes"] & (CONTROL | TRANSACTIONAL)
@@ -89,9 +91,9 @@ def _by_producer(rows: NDArray[np.void]) -> tuple[NDArray[np.bool_], NDArray[np.
     before[mine[1:][goes_on[1:]]] = mine[:-1][goes_on[1:]]
     goes_on[1:] &= (kind[1:] == kind[:-1]) & (own["producer_epoch"][1:] == own["producer_epoch"][:-1])
     goes_on[1:] &= (sequence[1:] == following[:-1]) & (sequence[:-1] >= 0)
-    holes = np.cumsum(rows["is_after_gap"] | ~rows["is_valid"])[mine]
-    goes_on[1:] &= holes[1:] == holes[:-1]
+    gaps = np.cumsum(rows["is_after_gap"] | ~rows["is_valid"])[mine]
+    goes_on[1:] &= gaps[1:] == gaps[:-1]
     goes_on &= kind & CONTROL == 0
-    doubt[mine] = ~goes_on
-    before[(before >= 0) & doubt[before]] = -1
-    return doubt, before, mine[goes_on & is_last].tolist()
+    suspect[mine] = ~goes_on
+    before[(before >= 0) & suspect[before]] = -1
+    return suspect, before, mine[goes_on & is_last].tolist()

@@ -20,21 +20,21 @@ from kdump.system.units import time_text
 from kdump.verify.table import BatchRow
 
 HANGING_AFTER_MS: Final = 15 * 60 * 1000
-"""transaction.max.timeout.ms by default: a coordinator aborts what is older."""
+"""transaction.max.timeout.ms by default: a coordinator aborts older transactions."""
 _MOST_SEQUENCE_GAPS: Final = 1000
 _MOST_PRODUCERS: Final = 1 << 18
-"""Memory: more than any partition has at a time, brokers forget them after a day."""
+"""Limits memory. No partition has more producers at a time; brokers forget them after a day."""
 _NO_SEQUENCE: Final = -1
-"""Of a producer whose next batch starts a new epoch: the sequence to come is 0."""
+"""Last sequence of a producer whose next batch starts a new epoch: the next sequence is 0."""
 
 
 @dataclass(slots=True)
 class _Producer:
-    """What the batches so far say of a producer; None where nothing does."""
+    """What the batches so far show of a producer; None if they show nothing."""
 
     epoch: int
     last_sequence: int | None
-    holes: int
+    gaps: int
     coordinator_epoch: int = -1
     txn_first_offset: int | None = None
     txn_timestamp: int = -1
@@ -42,11 +42,11 @@ class _Producer:
     txn_path: str | None = None
     txn_position: int = 0
     has_transactions: bool | None = None
-    """Its newest data batch is transactional; None where none was seen."""
+    """Whether its newest data batch is transactional; None before the first one."""
     txn_has_records: bool = False
-    """Of the open transaction: something of it is left by the log cleaner, or was written before what was seen."""
+    """Whether the log cleaner left part of its open transaction, or part was written before what was read."""
     is_amid: bool = False
-    """A transaction of it may have begun before what was seen, and not have ended since."""
+    """Whether a transaction of it may have begun before what was read, and not have ended since."""
 
 
 class ProducerChecks:
@@ -69,15 +69,15 @@ class ProducerChecks:
         self._is_coordinator = is_coordinator
         self._transactional_id = transactional_id
         self._path: str | None = None
-        self._holes = 0
+        self._gaps = 0
         self._sequence_gaps: list[Finding] = []
-        # Markers of the segment that end nothing: how many, and the first.
+        # How many markers of the segment end nothing, and the first of them.
         self._idle_markers = 0
         self._idle_marker: BatchRow | None = None
         self.aborted: list[AbortedTxn] = []
         self.begun_before: set[tuple[int, int]] = set()
         self.idle_aborts: set[tuple[int, int]] = set()
-        # Producers may have been at work before the first segment; None: that is yet to come.
+        # Producers may have written before the first segment; None: the first segment is yet to come.
         self._begins_late: bool | None = None
         self.latest = -1
         for entry in producers:
@@ -90,24 +90,24 @@ class ProducerChecks:
             self._producers[entry.producer_id] = producer
 
     def start_segment(self, base_offset: int | None, path: str | None) -> None:
-        """The next batches are in this file; aborted transactions and idle markers are counted anew."""
+        """Start a segment: the next batches are in this file. Aborted transactions and idle markers count anew."""
         if self._begins_late is None:
             self._begins_late = base_offset != 0 and not self._producers
         self._path = path
         self.aborted, self.begun_before, self.idle_aborts = [], set(), set()
         self._idle_markers, self._idle_marker = 0, None
 
-    def see_hole(self) -> None:
-        """Batches may be lost here: what producers did in it is not known."""
-        self._holes += 1
+    def see_gap(self) -> None:
+        """Note that batches may be lost here, so that producers may have done anything."""
+        self._gaps += 1
 
     def forget(self) -> None:
-        """A whole segment is not seen: nothing is known of any producer, as at the start of a log that begins late."""
+        """Skip a whole segment: nothing is known of any producer, as at the start of a log that begins late."""
         self._producers, self._open = {}, []
         self._begins_late = True
 
     def see(self, row: BatchRow) -> Iterator[Finding]:
-        """The next sound batch."""
+        """Check the next valid batch."""
         self.latest = max(self.latest, row.max_timestamp)
         if row.producer_id < 0:
             return
@@ -116,10 +116,10 @@ class ProducerChecks:
             if len(self._producers) >= _MOST_PRODUCERS:
                 self._forget_idle()
             sequence = None if row.is_control else row.last_sequence
-            producer = self._producers[row.producer_id] = _Producer(row.producer_epoch, sequence, self._holes)
+            producer = self._producers[row.producer_id] = _Producer(row.producer_epoch, sequence, self._gaps)
             producer.is_amid = bool(self._begins_late) and (row.is_control or row.base_sequence != 0)
         elif row.producer_epoch < producer.epoch:
-            message = f"producer {row.producer_id} has epoch {row.producer_epoch} behind {producer.epoch}"
+            message = f"producer {row.producer_id} has epoch {row.producer_epoch} after {producer.epoch}"
             yield Finding(Codes.PRODUCER_EPOCH_BACKWARDS, message, row.position, row.size)
         elif not row.is_control:
             yield from self._see_sequence(producer, row)
@@ -127,22 +127,22 @@ class ProducerChecks:
             yield from self._see_marker(producer, row)
         else:
             yield from self._see_data(producer, row)
-        producer.holes = self._holes
+        producer.gaps = self._gaps
 
     def step_over(self, row: BatchRow) -> None:
-        """``row`` is the newest of a run of data batches of its producer, each the one after; the first was seen."""
+        """Take over the newest row of a run of data batches of one producer without gaps; the first was checked."""
         producer = self._producers.get(row.producer_id)
         if producer is not None:
             producer.last_sequence = row.last_sequence
 
     def sequence_gaps(self, *, is_compacted: bool) -> Iterator[Finding]:
-        """What was held back until this is known: the cleaner removes batches, whose sequences are missing then."""
+        """The findings that waited until this is known. The cleaner removes batches, and with them their sequences."""
         if not is_compacted:
             yield from self._sequence_gaps
         self._sequence_gaps = []
 
     def finish_segment(self) -> Iterator[Finding]:
-        """What is said once a segment."""
+        """End the segment: one finding for all its idle markers."""
         marker = self._idle_marker
         if marker is not None:
             others = f", nor do {self._idle_markers - 1:,} others in the segment" if self._idle_markers > 1 else ""
@@ -150,12 +150,12 @@ class ProducerChecks:
             yield Finding(Codes.MARKER_WITHOUT_TRANSACTION, message, marker.position, marker.size)
 
     def finish(self) -> Iterator[Finding]:
-        """The transactions that are left open."""
+        """End the partition: the transactions that are left open."""
         for producer_id, producer in self._producers.items():
             if producer.txn_first_offset is None:
                 continue
             age = max(0, self.latest - producer.txn_timestamp)
-            lost = "; its end may lie in a hole" if producer.holes != self._holes else ""
+            lost = "; its end may lie in a gap" if producer.gaps != self._gaps else ""
             name = self._transactional_id(producer_id)
             whose = "" if name is None else f" of transactional id '{name}'"
             since = f" ({time_text(producer.txn_start)} UTC)" if producer.txn_start >= 0 else ""
@@ -183,9 +183,9 @@ class ProducerChecks:
         if not missing:
             return
         if missing > MAX_INT32 // 2:
-            message = f"producer {row.producer_id}: sequence {row.base_sequence} behind {last}"
+            message = f"producer {row.producer_id}: sequence {row.base_sequence} after {last}"
             yield Finding(Codes.SEQUENCE_DUPLICATE, message, row.position, row.size)
-        elif producer.holes == self._holes and len(self._sequence_gaps) < _MOST_SEQUENCE_GAPS:
+        elif producer.gaps == self._gaps and len(self._sequence_gaps) < _MOST_SEQUENCE_GAPS:
             epoch = f" of the new epoch {row.producer_epoch}" if is_new_epoch else ""
             message = f"producer {row.producer_id}: {missing:,} sequence numbers{epoch} are missing from {expected} on"
             finding = Finding(Codes.SEQUENCE_GAP, message, row.position, row.size, path=self._path)
@@ -207,7 +207,7 @@ class ProducerChecks:
 
     @staticmethod
     def _mixed(producer: _Producer, row: BatchRow) -> Finding:
-        """A producer writes in transactions always or never."""
+        """The finding of a producer that writes in transactions only sometimes."""
         if row.is_transactional:
             message = f"a transactional batch of producer {row.producer_id}, which wrote without transactions before"
         elif producer.txn_first_offset is None:
@@ -224,7 +224,7 @@ class ProducerChecks:
         if row.marker_type not in (control.ABORT, control.COMMIT):
             return
         if row.coordinator_epoch < max(producer.coordinator_epoch, 0):
-            before = f" behind {producer.coordinator_epoch}" if producer.coordinator_epoch >= 0 else ""
+            before = f" after {producer.coordinator_epoch}" if producer.coordinator_epoch >= 0 else ""
             message = f"a marker of producer {row.producer_id} has coordinator epoch {row.coordinator_epoch}{before}"
             yield Finding(Codes.COORDINATOR_EPOCH_BACKWARDS, message, row.position, row.size)
         producer.coordinator_epoch = row.coordinator_epoch
@@ -255,7 +255,7 @@ class ProducerChecks:
         return None
 
     def _forget_idle(self) -> None:
-        """Keep the producers with an open transaction and the newer half: one that comes again is taken for new."""
+        """Keep the producers with an open transaction and the newer half; a forgotten one counts as new later."""
         half = len(self._producers) // 2
         self._producers = {
             producer_id: producer

@@ -1,4 +1,4 @@
-"""From which offset to which a partition's log once reached, and which files say so: the one place of these rules.
+"""The offsets that a partition's log once had, and which files prove it: the one place of these rules.
 
 A broker writes names and numbers beside its logs that are true when it writes them: an offset that one of them names
 was once in the log, or was its end. Where the logs end before it, the offsets between are lost. The other way round is
@@ -13,7 +13,7 @@ normal: after a crash these files are older than the log.
   empty one, and without a .deleted file of that name, is left of a log that was lost.
 
 Each file may be damaged itself. Those that a check cannot tell from garbage count only near the end of the log, or
-where a second one says about as much.
+where a second one names about the same offset.
 
 Source: docs/spec/startup.md rules 2, 7, 18, 21, 23, 24 and 25 (UnifiedLog.deleteSegments, LogManager
 .checkpointLogStartOffsetsInDir, LeaderEpochFileCache.truncateFromStart, LogSegment.changeFileSuffixes).
@@ -38,22 +38,23 @@ from kdump.log import files
 from kdump.log.names import INDEX_KINDS, FileName, Kind, is_uri, parse_file_name, parse_partition_directory
 from kdump.log.opening import read_whole
 from kdump.log.siblings import parse_leader_epochs, read_checkpoint
-from kdump.verify.indexes import IndexedLog, index_end, indexed_end, is_near, without_appended
+from kdump.verify.indexedlog import IndexedLog
+from kdump.verify.indexes import index_end, indexed_end, is_near, without_appended
 
 _TIERED: Final = "__remote_log_metadata"
-"""The topic that every broker with tiered storage holds partitions of: there a local log may begin later."""
+"""Every broker with tiered storage has partitions of this topic: there a local log may begin later."""
 _ON_ITS_WAY_OUT: Final = "-delete"
 
 
 class Witness(NamedTuple):
-    """A file that says that the log once reached ``end_offset`` (exclusive)."""
+    """A file that names offsets up to ``end_offset`` (exclusive)."""
 
     file: str
     end_offset: int
 
 
 class AlreadyLost(NamedTuple):
-    """Offsets (inclusive) that were in the log and are in none of its segments; ``witnesses``: files that say so."""
+    """Offsets (inclusive) that the log had and none of its segments has; ``witnesses``: files that name them."""
 
     first_offset: int
     last_offset: int
@@ -64,9 +65,9 @@ class AlreadyLost(NamedTuple):
 
 
 class KnownOffsets(NamedTuple):
-    """What the log directory says of the partition; None: nothing.
+    """What the log directory knows of the partition; None: nothing.
 
-    ``is_clean``: the broker was stopped properly, so that the offsets are those of its end.
+    ``is_clean``: the broker was stopped properly, so that the offsets are those at its stop.
     """
 
     is_clean: bool = False
@@ -76,7 +77,7 @@ class KnownOffsets(NamedTuple):
 
 
 class SegmentReach(NamedTuple):
-    """A .log as far as its offsets go: ``end_offset`` (exclusive) is asked for only where it is needed."""
+    """The offsets of a .log; ``end_offset`` (exclusive) is called only where it is needed."""
 
     base_offset: int
     is_empty: bool
@@ -84,10 +85,10 @@ class SegmentReach(NamedTuple):
 
 
 class LastSegment(NamedTuple):
-    """What may be asked about the end of a log.
+    """How to answer questions about the end of a log.
 
-    ``was_cleaned``: the log cleaner has been in the last segment; where that one is empty, in the one before it.
-    ``index_ends``: what ``PartitionEvidence.index_ends`` says of the last segment.
+    ``was_cleaned``: whether the log cleaner compacted the last segment that is not empty.
+    ``index_ends``: the result of ``PartitionEvidence.index_ends`` for the last segment.
     """
 
     was_cleaned: Callable[[], bool]
@@ -95,15 +96,15 @@ class LastSegment(NamedTuple):
 
 
 class PartitionEvidence:
-    """What lies beside the logs of one partition.
+    """The files beside the logs of one partition.
 
-    Names, epochs and checkpoints are read at once: what a running broker appends later is in the logs when they are
-    read. The contents of snapshots and indexes are read where an answer depends on them.
+    Names, epochs and checkpoints are read at once. What a running broker appends later is in the logs when they are
+    read. Snapshots and indexes are read where an answer depends on them.
 
     Args:
-        directory: the path; one that is about to be deleted (``-delete``) says nothing.
+        directory: the path; one that is about to be deleted (``-delete``) proves nothing.
         names: of the files in it.
-        read: gives the bytes of one of them, raises KdumpError.
+        read: returns the bytes of one of them, raises KdumpError.
         checkpoints: of the log directory; None: they are read there.
     """
 
@@ -144,7 +145,7 @@ class PartitionEvidence:
 
     @classmethod
     def of_directory(cls, directory: str) -> PartitionEvidence:
-        """Of a partition directory on disk or in a store; nothing where it cannot be listed."""
+        """Read a partition directory on disk or in a store; no evidence if it cannot be listed."""
         try:
             names = [entry.name for entry in files.listing(directory) if not entry.is_directory]
         except KdumpError:
@@ -152,7 +153,7 @@ class PartitionEvidence:
         return cls(directory, names, lambda name: read_whole(os.path.join(directory, name)))
 
     def ends(self, end: int) -> Iterator[Witness]:
-        """The files that name an offset above ``end`` and are none of a segment's indexes."""
+        """The files that name an offset above ``end`` and are no index files of a segment."""
         for offset, names in self._names.items():
             for name, parsed in names.items():
                 if (
@@ -171,11 +172,11 @@ class PartitionEvidence:
                 yield Witness(name, known)
 
     def index_ends(self, log: IndexedLog, kinds: Iterable[Kind] = INDEX_KINDS) -> Iterator[Witness]:
-        """The indexes of one log that name an offset after its end, and agree with what is in it."""
+        """The indexes of one log that name an offset after its end and agree with its contents."""
         for kind in kinds:
             name = self._index(log.base_offset, kind)
             data = None if name is None else self._bytes(name)
-            # A broker may have appended since: what an index says of that is no loss.
+            # A broker may have appended since: then what an index names is no loss.
             size = self._size_now(log) if data is not None else 0
             if data is not None and size > log.size:
                 data = without_appended(data, kind, log, size)
@@ -184,7 +185,7 @@ class PartitionEvidence:
                 yield Witness(name, end)
 
     def _size_now(self, log: IndexedLog) -> int:
-        """Bytes of a log on its disk; 0 where it cannot be asked."""
+        """Bytes of a log on its disk; 0 if it cannot be asked."""
         name = self._index(log.base_offset, Kind.LOG)
         try:
             return 0 if name is None else files.size(os.path.join(self._directory, name))
@@ -192,7 +193,7 @@ class PartitionEvidence:
             return 0
 
     def names_later(self, base_offset: int, end: int) -> bool:
-        """An index of the log ``base_offset`` names an offset of ``end`` or more, true or not."""
+        """Whether an index of the log ``base_offset`` names an offset of ``end`` or more, true or not."""
         for kind in INDEX_KINDS:
             name = self._index(base_offset, kind)
             data = None if name is None else self._bytes(name)
@@ -205,7 +206,7 @@ class PartitionEvidence:
         return next((name for name, parsed in names.items() if parsed.kind is kind and not parsed.state), None)
 
     def believed(self, witnesses: Iterable[Witness], end: int) -> list[Witness]:
-        """Those that say that the log reached beyond ``end``, and are not likely to be garbage; the farthest first.
+        """The witnesses of offsets beyond ``end`` that are hardly garbage, the farthest first.
 
         Args:
             witnesses: of ``ends`` and ``index_ends``.
@@ -224,11 +225,11 @@ class PartitionEvidence:
         return found
 
     def already_lost(self, segments: Sequence[SegmentReach], last_segment: LastSegment | None) -> list[AlreadyLost]:
-        """What the log had and its segments have not, rising.
+        """Ranges that the log had and its segments lack, rising.
 
         Args:
             segments: all that are there, in offset order.
-            last_segment: more about the last of them; None where there is none.
+            last_segment: more about the last of them; None if there is none.
         """
         gone = self._gone({segment.base_offset: segment.is_empty for segment in segments})
         start = self._start(segments[0].base_offset if segments else None, gone)
@@ -237,7 +238,7 @@ class PartitionEvidence:
         first, last = segments[0].base_offset, segments[-1]
         lost = []
         if self._is_swapped or self._snapshot_of_all >= first:
-            # The segments that are missing have another name still; a snapshot of the cluster's metadata holds them.
+            # The missing segments have other names; a snapshot of the cluster's metadata contains them.
             start, gone = None, {}
         if start is not None and any(start.end_offset <= base < first for base in self._deleted):
             start = None
@@ -267,13 +268,13 @@ class PartitionEvidence:
         if last_segment is not None:
             witnesses += last_segment.index_ends()
         found = self.believed(witnesses, end)
-        # A follower that truncates a compacted log may have to end in a segment that the cleaner has been in: then
-        # there are no records up to the end.
+        # A follower that truncates a compacted log may have to end in a segment that the cleaner compacted. Then there
+        # are no records up to the end.
         if found and not (last_segment is not None and last_segment.was_cleaned()):
             yield AlreadyLost(end, found[0].end_offset - 1, tuple(dict.fromkeys(one.file for one in found)))
 
     def _start(self, first: int | None, gone: Mapping[int, Sequence[str]]) -> Witness | None:
-        """Where the log begins if nothing is lost, and what says so; None: nothing does.
+        """Where the log begins if nothing is lost, and which file proves it; None: no file does.
 
         Args:
             first: base offset of the first segment, None without one.
@@ -291,7 +292,7 @@ class PartitionEvidence:
         return found._replace(end_offset=max(found.end_offset, self.checkpoints.log_start or 0))
 
     def _gone(self, is_empty: Mapping[int, bool]) -> dict[int, list[str]]:
-        """Base offsets whose log is lost, and the indexes that are left, rising.
+        """Base offsets whose log is lost, with the indexes that are left, rising.
 
         Args:
             is_empty: of the logs that are there, by base offset.
@@ -301,13 +302,13 @@ class PartitionEvidence:
             indexes = [name for name, parsed in names.items() if parsed.kind in INDEX_KINDS]
             if not indexes or not is_empty.get(base, True) or any(parsed.state for parsed in names.values()):
                 continue
-            # The last segment may be empty; its .index holds nothing then.
+            # The last segment may be empty; then its .index has no entry.
             if base not in is_empty or any(self.index_ends(IndexedLog.empty(base))):
                 gone[base] = indexes
         return gone
 
     def _is_possible(self, snapshot: str, offset: int) -> bool:
-        """A snapshot names no offset after its own; a damaged one still has its name."""
+        """Whether a snapshot does not name an offset after its own. A damaged one still has its name."""
         data = self._bytes(snapshot)
         try:
             entries = [] if data is None else parse_snapshot(data)
@@ -316,7 +317,7 @@ class PartitionEvidence:
         return all(max(entry.last_offset, entry.current_txn_first_offset) < offset for entry in entries)
 
     def _is_tiered(self) -> bool:
-        """The broker has tiered storage: what is before the first segment may be there."""
+        """Whether the broker has tiered storage: what comes before the first segment may be there."""
         if is_uri(self._directory):
             return False
         try:
@@ -334,7 +335,7 @@ class PartitionEvidence:
 
 
 def read_checkpoints(directory: str) -> KnownOffsets:
-    """What the log directory above says of a partition directory; in a store see ``read_checkpoint``."""
+    """What the log directory above knows of a partition directory; in a store see ``read_checkpoint``."""
     marker = os.path.join(os.path.dirname(files.absolute(directory)), CLEAN_SHUTDOWN)
     return KnownOffsets(
         not is_uri(marker) and files.exists(marker),

@@ -1,7 +1,7 @@
 """The reading half of ``verify`` as tasks, which may run on many machines; the other half is ``verify.judging``.
 
-A reading is all that the ordered checks and the checks of the files beside a log need of its bytes: the local findings
-and the batch table, a row a batch.
+A reading yields all that the ordered checks and the checks of the files beside a log need of its bytes: the local
+findings and the batch table, a row per batch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _ROWS_A_PIECE: Final = 8192
 _FINDING_BYTES: Final = 256
-"""What a finding counts, in bytes."""
+"""Bytes that a finding counts as."""
 
 
 class Group(NamedTuple):
@@ -44,12 +44,12 @@ class Group(NamedTuple):
     folder: str | None
 
     def absolute(self) -> Group:
-        """The same for a process with another working directory."""
+        """The group for a process with another working directory."""
         folder = None if self.folder is None else files.absolute(self.folder)
         return Group(tuple(map(files.absolute, self.segments)), folder)
 
     def as_given(self, item: Judgement) -> Judgement:
-        """What was said of ``absolute``, with the paths as they are here."""
+        """An item about ``absolute()``, with the paths as they are here."""
         if isinstance(item, PartitionExtent) or item.path is None:
             return item
         given = os.path.dirname(self.segments[0])
@@ -71,7 +71,7 @@ def absolute(groups: Iterable[Group]) -> list[Group]:
 def groups_of(path: str) -> list[Group]:
     """The groups of segments that a PATH stands for, in the order in which a ``Verification`` asks for them.
 
-    None where the path is wrong or a stream: what is wrong with it the ``Verification`` says.
+    No groups for a stream or a wrong path: the ``Verification`` reports what is wrong with it.
     """
     with suppress(KdumpError):
         match resolve(path):
@@ -88,9 +88,9 @@ def groups_of(path: str) -> list[Group]:
 
 @dataclass(frozen=True, slots=True)
 class ReadingTask:
-    """A split of one of the segments of a group; ``group`` and ``segment`` are numbers.
+    """A split of one segment of a group; ``group`` and ``segment`` are numbers.
 
-    ``following``: the segment after that one, where there is one.
+    ``following``: the segment after that one if there is one.
     """
 
     group: int
@@ -116,7 +116,7 @@ class ReadingEnd(NamedTuple):
 
 
 class ReaderDied(NamedTuple):
-    """The process that read it was killed."""
+    """The process that read a split was killed."""
 
     error: KdumpError
 
@@ -133,7 +133,7 @@ SplitLooker: TypeAlias = Callable[[Source, NextSegment, Extent], SeenSegment]
 
 
 class ReadingPiece(NamedTuple):
-    """A part of what was seen of a segment, and its place in the file order.
+    """A part of what was read of a segment, and its place in the file order.
 
     ``position``: where the split begins in the file. ``number``: of the piece in the split.
     """
@@ -146,7 +146,7 @@ class ReadingPiece(NamedTuple):
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """About how many bytes the piece takes."""
         if isinstance(self.seen, np.ndarray):
             return self.seen.nbytes
         return _FINDING_BYTES * len(self.seen) if isinstance(self.seen, list) else 0

@@ -11,7 +11,7 @@ from kdump.codes import Finding, KdumpError, Severity
 from kdump.kafka.recover import Recovery, RecoveryOutcome
 from kdump.log.context import FileContext
 from kdump.rows.filetables import FINDING
-from kdump.rows.spelling import json_line
+from kdump.rows.scalarlines import json_line
 from kdump.system.blocks import escaped
 from kdump.verify.summary import SegmentSummary
 
@@ -20,7 +20,7 @@ _ILLEGAL_IN_XML: Final = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFF
 
 
 def finding_line(finding: Finding, *, color: bool) -> str:
-    """A finding in one line: file, severity, code, place, what is wrong, what is lost, where it goes on."""
+    """A finding in one line: file, severity, code, position, what is wrong, what is lost, where consumers continue."""
     code = finding.code.value
     severity = finding.severity.value
     if color:
@@ -29,7 +29,7 @@ def finding_line(finding: Finding, *, color: bool) -> str:
 
 
 def summary_line(summary: SegmentSummary) -> str:
-    """A segment in one line, with the words ``if recovered`` where recovery would do something to it."""
+    """A segment in one line, with ``if recovered`` where recovery would change it."""
     parts = [] if summary.batches is None else [f"{summary.batches:,} batches"]
     if summary.size is not None:
         parts.append(f"{summary.size:,} bytes")
@@ -41,7 +41,7 @@ def summary_line(summary: SegmentSummary) -> str:
 
 
 def recovery_text(recovery: Recovery) -> str:
-    """What LogSegment.recover would do to a segment."""
+    """What LogSegment.recover would do to a segment, in words."""
     if recovery.failure is not None:
         return f"fails, {recovery.failure.message}"
     if recovery.outcome is RecoveryOutcome.TRUNCATED:
@@ -51,34 +51,44 @@ def recovery_text(recovery: Recovery) -> str:
 
 
 def finding_json(finding: Finding) -> str:
-    """A row of the table FINDING."""
+    """A finding as a JSON line: a row of the table FINDING."""
     values = {"type": FINDING.type, **FileContext.of(finding.path or "").columns(), **FINDING.row(finding)}
     return json_line(FINDING.names, [values[name] for name in FINDING.names])
 
 
 class JUnitReport:
-    """JUnit XML as CI systems read it: a suite a directory, a case a file; ``failing`` severities fail a case."""
+    """JUnit XML as CI systems read it: a suite per directory, a case per file.
 
-    def __init__(self, failing: frozenset[Severity]) -> None:
+    Args:
+        failing: the severities that fail a case.
+        name: of the whole.
+    """
+
+    def __init__(self, failing: frozenset[Severity], name: str = "kdump verify") -> None:
         self._failing = failing
+        self._name = name
         self._cases: defaultdict[str, dict[str, list[Finding]]] = defaultdict(dict)
         self._errors: list[KdumpError] = []
 
     def add_finding(self, finding: Finding) -> None:
-        """A finding belongs to the case of its file."""
+        """Add a finding to the case of its file."""
         self._case(finding.path or "").append(finding)
 
     def add_segment(self, summary: SegmentSummary) -> None:
-        """A segment without findings is a case too."""
-        self._case(summary.path)
+        """Add the case of a segment, which may have no findings."""
+        self.add_case(summary.path)
+
+    def add_case(self, path: str) -> None:
+        """Add the case of a file or directory, which may have no findings."""
+        self._case(path)
 
     def add_error(self, error: KdumpError) -> None:
-        """A PATH that cannot be looked at."""
+        """Add a PATH that cannot be read."""
         self._errors.append(error)
 
     def xml(self) -> bytes:
         """The whole document."""
-        root = Xml.Element("testsuites", name="kdump verify")
+        root = Xml.Element("testsuites", name=self._name)
         for folder, cases in self._cases.items():
             failed = sum(any(finding.severity in self._failing for finding in found) for found in cases.values())
             suite = Xml.SubElement(
@@ -103,7 +113,7 @@ class JUnitReport:
         case = Xml.SubElement(suite, "testcase", classname=_legal(folder), name=_legal(name))
         failing = [finding for finding in found if finding.severity in self._failing]
         if failing:
-            # One element with a line a finding: most readers look at the first one only, and show its text.
+            # One element with a line per finding: most readers show only the text of the first element.
             first = failing[0]
             count = "" if len(failing) == 1 else f" (and {len(failing) - 1} more)"
             failure = Xml.SubElement(
@@ -127,5 +137,5 @@ def _lines(found: list[Finding]) -> str:
 
 
 def _legal(text: str) -> str:
-    """Without what XML cannot hold."""
+    """The text without characters that XML cannot represent."""
     return text.encode("utf-8", "replace").decode().translate(_ILLEGAL_IN_XML)

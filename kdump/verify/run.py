@@ -1,6 +1,6 @@
 """``kdump verify`` in this process: segments, partition directories, log directories, streams.
 
-What a PATH stands for, partition by partition (``verify.partition``), and what only a whole log directory tells.
+What a PATH stands for is checked partition by partition (``verify.partition``), then a log directory as a whole.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from kdump.verify.partition import (
     Item,
     Judgement,
     PartitionCheck,
-    already_lost_finding,
     base_offset_of,
     counted,
 )
+from kdump.verify.partitionsummary import already_lost_finding
 from kdump.verify.reach import PartitionEvidence
 from kdump.verify.segment import CheckOptions
 from kdump.verify.siblings import (
@@ -44,8 +44,8 @@ class Verification:
     """One run over any number of paths.
 
     Args:
-        judge: checks the segments of a partition: ``PartitionCheck.segments``, or what stands for it.
-        on_error: takes what is wrong with one partition of several; None: the first one is raised behind the others.
+        judge: checks the segments of a partition: ``PartitionCheck.segments``, or a callable in its place.
+        on_error: takes what is wrong with one partition of several; None: the first error is raised after the others.
     """
 
     def __init__(self, judge: Judge | None = None, *, on_error: Callable[[KdumpError], None] | None = None) -> None:
@@ -104,7 +104,7 @@ class Verification:
         yield from self._tell(errors)
 
     def _tell(self, errors: Iterable[KdumpError]) -> Iterator[Finding]:
-        """What was wrong with the listings; raises the first error of the directory where nobody takes errors."""
+        """Report the errors of listings; raises the first one if there is no ``on_error``."""
         for error in errors:
             if error.code in HOSTILE_CODES:
                 yield Finding(error.code, error.message, 0, path=error.path)
@@ -114,7 +114,7 @@ class Verification:
             raise self._failed[0]
 
     def _log(self, path: str) -> Iterator[Item]:
-        """One log, without the other files of its directory."""
+        """Check one log without the other files of its directory."""
         for item in self._judge([path], None):
             if isinstance(item, KdumpError):
                 raise item
@@ -122,14 +122,14 @@ class Verification:
                 yield item
 
     def _fail(self, error: KdumpError) -> None:
-        """Tell, or keep for the end: the others are still looked at."""
+        """Report an error, or keep it for the end: the other partitions are still checked."""
         if self._on_error is None:
             self._failed.append(error)
         else:
             self._on_error(error)
 
     def _alone(self, path: str, kind: Kind) -> Iterator[Item]:
-        """A sibling file without its log."""
+        """Check a sibling file without its log."""
         data = read_whole(path)
         counts = dict.fromkeys(Severity, 0)
         found: Iterable[Finding] = ()
@@ -150,7 +150,7 @@ def findings(path: str, *, deep: bool = True) -> Iterator[Finding]:
         deep: decode every record; False: framing and checksums only.
 
     Raises:
-        KdumpError: the path cannot be looked at.
+        KdumpError: the path cannot be read.
     """
     for item in Verification(PartitionCheck(CheckOptions(deep=deep)).segments).path(
         files.strip_credentials(os.fspath(path))
@@ -160,14 +160,14 @@ def findings(path: str, *, deep: bool = True) -> Iterator[Finding]:
 
 
 def checked_log(file: Sibling) -> str | None:
-    """The log with which a sibling file is checked; None: it is checked alone. Raises as ``open_source``."""
-    # Opened here, so that its own absence is not taken for the log's.
+    """The log with which a sibling file is checked; None: the file is checked alone. Raises as ``open_source``."""
+    # Opened here, so that a missing sibling is not mistaken for a missing log.
     file.open().close()
     return None if file.kind is Kind.SNAPSHOT or not files.exists(file.log) else file.log
 
 
 def _without_logs(folder: str) -> Iterator[Finding]:
-    """A partition directory whose logs are gone: what belongs to them need not be."""
+    """Check a partition directory whose logs are gone: files that belong to them are no findings."""
     names = list(segment_files(folder, lambda error: None, all_files=True))
     if not names:
         return

@@ -1,6 +1,6 @@
-"""One pass over a segment: its chunks to the local checks, its batch table to the ordered ones and to whoever asks.
+"""One pass over a segment: its chunks go to the local checks, its batch table to the ordered ones.
 
-The two halves can run apart: many processes check parts of a log each, and one then runs the ordered checks.
+The two halves can run apart: many processes check parts of a log each, then one process runs the ordered checks.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from kdump.verify.table import read_rows
 from kdump.wire.compression import DEFAULT_LIMIT
 
 Rows: TypeAlias = NDArray[np.void]
-"""Of the batch table: shape (rows,), of ``table.row_dtype``."""
+"""Rows of the batch table: shape (rows,), of ``table.row_dtype``."""
 
 _ROWS_AT_A_TIME: Final = 4096
-"""Rows of several chunks are looked at together: a step by columns costs the same for a few as for some thousands."""
+"""Rows of several chunks are checked together: a step by columns costs as much for a few rows as for thousands."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """How deep a segment is looked at.
+    """How deep a segment is checked.
 
-    ``deep``: decompress and decode every record. ``limit``: most bytes one batch may decompress to. ``columnar``: use
-    the columnar paths; None: where the segment is large enough.
+    ``deep``: decompress and decode every record. ``limit``: most bytes to which one batch may decompress. ``columnar``:
+    use the columnar paths; None: if the segment is large enough.
     """
 
     deep: bool = True
@@ -48,27 +48,27 @@ class CheckOptions:
 
 
 class SegmentReading:
-    """One pass over a segment's log, or a stretch of it: the local findings, and the rows of its batch table.
+    """One pass over a segment's log, or a range of it: the local findings, and the rows of its batch table.
 
     Args:
         source: the log.
-        behind: the segment's index and the next segment, for where consumers go on.
+        following: the segment's index and the next segment, which tell where consumers continue.
         options: see CheckOptions.
-        extent: what is looked at; None: all of it.
-        doubts: see ``verify.entries.EntryChecks``.
-        chunk_size: bytes looked at together.
+        extent: the range that is read; None: all of the log.
+        suspects: see ``verify.entries.EntryChecks``.
+        chunk_size: bytes that are checked together.
 
-    ``ends_in_gap``, once the items are exhausted: damage lies behind the last row.
+    ``ends_in_gap``, once the items are exhausted: damage follows the last row.
     """
 
     def __init__(
         self,
         source: Source,
-        behind: NextSegment | None = None,
+        following: NextSegment | None = None,
         options: CheckOptions | None = None,
         extent: Extent | None = None,
         *,
-        doubts: Suspects | None = None,
+        suspects: Suspects | None = None,
         chunk_size: int = DEFAULT_CHUNK_SIZE,
     ) -> None:
         self._source = source
@@ -76,14 +76,14 @@ class SegmentReading:
         self._extent = extent
         self._chunk_size = chunk_size
         options = self._options
-        self._local = LocalChecks(source, behind, deep=options.deep, limit=options.limit, doubts=doubts)
+        self._local = LocalChecks(source, following, deep=options.deep, limit=options.limit, suspects=suspects)
         self.ends_in_gap = False
 
     def items(self) -> Iterator[Finding | Rows]:
-        """Both in file order, but that findings of headers may come some rows late.
+        """Findings and rows in file order; findings of headers may come some rows late.
 
         Raises:
-            KdumpError: a stream cannot be read; what cannot be read of a file is a finding.
+            KdumpError: a stream cannot be read. What cannot be read of a file is a finding.
         """
         source, local = self._source, self._local
         is_columnar = self._options.columnar
@@ -129,9 +129,9 @@ class SegmentReading:
         self.ends_in_gap = is_after_gap
 
     def _foreign(self, first: CheckedChunk | Gap) -> Iterable[Finding] | None:
-        """What is said of a file of another type, by what comes first of it; None: it is a log.
+        """The findings of a file of another type, which its first bytes show; None: it is a log.
 
-        It is said once: of its other stretches nothing.
+        They are reported once, for the first range of the file.
         """
         source, extent = self._source, self._extent
         is_start = extent is None or extent.start == 0
@@ -139,7 +139,7 @@ class SegmentReading:
             return None
         from kdump.log.filetypes import identify
 
-        # Behind a gap that an entry follows, and behind one that is in question, there may be sound ones.
+        # An entry follows this gap, or may follow it: there may be valid entries.
         is_all = isinstance(first, Gap) and first.continue_at is None and first.end == source.size
         found = identify(source, holds_entries=False if is_all else None)
         if found is None:
@@ -147,55 +147,55 @@ class SegmentReading:
         return [found.finding(source.path, source.size)] if is_start else []
 
     def _hand_over(self, parts: list[NDArray[np.void]]) -> Iterator[Finding | Rows]:
-        """Rows of several chunks, and what is said of them without the bytes of their chunks."""
+        """Rows of several chunks, and the findings that need only them and not the bytes of the chunks."""
         rows = np.concatenate(parts)
         yield from self._local.check_headers(rows)
         yield rows
 
 
 class SeenSegment(Protocol):
-    """What was seen of a segment, now or earlier: see SegmentLook."""
+    """What was read of a segment, now or earlier: see SegmentReading."""
 
     @property
     def ends_in_gap(self) -> bool:
-        """See SegmentLook."""
+        """Whether damage follows the last row: see SegmentReading."""
 
     def items(self) -> Iterator[Finding | Rows]:
-        """See SegmentLook."""
+        """Findings and rows: see SegmentReading."""
 
 
 def check_segment(
-    look: SeenSegment,
+    reading: SeenSegment,
     base_offset: int | None,
     path: str | None,
     ordered: OrderedChecks,
     *,
     on_rows: Callable[[Rows], None] = lambda rows: None,
 ) -> Iterator[Finding]:
-    """The findings of a segment's log; everything but what ``ordered.finish`` says once the partition is over.
+    """The findings of a segment's log, without those that ``ordered.finish`` returns at the end of the partition.
 
     Args:
-        look: at the segment.
+        reading: of the segment.
         base_offset: of its name, None for a stream.
-        path: its own.
-        ordered: of the partition; this is its next segment.
-        on_rows: takes the rows of the batch table in file order, for checks of the files beside the log.
+        path: that of the segment.
+        ordered: the checks of the partition, whose next segment this is.
+        on_rows: takes the rows of the batch table in file order, for the checks of the files beside the log.
 
     Raises:
-        KdumpError: as ``look.items``.
+        KdumpError: as ``reading.items``.
     """
     yield from ordered.start_segment(base_offset, path)
-    for item in look.items():
+    for item in reading.items():
         if isinstance(item, Finding):
             yield item
         else:
             yield from ordered.see(item)
             on_rows(item)
-    yield from ordered.finish_segment(ends_in_gap=look.ends_in_gap)
+    yield from ordered.finish_segment(ends_in_gap=reading.ends_in_gap)
 
 
 def _pays(chunk: CheckedChunk, size: int | None, deep: bool) -> bool:
-    """The segment, by its first chunk, has enough to pay for the columnar paths."""
+    """Whether the columnar paths pay, by the segment's first chunk: it holds enough entries."""
     chunk_size = chunk.end - chunk.starts[0]
     if policy.expected(len(chunk.starts), chunk_size, size) >= policy.CHECKED_BATCHES:
         return True

@@ -1,8 +1,8 @@
 """The files beside a log against the log: index files, producer snapshots, leader epochs, file names.
 
-Source: docs/spec/formats.md#5-directories-and-names (sections 5 to 7 and 9); what a broker does with each at its start:
-docs/spec/startup.md. The functions that take bytes yield findings about that one file; those that take a path read what
-lies there (nothing is ever written), and their findings have a path.
+Source: docs/spec/formats.md#5-directories-and-names (sections 5 to 7 and 9); what a broker does with each file at its
+start: docs/spec/startup.md. The functions that take bytes yield findings about that one file. Those that take a path
+read the files there (nothing is ever written), and their findings have a path.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from kdump.log.names import (
 from kdump.log.opening import read_whole
 from kdump.log.partition import has_gone
 from kdump.verify.grouping import grouped
-from kdump.verify.indexes import IndexedLog, check_offset_index, check_time_index, without_appended
+from kdump.verify.indexedlog import IndexedLog
+from kdump.verify.indexes import check_offset_index, check_time_index, without_appended
 
 _OFFSET_DIGITS: Final = 20
 _LEFTOVERS: Final = (".deleted", *CLEANER_STATES)
@@ -41,7 +42,7 @@ _SNAPSHOT_ENTRY: Final = 46
 
 
 class EpochRange(NamedTuple):
-    """Batches in a row with the same partitionLeaderEpoch: the first one's base, the last one's last offset."""
+    """Neighbouring batches of one partitionLeaderEpoch: the first one's base offset, the last one's last offset."""
 
     epoch: int
     first_offset: int
@@ -51,9 +52,9 @@ class EpochRange(NamedTuple):
 class LogSummary(NamedTuple):
     """What the files of a partition are compared with.
 
-    ``end_offset``: behind the last record, None without a log. ``reached``: behind the last record that there ever was,
-    as far as ``reach.Evidence`` believes it; None: not asked. ``epochs``: of the magic 2 batches whose epoch is not
-    -1, in file order.
+    ``end_offset``: after the last record, None without a log. ``reached``: after the last record that the log ever had,
+    as far as ``reach.PartitionEvidence`` proves it; None: not asked. ``epochs``: of the magic 2 batches whose epoch is
+    not -1, in file order.
     """
 
     end_offset: int | None
@@ -70,16 +71,16 @@ def check_txn_index(
     idle_aborts: Set[tuple[int, int]] = frozenset(),
     is_compacted: bool = False,
 ) -> Iterator[Finding]:
-    """What is wrong with a .txnindex.
+    """Check a .txnindex.
 
     Args:
         data: the file.
         log: the segment it belongs to; None: that is not there.
         aborted: transactions whose ABORT marker is in the segment; None: not known.
-        begun_before: (producer id, offset) of ABORT markers whose transaction may begin where nothing was looked at.
-        idle_aborts: (producer id, offset) of ABORT markers for which no record is seen. Brokers up to 2.4 write an
-            entry where a transaction wrote nothing too, with the marker's offset in both places; their log cleaner
-            drops that of a transaction of which only empty batches are left.
+        begun_before: (producer id, offset) of ABORT markers whose transaction may begin before what was read.
+        idle_aborts: (producer id, offset) of ABORT markers for which no record was read. Brokers up to 2.4 write an
+            entry also for a transaction that wrote nothing, with the marker's offset in both fields. Their log cleaner
+            drops the entry of a transaction of which only empty batches are left.
         is_compacted: records of a transaction may be gone, so that the log tells less than the index.
     """
     rest = len(data) % TXN_ENTRY_SIZE
@@ -121,11 +122,11 @@ def check_txn_index(
 
 
 def check_snapshot(data: bytes, offset: int) -> Iterator[Finding]:
-    """What is wrong with a producer snapshot.
+    """Check a producer snapshot.
 
     Args:
         data: the file.
-        offset: of its name: the first one that it does not include.
+        offset: that of its name: the first one that it does not include.
     """
     try:
         entries = parse_snapshot(data)
@@ -136,7 +137,7 @@ def check_snapshot(data: bytes, offset: int) -> Iterator[Finding]:
     seen: set[int] = set()
     for number, entry in enumerate(entries):
         if max(entry.last_offset, entry.current_txn_first_offset) >= offset:
-            odd[number] = f"producer {entry.producer_id} has offsets behind {offset}, that of the snapshot"
+            odd[number] = f"producer {entry.producer_id} has offsets after {offset}, that of the snapshot"
         elif entry.producer_id in seen:
             odd[number] = f"producer {entry.producer_id} is there twice"
         seen.add(entry.producer_id)
@@ -145,7 +146,7 @@ def check_snapshot(data: bytes, offset: int) -> Iterator[Finding]:
 
 
 def check_leader_epochs(data: bytes, log: LogSummary) -> Iterator[Finding]:
-    """What is wrong with leader-epoch-checkpoint: entries rise, begin within the log, and fit the batches."""
+    """Check a leader-epoch-checkpoint: its entries rise, begin within the log, and fit the batches."""
     try:
         entries = checkpoint.parse_leader_epoch_checkpoint(data)
     except DamageError as error:
@@ -167,7 +168,7 @@ def check_leader_epochs(data: bytes, log: LogSummary) -> Iterator[Finding]:
 
 
 def check_names(names: Iterable[str]) -> Iterator[Finding]:
-    """The file names of a partition directory: numbers, padding, leftovers, index files without a log."""
+    """Check the file names of a partition directory: numbers, padding, leftovers, index files without a log."""
     parsed = {name: parse_file_name(name) for name in sorted(names)}
     logs = {name.stem for name in parsed.values() if name and name.kind is Kind.LOG and not name.state}
     for name, parts in parsed.items():
@@ -176,16 +177,16 @@ def check_names(names: Iterable[str]) -> Iterator[Finding]:
 
 
 class SegmentFiles:
-    """The index files beside a log, as they are when this is made; the log may have grown since it was looked at.
+    """The index files beside a log as they are when this object is made. The log may have grown since it was read.
 
     Args:
-        log_path: of the log.
+        log_path: that of the log.
     """
 
     def __init__(self, log_path: str) -> None:
         self.log_path = log_path
         self.contents = {kind: _contents(sibling(log_path, kind)) for kind in INDEX_KINDS}
-        # Asked behind the others: what they say lies in the log up to here.
+        # Read after the index files, so that the log has everything that they name up to this size.
         try:
             self.log_size: int | None = files.size(log_path)
         except KdumpError:
@@ -193,14 +194,14 @@ class SegmentFiles:
 
     @property
     def are_being_swapped(self) -> bool:
-        """The log cleaner has put a new log in its place, and not yet all of its index files."""
+        """Whether the log cleaner has replaced the log, and not yet all of its index files."""
         return any(
             content is None and files.exists(sibling(self.log_path, kind) + SWAP_STATE)
             for kind, content in self.contents.items()
         )
 
     def known_to(self, log: IndexedLog, kind: Kind) -> bytes | KdumpError | None:
-        """The contents of a file, without its last entries where they are of what the log has got since ``log``."""
+        """The contents of a file, without its last entries if these are for batches appended since ``log`` was read."""
         content = self.contents[kind]
         if not isinstance(content, bytes) or self.log_size is None or self.log_size <= log.size:
             return content
@@ -208,7 +209,7 @@ class SegmentFiles:
 
 
 def _contents(path: str) -> bytes | KdumpError | None:
-    """Of a file; None where there is none."""
+    """The bytes of a file, or why it cannot be read; None without a file."""
     try:
         return read_whole(path)
     except KdumpError as error:
@@ -225,7 +226,7 @@ def check_segment_files(
     idle_aborts: Set[tuple[int, int]] = frozenset(),
     is_compacted: bool = False,
 ) -> Iterator[Finding]:
-    """The index files beside one log, ``beside``, against it; see the functions they go to for the other arguments."""
+    """Check the index files ``beside`` a log against it; for the other arguments see the checks of each kind."""
     log_path = beside.log_path
     has_timestamps = bool(log.position.size) and int(log.max_timestamp.max()) >= 0
     check_aborted = partial(
@@ -238,7 +239,7 @@ def check_segment_files(
     )
     checks: tuple[tuple[Kind, bool, Callable[[bytes], Iterator[Finding]]], ...] = (
         (Kind.INDEX, True, lambda data: check_offset_index(data, log)),
-        # Without timestamps nobody misses one.
+        # Without timestamps the log needs no time index.
         (Kind.TIME_INDEX, has_timestamps, lambda data: check_time_index(data, log, is_closed=is_closed)),
         (Kind.TXN_INDEX, False, check_aborted),
     )
@@ -250,12 +251,12 @@ def check_segment_files(
         elif is_needed and not (kind is Kind.TIME_INDEX and log.is_legacy and not _has_time_indexes(log_path)):
             yield Finding(Codes.INDEX_MISSING, f"there is no {os.path.basename(path)}", 0, path=path)
         elif kind is Kind.TXN_INDEX and aborted:
-            # Without the file a broker serves aborted records as committed ones.
+            # Without this file a broker serves aborted records as committed ones.
             yield from _judged(path, b"", check)
 
 
 def _has_time_indexes(log_path: str) -> bool:
-    """There is one in the partition: brokers before 0.10.1, which wrote magic 0 or 1, had none."""
+    """Whether the partition has a time index: brokers before 0.10.1, which wrote magic 0 or 1, had none."""
     try:
         listing = files.listing(files.directory_of(log_path))
     except KdumpError:
@@ -264,12 +265,12 @@ def _has_time_indexes(log_path: str) -> bool:
 
 
 def check_partition_files(directory: str, summarize: Callable[[], LogSummary]) -> Iterator[Finding]:
-    """Names, producer snapshots and text files of a partition directory; the index files go with their segments.
+    """Check names, producer snapshots and text files of a partition directory; index files go with their segments.
 
     Args:
-        directory: that of the partition; nothing is wrong with one that is gone.
-        summarize: says what the files are compared with. It is asked when the names and the text files have been
-            read: a log that is written to meanwhile is never behind them.
+        directory: that of the partition. Nothing is wrong with one that is gone.
+        summarize: returns what the files are compared with. It is called after the names and the text files were
+            read, so that the log covers what they name.
     """
     try:
         names = sorted(entry.name for entry in files.listing(directory) if not entry.is_directory)
@@ -304,8 +305,8 @@ def refused_text_files(directory: str) -> Iterator[Finding]:
 def beyond_end(code: Codes, message: str, offset: int, end_offset: int, reached: int | None) -> Finding:
     """The finding of a file that names ``offset``, above the end of the log.
 
-    ``reached``: up to where (exclusive) the log is believed to have been, None: anywhere. Of a number beyond that
-    nothing is lost: it is to be put right itself.
+    ``reached``: the offset (exclusive) up to which the log is believed to have been, None: anywhere. No offset beyond
+    it is lost: the number in the file is wrong.
     """
     if reached is not None and offset > reached:
         return Finding(code, f"{message}; nothing else says that it was there", 0, graded=Severity.WARNING)
@@ -313,7 +314,7 @@ def beyond_end(code: Codes, message: str, offset: int, end_offset: int, reached:
 
 
 def snapshot_check(offset: int, log: LogSummary) -> Callable[[bytes], Iterator[Finding]]:
-    """What tells what is wrong with the bytes of the producer snapshot at ``offset`` of a log."""
+    """The check of the producer snapshot at ``offset`` of a log."""
 
     def check(data: bytes) -> Iterator[Finding]:
         if log.end_offset is not None and offset > log.end_offset:
@@ -331,7 +332,7 @@ def _read_and_check(path: str, check: Callable[[bytes], Iterator[Finding]]) -> I
 def _judged(
     path: str, content: bytes | KdumpError | None, check: Callable[[bytes], Iterator[Finding]]
 ) -> Iterator[Finding]:
-    """What is wrong with a file of such a content; nothing with one that has gone."""
+    """Check a file with these contents; nothing is wrong with a file that has gone."""
     if isinstance(content, KdumpError):
         yield Finding(content.code, content.message, content.position or 0, path=path)
     elif content is not None:
@@ -343,7 +344,7 @@ class _TextCheck(Protocol):
 
 
 def _refusal(parse: Callable[[bytes], object]) -> _TextCheck:
-    """A check that only asks whether the file can be read."""
+    """A check that only asks if the file can be read."""
 
     def check(data: bytes, log: LogSummary) -> Iterator[Finding]:
         try:
@@ -362,21 +363,21 @@ _TEXT_CHECKS: Final[Mapping[str, _TextCheck]] = {
 
 
 def _odd_transactions(data: bytes, entries: Sequence[AbortedTxn], log: IndexedLog | None) -> Iterator[str]:
-    """What is impossible about each entry by itself and after the one before; '' for nothing."""
+    """What is impossible about each entry, by itself and after the one before; '' for nothing."""
     last_offset = log.base_offset - 1 if log else -1
     for number, entry in enumerate(entries):
-        # Brokers look at the first byte of the version only; none has written anything but 0.
+        # Brokers read only the first byte of the version; none has written anything but 0.
         version = int.from_bytes(data[number * TXN_ENTRY_SIZE : number * TXN_ENTRY_SIZE + 2], "big", signed=True)
         before, last_offset = last_offset, max(last_offset, entry.last_offset)
         if version != 0:
             yield f"version {version}"
         elif entry.last_offset <= before:
             yield f"last offset {entry.last_offset} does not rise above {before}"
-        # The cleaner of 1.1 puts the marker's offset in both places.
+        # The cleaner of 1.1 writes the marker's offset into both fields.
         elif not 0 <= entry.first_offset <= entry.last_offset or entry.last_stable_offset > entry.last_offset + 1:
             yield f"offsets {entry.first_offset}..{entry.last_offset}, last stable offset {entry.last_stable_offset}"
         elif log and entry.last_offset > log.end_offset and not log.has_gaps:
-            yield f"last offset {entry.last_offset} is behind the end of the log, {log.end_offset}"
+            yield f"last offset {entry.last_offset} is after the end of the log, {log.end_offset}"
         else:
             yield ""
 
@@ -386,7 +387,7 @@ def _start_offset(entry: checkpoint.EpochEntry) -> int:
 
 
 def _epoch_difference(batches: EpochRange, ascending: Sequence[checkpoint.EpochEntry]) -> str:
-    """'' where the epoch of ``batches`` is the cached one at their end, or nothing is cached for offsets so low."""
+    """How an epoch differs from the cached one; '' if they are equal, or nothing is cached for offsets so low."""
     number = bisect_right(ascending, batches.last_offset, key=_start_offset)
     if ascending and (number == 0 or ascending[number - 1].epoch == batches.epoch):
         return ""

@@ -1,8 +1,8 @@
 """Findings in the records of one large batch, some thousand records at a time.
 
-Slices are read as columns; they only accept. Where the columns doubt a rule, the slice is read one by one; but a rule
-that was broken before is not asked again, as a batch has one finding of a code. So a batch whose every record is wrong
-costs little more than a sound one.
+Slices are read by columns, which only accept. If the columns suspect a rule to be broken, the slice is read record by
+record. A rule that was broken before is not checked again, as a batch has one finding per code. So a batch whose every
+record is wrong costs little more than a valid one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from kdump.wire.checksum import Buffer
 
 
 def see_slices(records: BatchRecords, body: Buffer, limit: int) -> int:
-    """Show to ``records`` those of ``body`` up to the first slice that the columnar decoder does not accept.
+    """Give ``records`` the records of ``body`` up to the first slice that the columnar decoder does not accept.
 
-    Returns where the next one, ``records.number``, begins in ``body``.
+    Returns where the next record, ``records.number``, begins in ``body``.
     """
     header = records.header
     headers = np.array([tuple(header)], header_dtype())
@@ -42,7 +42,7 @@ def see_slices(records: BatchRecords, body: Buffer, limit: int) -> int:
 
 
 def _suspects(rules: RecordRules) -> set[Codes]:
-    """What ``verify.contents`` may find in the records of one batch."""
+    """The codes that ``verify.contents`` may find in the records of one batch."""
     held = {
         Codes.OFFSET_DELTA: rules.deltas_rise,
         Codes.MAX_TIMESTAMP: rules.timestamps_are_set,

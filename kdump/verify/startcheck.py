@@ -1,4 +1,4 @@
-"""What a broker's start would cost a partition: the model's answer, and what of the data is gone by it."""
+"""What a broker's start would cost a partition: the model's answer, and which data is gone after it."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from kdump.verify.swapped import OFFSET_BYTES, first_offset_of, swapped
 from kdump.verify.validdata import ValidData, torn_end, valid_data
 
 _NO_OFFSET: Final = 2**63
-"""Above every offset."""
+"""Greater than every offset."""
 
 
 class LossReason(Enum):
     """Why offsets cannot be read after a start."""
 
     CUT = "cut"
-    """Behind the first damage in a segment that is recovered."""
+    """After the first damage in a segment that is recovered."""
     BEHIND_CUT = "behind-cut"
-    """In a segment behind one that is cut."""
+    """In a segment after one that is cut."""
     EMPTIED = "emptied"
     """In a segment whose index would go backwards."""
     LOG_START = "log-start"
-    """The log ends before the offset at which it is said to start: all of it goes."""
+    """The log ends before its log start offset, so all of it goes."""
     REPLACED = "replaced"
     """In the range of segments that a .swap file replaces."""
     HIDDEN = "hidden"
-    """Still in the last segment, but no end offset leads there; new batches get the same offsets."""
+    """Still in the last segment, but its .index does not lead there; new batches get the same offsets."""
 
 
 class LostRange(NamedTuple):
     """Offsets (inclusive) that a start loses.
 
-    ``records`` are those that the headers of their batches count, that of a damaged one at the place of a cut among
-    them if it can be believed; ``good_records`` those of batches whose CRC holds.
+    ``records`` counts by the headers of the batches, and includes the damaged batch at a cut if it can be believed.
+    ``good_records`` counts only batches whose CRC is right.
     """
 
     first_offset: int
@@ -62,7 +62,7 @@ class LostRange(NamedTuple):
 class StartedFile(NamedTuple):
     """A file right after the start.
 
-    ``size`` and ``sha256`` are None when it is gone, ``sha256`` also if it was not asked for; ``size_before`` is of
+    ``size`` and ``sha256`` are None if it is gone, ``sha256`` also if it was not asked for. ``size_before`` is that of
     the file that had this name before, None without one.
     """
 
@@ -74,7 +74,7 @@ class StartedFile(NamedTuple):
 
 
 class TransactionStart(NamedTuple):
-    """``timestamp``: ms, of the first record, None where that is not there; ``transactional_id``: None, not known."""
+    """``timestamp``: ms, of the first record, None if that is gone; ``transactional_id``: None if not known."""
 
     timestamp: int | None
     transactional_id: str | None
@@ -85,17 +85,17 @@ class StartCheck:
     """One start of one partition directory.
 
     Attributes:
-        path: of the directory.
+        path: that of the directory.
         settings: what the broker knows of it.
         start: how it ends.
         files: every file there is or was.
         lost: what it loses, in offset order.
-        already_lost: what was lost before, as far as that was asked for; the start itself changes nothing about it.
-        swapped: pairs of logs that were exchanged, as far as that was asked for.
-        end_before: behind the last offset of the log before the start, as far as it was read.
+        already_lost: what was lost before, if that was asked for. The start does not change it.
+        swapped: pairs of logs that were exchanged, if that was asked for.
+        end_before: the log end offset before the start, as far as the log was read.
         forgotten: open transactions that the broker does not know any more.
-        bytes_read: of the files, by the broker.
-        begun: what is known of the transactions, left open or forgotten, by first offset; as far as it was asked for.
+        bytes_read: how many bytes of the files the broker reads.
+        begun: what is known of transactions left open or forgotten, by first offset; if that was asked for.
     """
 
     path: str
@@ -112,12 +112,12 @@ class StartCheck:
 
     @property
     def is_harmless(self) -> bool:
-        """The partition starts, and everything that was there is there afterwards, whatever was lost before."""
+        """Whether the partition starts and keeps everything it had, whatever was lost before."""
         return self.start.outcome is StartOutcome.STARTS and not (self.lost or self.forgotten)
 
 
 class Obstacle(NamedTuple):
-    """What stops a log directory or the whole broker, whatever is in the partitions: a folder, or a checkpoint."""
+    """What stops a log directory or the whole broker, whatever is in its partitions: a directory, or a checkpoint."""
 
     path: str
     java_class: str
@@ -127,7 +127,7 @@ class Obstacle(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogDirectoryCheck:
-    """A log directory as a whole: its partitions, those that do not start, how many cannot be read."""
+    """A log directory as a whole: its partitions, those that do not start, and how many cannot be read."""
 
     path: str
     is_clean: bool
@@ -138,7 +138,7 @@ class LogDirectoryCheck:
 
     @property
     def outcome(self) -> StartOutcome:
-        """Of the directory, and where it stops of its broker."""
+        """How the directory starts; if it does not start, whether its broker stops too."""
         outcomes = {check.start.outcome for check in self.failed} | {obstacle.outcome for obstacle in self.obstacles}
         if StartOutcome.BROKER_STOPS in outcomes:
             return StartOutcome.BROKER_STOPS
@@ -153,14 +153,14 @@ def check_start(
     evidence: PartitionEvidence | None = None,
     transactional_id: Callable[[int], str | None] | None = None,
 ) -> StartCheck:
-    """What a broker would make of a partition directory.
+    """Predict what a broker's start makes of a partition directory.
 
     Args:
-        directory: as it lies there; it is brought to what a start leaves of it.
+        directory: the files as they are. It is changed to what a start leaves.
         settings: what the broker knows of it.
-        checksums: digest the files too: all of them are read.
-        evidence: what lies beside the logs before the start, to tell what was lost already; None: do not ask.
-        transactional_id: gives that of a producer id; None: do not ask when transactions began and whose they are.
+        checksums: compute digests of the files too, which reads all of them.
+        evidence: the files beside the logs before the start, to find what was lost already; None: do not ask.
+        transactional_id: returns that of a producer id; None: do not ask when transactions began and whose they are.
 
     Raises:
         KdumpError: a file cannot be opened.
@@ -187,7 +187,7 @@ def check_start(
         for name, action, content in directory.changes()
     )
     exchanged = () if evidence is None else tuple(_swapped(directory))
-    # What one name lacks may be under another one then.
+    # What one log lacks may be in a log of another name then.
     already_lost = () if evidence is None or exchanged else tuple(_already_lost(directory, evidence, end_before))
     begun = {}
     if transactional_id is not None and served is not None:
@@ -200,7 +200,7 @@ def check_start(
 
 
 def _timestamp_at(directory: Directory, offset: int) -> int | None:
-    """The timestamp (ms) with which the batch of magic 2 begins that begins at ``offset``, in the logs as they were."""
+    """The timestamp (ms) of the magic 2 batch that begins at ``offset``, in the logs before the start."""
     logs = sorted((base_offset, name) for base_offset, name, _ in _logs(directory) if base_offset <= offset)
     if not logs:
         return None
@@ -215,7 +215,7 @@ def _timestamp_at(directory: Directory, offset: int) -> int | None:
 
 
 def _swapped(directory: Directory) -> Iterator[tuple[str, str]]:
-    """Names of logs that were exchanged."""
+    """Pairs of names of logs that were exchanged."""
     logs = sorted(_logs(directory), key=lambda log: log[0])
     firsts = []
     for _, name, content in logs:
@@ -226,12 +226,12 @@ def _swapped(directory: Directory) -> Iterator[tuple[str, str]]:
 
 
 def _already_lost(directory: Directory, evidence: PartitionEvidence, end_before: int | None) -> list[AlreadyLost]:
-    """What the logs did not have before the start.
+    """What the logs lacked before the start.
 
     Args:
         directory: as it is after the start.
-        evidence: as it was before.
-        end_before: of the log; None where it does not start.
+        evidence: as it was before the start.
+        end_before: the log end offset before the start; None if the log does not start.
     """
     logs = {
         base_offset: (name, content) for base_offset, name, content in sorted(_logs(directory), key=lambda log: log[0])
@@ -287,7 +287,7 @@ _REMOVED: Final = {RemovalReason.BEHIND_CUT: LossReason.BEHIND_CUT, RemovalReaso
 
 
 def _logs(directory: Directory) -> Iterator[tuple[int, str, Content]]:
-    """(base offset, name, content) of the logs that were there, leftovers and misnamed ones left out."""
+    """(base offset, name, content) of the logs before the start, without leftovers and misnamed ones."""
     for name, content in directory.before.items():
         if name.endswith(LOG):
             try:
@@ -299,7 +299,7 @@ def _logs(directory: Directory) -> Iterator[tuple[int, str, Content]]:
 
 
 def _cut(source: ContentSource, cut: RecoveredSegment) -> Iterator[LostRange]:
-    """What lay behind the end of a log."""
+    """What came after the new end of a log."""
     size = (source.size or 0) - cut.bytes_cut
     found = valid_data(source, size)
     if cut.is_emptied:
@@ -314,7 +314,7 @@ def _cut(source: ContentSource, cut: RecoveredSegment) -> Iterator[LostRange]:
 
 
 def _uncovered(before: Content, covered: list[tuple[int, int]]) -> Iterator[LostRange]:
-    """What a log that others took the place of had beyond their offsets."""
+    """What a log that others replace had outside of their offsets."""
     start = end = 0
     with ContentSource("", before) as source:
         try:
@@ -335,7 +335,7 @@ def _replaced(lost: Content) -> Iterator[LostRange]:
 
 
 def _covered(directory: Directory) -> list[tuple[int, int]]:
-    """The offsets (first, and behind the last) of each log that is not as it was, rising and apart."""
+    """The offset ranges (first, end) of all logs that have changed, rising and disjoint."""
     found: list[tuple[int, int]] = []
     for name in directory.names():
         if name.endswith(LOG) and directory[name] != directory.before.get(name):
@@ -344,11 +344,11 @@ def _covered(directory: Directory) -> list[tuple[int, int]]:
             if last_offset is not None:
                 found.append((offset_of(name), last_offset + 1))
     apart: list[tuple[int, int]] = []
-    for first, behind in sorted(found):
+    for first, end in sorted(found):
         if apart and first <= apart[-1][1]:
-            apart[-1] = apart[-1][0], max(apart[-1][1], behind)
+            apart[-1] = apart[-1][0], max(apart[-1][1], end)
         else:
-            apart.append((first, behind))
+            apart.append((first, end))
     return apart
 
 
@@ -367,7 +367,7 @@ def _range(found: ValidData, reason: LossReason) -> Iterator[LostRange]:
 
 
 def _merged(losses: Iterable[LostRange]) -> list[LostRange]:
-    """In offset order; ranges of one kind that lie side by side are one."""
+    """The losses in offset order; neighbouring ranges of one kind are joined."""
     merged: list[LostRange] = []
     for loss in sorted(losses, key=lambda loss: (loss.first_offset, loss.last_offset)):
         last = merged[-1] if merged else None

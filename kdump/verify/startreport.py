@@ -1,4 +1,4 @@
-"""What a broker's start makes of partition directories: text for people, JSON lines."""
+"""What a broker's start makes of partition directories: text for people, and JSON lines."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kdump.system.units import time_text
 from kdump.verify.startcheck import LogDirectoryCheck, LossReason, Obstacle, StartCheck, StartedFile
 
 _FEW: Final = 5
-"""Names that are listed; of more only their number is told."""
+"""So many names are listed; of more only their number is shown."""
 
 _REASONS: Final = {
-    LossReason.CUT: "behind the first damage of a segment",
-    LossReason.BEHIND_CUT: "in segments behind one that is cut",
+    LossReason.CUT: "after the first damage of a segment",
+    LossReason.BEHIND_CUT: "in segments after one that is cut",
     LossReason.EMPTIED: "in a segment that is emptied, because its index would go backwards",
     LossReason.LOG_START: "the log ends before its log start offset",
     LossReason.REPLACED: "in the place of a .swap file",
@@ -68,7 +68,7 @@ def lost_members(check: StartCheck) -> list[dict[str, Any]]:
 
 
 def _already_lost_member(check: StartCheck) -> dict[str, Any]:
-    """Nothing where nothing was lost before."""
+    """The member ``already_lost``; none if nothing was lost before."""
     members = [
         {"firstOffset": lost.first_offset, "lastOffset": lost.last_offset, "knownFrom": list(lost.witnesses)}
         for lost in check.already_lost
@@ -85,16 +85,16 @@ _NOTHING_SERVED: Final[dict[str, Any]] = {
     "deletedLater": [],
     "lost": [],
 }
-"""Of a start that serves no log."""
+"""The members of a start that serves no log."""
 
 
 def obstacle_json(obstacle: Obstacle) -> str:
-    """The same of what stops the directory or the broker, whatever is in the partitions."""
+    """What stops the directory or the broker, as a JSON object in one line."""
     return _line(obstacle.path, obstacle.outcome, obstacle.java_class, _NOTHING_SERVED)
 
 
 def keeps_changing_json(path: str) -> str:
-    """The same of a partition directory about which nothing can be told, because a broker is at work on it."""
+    """A partition directory that a broker keeps changing, as a JSON object in one line."""
     return _line(path, None, None, _NOTHING_SERVED)
 
 
@@ -111,7 +111,7 @@ def startup_text(check: StartCheck, *, is_brief: bool) -> str:
 
     Args:
         check: the start.
-        is_brief: where nothing is lost, leave out files that are made (anew) and open transactions.
+        is_brief: if nothing is lost, leave out new and rebuilt files and open transactions.
     """
     path = escaped(check.path)
     lines = [*_lines(check), *_details(check, is_brief=is_brief and check.is_harmless)]
@@ -119,15 +119,15 @@ def startup_text(check: StartCheck, *, is_brief: bool) -> str:
 
 
 def has_topic_id(check: StartCheck) -> bool:
-    """There is a partition.metadata after the start."""
+    """Whether there is a partition.metadata after the start."""
     return any(file.name == PARTITION_METADATA and file.size is not None for file in check.files)
 
 
 def stray_text(path: str, partitions: Sequence[str]) -> str:
-    """What becomes of partition directories without partition.metadata, in one line; '' for none.
+    """What becomes of partition directories without partition.metadata, in one line; '' if there are none.
 
     Args:
-        path: of the partition directory, or of the log directory that they are in.
+        path: the partition directory, or the log directory that they are in.
         partitions: the paths of those directories.
     """
     if not partitions:
@@ -207,7 +207,7 @@ def log_directory_text(check: LogDirectoryCheck) -> str:
 
 
 def obstacle_text(obstacle: Obstacle) -> str:
-    """What stops the directory or the broker."""
+    """What stops the directory or the broker, in one line."""
     what = (
         "the whole broker stops" if obstacle.outcome is StartOutcome.BROKER_STOPS else "the log directory goes offline"
     )

@@ -12,7 +12,6 @@ from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARK_CHECKPOINT,
-    LEADER_EPOCH_CHECKPOINT,
     LOG_START_CHECKPOINT,
     META_PROPERTIES,
     PARTITION_METADATA,
@@ -41,9 +40,8 @@ from kdump.kafka.startup.outcome import (
     StartOutcome,
 )
 from kdump.log import files
-from kdump.log.listing import ListingEntry
 from kdump.log.lock import is_held
-from kdump.log.names import CLUSTER_METADATA, Kind, parse_file_name, parse_partition_directory
+from kdump.log.names import CLUSTER_METADATA
 from kdump.log.opening import read_whole
 from kdump.log.partition import no_segments
 from kdump.log.paths import PathDirectory, resolve
@@ -64,14 +62,13 @@ from kdump.verify.startcheck import (
 )
 from kdump.verify.transactionalids import transactional_id
 
-_OF_A_PARTITION: Final = frozenset({LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA})
 _OF_LOG_DIRECTORIES: Final = {META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT}
 
 
 class StartOptions(NamedTuple):
-    """What is given instead of read from the log directory; None: nothing.
+    """What is used instead of what the log directory says; None: nothing.
 
-    ``max_index_size``: segment.index.bytes; ``now``: the clock, ms; ``checksums``: see check_start.
+    ``max_index_size``: segment.index.bytes; ``now``: the time, ms; ``checksums``: see check_start.
     """
 
     is_clean: bool | None = None
@@ -83,14 +80,14 @@ class StartOptions(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One partition directory to be started."""
+    """The start of one partition directory."""
 
     path: str
     settings: LoadSettings
     checksums: bool
 
     def run(self) -> StartCheck | KdumpError:
-        """The answer, or why there is none; of files that a broker changes meanwhile, what two answers agree in."""
+        """The answer, or why there is none. If a broker changes the files meanwhile: what two answers agree in."""
         watch = Watch(self.path)
 
         def start() -> StartCheck | KdumpError:
@@ -117,7 +114,7 @@ class Task(NamedTuple):
         return result
 
     def _evidence(self, contents: Mapping[str, Content]) -> PartitionEvidence:
-        """What lies beside the logs; where no offset is given, there is no line of it in the checkpoint."""
+        """The files beside the logs. An offset that is not given has no line in its checkpoint."""
         settings = self.settings
         return PartitionEvidence(
             self.path,
@@ -133,9 +130,9 @@ class Task(NamedTuple):
 
 
 def _harm(result: StartCheck | KdumpError) -> frozenset[object]:
-    """What is wrong with a start, to be known again in the next look.
+    """What is wrong with a start, to be recognized in the next round.
 
-    What cannot be read while it changes is another thing each time: one file may have been cut in both looks.
+    A file that cannot be read while it changes is a new fault each time: it may have been cut in both rounds.
     """
     if isinstance(result, KdumpError):
         return frozenset({object()})
@@ -145,7 +142,7 @@ def _harm(result: StartCheck | KdumpError) -> frozenset[object]:
 
 
 class KeepsChanging(NamedTuple):
-    """A partition directory about which nothing can be told: a broker is at work on its files."""
+    """A partition directory that a broker keeps changing, so that nothing can be predicted."""
 
     path: str
     message: str
@@ -159,11 +156,11 @@ _RESULT: Final = PlainData(
     )
 )  # fmt: skip
 _MOST_GROUPS: Final = 256
-"""A task of its own for each directory would cost more than most starts."""
+"""One task per directory would cost more than most starts."""
 
 
 class _StartTarget(NamedTuple):
-    """What one PATH stands for. ``log_directory`` is that above where it is a partition directory, not ``is_whole``."""
+    """What one PATH stands for. ``log_directory`` is above a partition directory if the PATH is not ``is_whole``."""
 
     path: str
     log_directory: LogDirectory
@@ -187,15 +184,15 @@ def start_all(
     on_error: Callable[[KdumpError], None],
     run: Runner = in_process,
 ) -> Iterator[Item]:
-    """What a broker would make of partition directories and log directories, as one broker's.
+    """Predict what one broker would make of partition directories and log directories.
 
-    Where the meta.properties of two log directories name two brokers, they are taken for two.
+    If the meta.properties of two log directories name two brokers, they count as two brokers.
 
     Args:
-        paths: of both kinds.
+        paths: of partition directories and log directories.
         options: see StartOptions.
-        on_error: takes what is wrong with one of them; the others follow.
-        run: where the starts are worked out.
+        on_error: takes what is wrong with one directory; the others follow.
+        run: runs the tasks.
     """
     paths = list(paths)
     work = Work(_start, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_died)
@@ -216,7 +213,7 @@ def start_all(
         for task, result in zip(place.tasks, islice(results, len(place.tasks)), strict=True):
             if isinstance(result, KdumpError):
                 if place.is_whole and not files.exists(task.path):
-                    # Deleted since the log directory was listed.
+                    # Deleted after the log directory was listed.
                     continue
                 unread += 1
                 if result.code is Codes.CHANGED_WHILE_READ:
@@ -229,7 +226,7 @@ def start_all(
             yield result
         obstacles = [*place.obstacles, *(duplicates[task.path] for task in place.tasks if task.path in duplicates)]
         for obstacle in obstacles:
-            # That of a log directory is met with each of its partitions that is a PATH.
+            # An obstacle of a log directory comes up with each of its partitions that is a PATH.
             if obstacle not in told:
                 told.add(obstacle)
                 yield obstacle
@@ -239,12 +236,12 @@ def start_all(
 
 
 def task_of(directory: str, options: StartOptions) -> Task:
-    """The start of one partition directory, with what the log directory above says of it."""
+    """The task for one partition directory, with what the log directory above knows of it."""
     return _task(directory, read_log_directory(_above(directory)), options)
 
 
 def tasks_below(log_directory: str, options: StartOptions) -> list[Task]:
-    """The starts of all partitions of a log directory."""
+    """The tasks for all partitions of a log directory."""
     return _place(log_directory, options).tasks
 
 
@@ -266,14 +263,15 @@ def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
 
 
 def _place(path: str, options: StartOptions) -> _StartTarget:
-    if not isinstance(resolve(path), PathDirectory):
+    found = resolve(path)
+    if not isinstance(found, PathDirectory):
         if not files.exists(path):
             raise KdumpError(Codes.MISSING, Codes.MISSING.value.title)
         raise KdumpError(Codes.UNREADABLE, "is no directory: a broker starts on those of partitions")
     entries = files.listing(path)
     if os.path.basename(files.absolute(path)).startswith(f"{CLUSTER_METADATA}-"):
         raise KdumpError(Codes.UNREADABLE, "the log of a KRaft cluster's metadata, which other code loads: no answer")
-    if _holds_segments(path, entries):
+    if found.is_partition(entries):
         above = _above(path)
         known = read_log_directory(above)
         return _StartTarget(path, known, False, [_task(path, known, options)], _refusals(above, known))
@@ -296,26 +294,16 @@ def _refusals(path: str, known: LogDirectory) -> list[Obstacle]:
 
 
 def is_partition(path: str) -> bool:
-    """It is the directory of one partition; False where that cannot be told."""
+    """Whether it is the directory of one partition; False if that cannot be found out."""
     try:
-        return isinstance(resolve(path), PathDirectory) and _holds_segments(path, files.listing(path))
+        found = resolve(path)
+        return isinstance(found, PathDirectory) and found.is_partition(files.listing(path))
     except KdumpError:
         return False
 
 
-def _holds_segments(path: str, entries: Sequence[ListingEntry]) -> bool:
-    """By the files in it; an empty directory by its name."""
-    for entry in entries:
-        name = parse_file_name(entry.name)
-        is_segment_file = name is not None and name.kind is not Kind.CHECKPOINT
-        if not entry.is_directory and (is_segment_file or entry.name in _OF_A_PARTITION):
-            return True
-    has_partitions = any(entry.is_directory and parse_partition_directory(entry.name) for entry in entries)
-    return not has_partitions and parse_partition_directory(os.path.basename(files.absolute(path))) is not None
-
-
 def _duplicates(places: Iterable[_StartTarget]) -> dict[str, Obstacle]:
-    """Directories of one partition of one broker, by path."""
+    """The directories of partitions that one broker has twice, by path."""
     owners: dict[tuple[Partition, bool], list[tuple[str, LogDirectory]]] = {}
     for place in places:
         for task in place.tasks:
@@ -330,7 +318,7 @@ def _duplicates(places: Iterable[_StartTarget]) -> dict[str, Obstacle]:
 
 
 def _conflicts(several: Iterable[tuple[str, LogDirectory]]) -> Iterator[tuple[str, Obstacle]]:
-    """Without its topic id a directory is a stray one, and stands in nobody's way."""
+    """Each pair of directories that conflict. One without a topic id is a stray, which conflicts with none."""
     served = [owner for owner in several if files.exists(os.path.join(owner[0], PARTITION_METADATA))]
     for path, known in served:
         for other, of_other in served:
@@ -340,5 +328,5 @@ def _conflicts(several: Iterable[tuple[str, LogDirectory]]) -> Iterator[tuple[st
 
 
 def _is_one_broker(one: LogDirectory, other: LogDirectory) -> bool:
-    """Of directories without a meta.properties nothing else is known."""
+    """Whether both may belong to one broker: without a meta.properties they may."""
     return one.broker is None or other.broker is None or one.broker == other.broker

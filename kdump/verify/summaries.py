@@ -36,7 +36,7 @@ class TerminalSummary:
         self._segments.append(summary)
 
     def text(self) -> str:
-        """The table (of one segment its line says as much) and the next commands, where there is damage."""
+        """The table (one segment has only its line) and, where there is damage, the next commands."""
         return (self._table() if len(self._segments) > 1 else "") + "".join(self._next())
 
     def _table(self) -> str:
@@ -75,4 +75,4 @@ class TerminalSummary:
 
 
 _WITHOUT_BYTES = frozenset({Codes.ALREADY_LOST, Codes.SEGMENT_MISSING, Codes.SEGMENT_OVERLAP, Codes.SEGMENTS_SWAPPED})
-"""Findings about a segment as a whole: there is no place in it to explain."""
+"""Findings about a whole segment, which have no position to explain."""

@@ -1,4 +1,4 @@
-"""A verified segment in a few words."""
+"""The result of one verified segment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kdump.kafka.recover import Recovery
 
 @dataclass(frozen=True, slots=True)
 class SegmentSummary:
-    """A segment, or a file beside one that was looked at alone."""
+    """A segment, or a sibling file that was checked alone."""
 
     path: str
     size: int | None
@@ -22,5 +22,4 @@ class SegmentSummary:
     counts: dict[Severity, int]
     """Findings of the segment and its siblings by severity."""
     recovery: Recovery | None
-    """What recovery would do; None where there is no error, or where it cannot be told (a stream, a name without
-    number)."""
+    """What recovery would do; None without an error, or if it cannot be found out (a stream, a name without number)."""

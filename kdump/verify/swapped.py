@@ -1,4 +1,4 @@
-"""Logs of two segments that were exchanged: each holds the offsets that the other one's name says.
+"""Logs of two segments that were exchanged: each has the offsets of the other one's name.
 
 A broker notices nothing at a clean start. After another stop its recovery fails
 (docs/spec/startup.md#rule-12-offsets-that-do-not-fit-a-segment).
@@ -15,7 +15,7 @@ from kdump.log.names import is_uri, parse_file_name
 from kdump.log.opening import open_source
 
 OFFSET_BYTES = 8
-"""With which every entry begins: its first offset, of a compressed message of magic 0 or 1 the last one."""
+"""The first field of every entry: its first offset, or the last one of a compressed message of magic 0 or 1."""
 
 
 def first_offset_of(head: bytes) -> int | None:
@@ -24,7 +24,7 @@ def first_offset_of(head: bytes) -> int | None:
 
 
 def first_offsets(paths: Iterable[str]) -> list[int | None]:
-    """Those of logs on disk; None where one is empty or cannot be read."""
+    """The offsets at the start of logs on disk; None if a log is empty or cannot be read."""
     found = []
     for path in paths:
         try:
@@ -50,7 +50,7 @@ def swapped(bases: Sequence[int], firsts: Sequence[int | None]) -> list[tuple[in
 
 
 def exchanged_logs(segments: Sequence[str]) -> dict[str, str]:
-    """Logs that were exchanged, by path each; of files only that can be asked for their first bytes.
+    """The other log of each one that was exchanged, by path; only for files, whose first bytes can be read.
 
     Args:
         segments: paths of the logs of a partition, in offset order.
@@ -64,7 +64,7 @@ def exchanged_logs(segments: Sequence[str]) -> dict[str, str]:
 
 
 def swapped_finding(path: str, other: str) -> Finding:
-    """What is wrong with the two logs, in one line."""
+    """The one finding about the two logs."""
     message = (
         f"its contents and those of {os.path.basename(other)} are exchanged: give each the other's name, with its "
         "index files if they were exchanged too, then verify again"

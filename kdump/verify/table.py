@@ -1,12 +1,11 @@
-"""The batch table of a segment: one row an entry, from headers alone (and the first record of control batches).
+"""The batch table of a segment: one row per entry, from headers alone (and the first record of control batches).
 
-It is an array of ``row_dtype``, built while the chunks of a walk pass. Tables of parts in file order are joined by
-concatenation. A check that looks at one row takes it as a tuple, a ``BatchRow`` with the same fields.
+It is an array of ``row_dtype``, built while the chunks of a walk pass. The tables of parts in file order are
+concatenated. A check of one row takes it as a tuple: a ``BatchRow`` with the same fields.
 """
 
 from __future__ import annotations
 
-import struct
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -25,6 +24,7 @@ from kdump.format.batch import (
     increment_sequence,
     parse_header,
 )
+from kdump.format.legacy import head_dtype
 from kdump.log.resync import CheckedChunk
 from kdump.verify.markers import NO_MARKER, ControlMarker, read_marker
 
@@ -32,15 +32,6 @@ UNKNOWN_OFFSET: Final = -(2**63)
 """Base offset of a compressed entry of magic 0 or 1: only its last offset is in the header."""
 NO_PRODUCER: Final = -1
 
-_LEGACY: Final = struct.Struct(">qiIbBq")
-_LEGACY_FIELDS: Final = (
-    ("offset", ">i8"),
-    ("length", ">i4"),
-    ("crc", ">u4"),
-    ("magic", "i1"),
-    ("attributes", "u1"),
-    ("timestamp", ">i8"),
-)
 _COLUMN_TYPES: Final = (
     ("position", "i8"),
     ("size", "i8"),
@@ -67,10 +58,9 @@ class BatchRow(NamedTuple):
     """One entry.
 
     ``position`` and ``size`` are in bytes, the timestamps in ms (the entry's own for magic 1, -1 for magic 0). A
-    legacy entry has count 1 (a wrapper that was looked into: that of its records) and -1 in the fields of its format's
-    successor. ``marker_type`` and ``coordinator_epoch``
-    are those of the first record of a control batch, NO_MARKER where there is none. ``is_valid``: the CRC is right.
-    ``is_after_gap``: damage, framing or CRC, lies directly before.
+    legacy entry has count 1 (a decompressed wrapper: the number of its messages) and -1 in the fields that only magic 2
+    has. ``marker_type`` and ``coordinator_epoch`` are those of the first record of a control batch, NO_MARKER without
+    one. ``is_valid``: the CRC is right. ``is_after_gap``: damage, framing or CRC, lies directly before.
     """
 
     position: int
@@ -94,17 +84,17 @@ class BatchRow(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Markers of Kafka, not data."""
+        """Whether it holds markers of Kafka, not data."""
         return self.magic >= 2 and bool(self.attributes & CONTROL)
 
     @property
     def is_transactional(self) -> bool:
-        """Written inside a transaction (markers too)."""
+        """Whether it was written inside a transaction (markers too)."""
         return self.magic >= 2 and bool(self.attributes & TRANSACTIONAL)
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last offset of a batch that has sequences."""
+        """Sequence of the last record of a batch that has sequences."""
         return increment_sequence(self.base_sequence, self.last_offset - self.base_offset)
 
 
@@ -115,7 +105,7 @@ def entry_of(chunk: CheckedChunk, row: BatchRow) -> memoryview:
 
 
 def _marker(batch: memoryview) -> ControlMarker:
-    """The marker of a control batch; NO_MARKER also where it cannot be read (a local check says why)."""
+    """The marker of a control batch; NO_MARKER also if it cannot be read (a local check reports why)."""
     header = parse_header(batch)
     if header.codec:
         return NO_MARKER
@@ -139,7 +129,8 @@ def read_rows(chunk: CheckedChunk, is_after_gap: bool) -> NDArray[np.void]:
     is_legacy = data[starts + MAGIC_OFFSET] < 2
     at: NDArray[np.intp] | slice = slice(None)
     if is_legacy.any():
-        old = windows(data, _LEGACY.size)[starts[is_legacy]].view(np.dtype(list(_LEGACY_FIELDS)))
+        head = head_dtype(1)
+        old = windows(data, head.itemsize)[starts[is_legacy]].view(head)
         rows["leader_epoch"] = rows["producer_id"] = rows["producer_epoch"] = rows["base_sequence"] = -1
         rows["record_count"] = 1
         for name in ("crc", "magic", "attributes"):
@@ -186,11 +177,11 @@ def control_batches(rows: NDArray[np.void]) -> list[int]:
 
 
 def cleaned(rows: NDArray[np.void], *, wrappers: bool = False) -> NDArray[np.bool_]:
-    """Which batches the log cleaner has been at, shape (rows,): they have fewer records than offsets, or a horizon.
+    """Which batches the log cleaner compacted, shape (rows,): with fewer records than offsets, or a delete horizon.
 
     Args:
         rows: of ``row_dtype``.
-        wrappers: judge legacy wrappers with known first offsets, too. Verify does not, repair does.
+        wrappers: also decide on legacy wrappers with known first offsets. Verify does not, repair does.
     """
     is_v2 = rows["magic"] >= 2
     is_known = rows["is_valid"] & (rows["record_count"] >= 0) & (rows["base_offset"] != UNKNOWN_OFFSET)
@@ -207,7 +198,7 @@ def row_dtype() -> np.dtype[np.void]:
 
 
 def first_offset(row: BatchRow) -> int:
-    """The first offset that is known of an entry."""
+    """The first known offset of an entry."""
     return row.last_offset if row.base_offset == UNKNOWN_OFFSET else row.base_offset
 
 

@@ -1,4 +1,4 @@
-"""Whose a producer id is: by the transaction coordinator's topic in the same log directory."""
+"""The transactional id of a producer id, from the transaction coordinator's topic in the same log directory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ _DECODER = "transaction-log"
 
 
 def transactional_id(log_directory: str, producer_id: int) -> str | None:
-    """The transactional id that has, or had last, a producer id; None where ``log_directory`` does not tell.
+    """The transactional id that has, or had last, a producer id; None if ``log_directory`` does not show it.
 
-    Only the partitions of __transaction_state that are in the log directory are asked, once in a process, and none in
-    a store.
+    Only partitions of __transaction_state in the log directory are read, once per process. In a store none is read.
     """
     return None if is_uri(log_directory) else _by_producer(files.absolute(log_directory)).get(producer_id)
 
@@ -37,7 +36,7 @@ def _by_producer(log_directory: str) -> dict[int, str]:
     from kdump.verify.partitionentries import PartitionEntries
 
     def ignore(error: KdumpError) -> None:
-        """What cannot be read tells nothing."""
+        """Ignore what cannot be read."""
 
     logs = PartitionEntries([os.fspath(path) for path in paths], on_error=ignore)
     found: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""How much good data a stretch of a log holds, damage in it stepped over."""
+"""How much good data a range of a log holds, with damage in it stepped over."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kdump.verify.table import UNKNOWN_OFFSET, read_rows
 class ValidData:
     """Batches whose framing and CRC hold.
 
-    ``records`` are those that the headers count, control records left out; a compressed message of magic 0 or 1 counts
-    as one. ``first_offset`` and ``last_offset`` are the lowest and highest, None without a batch.
+    ``records`` counts by the headers, without control records; a compressed message of magic 0 or 1 counts as one.
+    ``first_offset`` and ``last_offset`` are the lowest and highest, None without a batch.
     """
 
     batches: int = 0
@@ -36,10 +36,10 @@ class ValidData:
 
 
 def valid_data(source: Source, position: int = 0) -> ValidData:
-    """What a log holds from file position ``position`` on.
+    """The good data of a log from file position ``position`` on.
 
     Raises:
-        KdumpError: a stream cannot be read; what cannot be read of a file is damage.
+        KdumpError: a stream cannot be read. What cannot be read of a file is damage.
     """
     found = ValidData()
     for item in ResyncWalk(source, start=position).items():
@@ -49,12 +49,12 @@ def valid_data(source: Source, position: int = 0) -> ValidData:
 
 
 def torn_end(source: Source, position: int, next_offset: int) -> int:
-    """Behind the last offset of the damaged batch at ``position``, as far as its header can be believed.
+    """The end offset of the damaged batch at ``position``, as far as its header can be believed.
 
     Args:
         source: a log.
         position: where its good part ends.
-        next_offset: that the batch must begin with; given back where it does not.
+        next_offset: the offset with which the batch must begin; the result if it does not.
     """
     data = source.read(position, HEADER_SIZE)
     if len(data) == HEADER_SIZE and data[MAGIC_OFFSET] == 2:

@@ -1,6 +1,6 @@
-"""The entries of a log as groups of records, without what is damaged.
+"""The entries of a log as groups of records, without damaged ones.
 
-What counts as damage is what ``kdump verify`` calls an error of the log itself and what keeps records from being read.
+Damage is what ``kdump verify`` reports as an error of the log itself, and what keeps records from being read.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _STAYS_AS_WRONG: Final = frozenset(
         Codes.UNUSED_ATTRIBUTES,
     }
 )
-"""Findings of entries that Kafka reads all the same: a conversion changes nothing about them."""
+"""Findings of entries that Kafka reads all the same. A conversion keeps these entries."""
 
 
 class EntryReader:
-    """Reads one log; what is wrong with it is in ``findings`` (errors only) as far as it was read.
+    """Reads one log. ``findings`` has the errors in what was read so far.
 
     Args:
         source: the log.
-        limit: most bytes that one entry may decompress to.
-        in_order: an entry that begins before the end of the one in front of it is damage.
+        limit: most bytes to which one entry may decompress.
+        in_order: an entry that begins before the end of the previous one is damage.
     """
 
     def __init__(self, source: Source, limit: int, *, in_order: bool = False) -> None:
@@ -68,10 +68,10 @@ class EntryReader:
         """Bytes read so far."""
 
     def entries(self) -> Iterator[Entries]:
-        """The sound entries in file order.
+        """The valid entries in file order.
 
         Raises:
-            KdumpError: a stream cannot be read, or FOREIGN_FILE: it is no log at all, which is no damage.
+            KdumpError: a stream cannot be read, or FOREIGN_FILE: the file is no log at all, which is no damage.
         """
         for item in ResyncWalk(self._source, chunk_size=_CHUNK_SIZE).items():
             if item.position == self.position == 0 and (isinstance(item, Gap) or 0 in item.damaged[:1]):
@@ -83,7 +83,7 @@ class EntryReader:
             damaged = self._check(item)
             for part in self._reader.read(item.data, [*item.starts, item.end], item.position, damaged=item.damaged):
                 if isinstance(part, EntryRange):
-                    yield from self._stretch(item, part, damaged)
+                    yield from self._messages(item, part, damaged)
                 else:
                     yield from self._batches(item, part, damaged)
             self.position = item.position + item.end
@@ -97,7 +97,7 @@ class EntryReader:
             raise foreign.error(self._source.path)
 
     def _note(self, findings: Iterator[Finding]) -> set[int]:
-        """Keep the damage among them; its positions."""
+        """Keep the errors among the findings; returns their positions."""
         errors = [
             finding
             for finding in findings
@@ -107,7 +107,7 @@ class EntryReader:
         return {finding.position for finding in errors}
 
     def _check(self, chunk: CheckedChunk) -> NDArray[np.bool_]:
-        """Which entries are damaged, as far as is seen without their records; shape (entries,)."""
+        """Whether each entry is damaged, as far as its header shows; shape (entries,)."""
         rows = read_rows(chunk, is_after_gap=False)
         positions = self._note(self._local.check(chunk, rows, in_columns=False))
         damaged = np.isin(rows["position"], list(positions)) if positions else np.zeros(rows.size, np.bool_)
@@ -120,25 +120,25 @@ class EntryReader:
         bounds = np.array(chunk.bounds(first, first + block.numbers.size), np.int64)
         groups = RecordGroups.of_batches(block)
         entries = Entries(chunk.data, bounds, groups, block.arena, block.body_start, block.body_end)
-        sound = are_right(block, block.records)
-        yield from self._sound(chunk, entries, sound, damaged[first : first + sound.size])
+        valid = are_right(block, block.records)
+        yield from self._without_damage(chunk, entries, valid, damaged[first : first + valid.size])
 
-    def _stretch(self, chunk: CheckedChunk, stretch: EntryRange, damaged: NDArray[np.bool_]) -> Iterator[Entries]:
-        # Batches of unknown codecs or magics are errors of their headers.
-        bounds = np.array(chunk.bounds(stretch.first, stretch.last), np.int64)
+    def _messages(self, chunk: CheckedChunk, legacy: EntryRange, damaged: NDArray[np.bool_]) -> Iterator[Entries]:
+        # Unknown codecs and magics are errors of the headers.
+        bounds = np.array(chunk.bounds(legacy.first, legacy.last), np.int64)
         for part in read_messages(chunk.data, bounds[:-1], bounds[1:], self._limit):
             own = bounds[part.first : part.last + 1]
-            is_damaged = damaged[stretch.first + part.first : stretch.first + part.last]
-            yield from self._sound(chunk, _legacy(chunk.data, own, part.groups), part.accepted, is_damaged)
+            is_damaged = damaged[legacy.first + part.first : legacy.first + part.last]
+            yield from self._without_damage(chunk, _legacy(chunk.data, own, part.groups), part.accepted, is_damaged)
 
-    def _sound(
+    def _without_damage(
         self,
         chunk: CheckedChunk,
         entries: Entries,
         accepted: NDArray[np.bool_],
         damaged: NDArray[np.bool_],
     ) -> Iterator[Entries]:
-        """Runs of entries that are not damaged; those that were not accepted are looked at one by one."""
+        """Runs of entries that are not damaged; those that were not accepted are read one by one."""
         kind = np.where(damaged, 2, np.where(accepted, 0, 1))
         cuts = [0, *(np.flatnonzero(np.diff(kind)) + 1).tolist(), kind.size]
         for begin, end in pairwise(cuts):
@@ -159,7 +159,7 @@ class EntryReader:
             yield from self._ordered(_read_message(data, contents, self._limit), position)
 
     def _ordered(self, entries: Entries, position: int) -> Iterator[Entries]:
-        """Without those out of order; the data of the entries begins at ``position`` of the log."""
+        """The entries without those out of order; their data begins at ``position`` of the log."""
         first, last, _ = entries.extents(slice(None))
         is_after = first > np.append(self._before.stop - 1, last[:-1])
         if is_after.all() or not self._in_order:
@@ -201,7 +201,7 @@ def _between(entries: Entries, first: int, last: int) -> Entries:
 
 
 def read_batch(data: memoryview, limit: int) -> Entries:
-    """A batch that only the scalar decoder reads (one with warnings, or with padded numbers), or a large one."""
+    """Read a large batch, or one that only the scalar decoder reads (with warnings, or with padded numbers)."""
     header = parse_header(data)
     body = np.frombuffer(v2.batch_body(header, data, limit), np.uint8)
     headers = np.frombuffer(data[:HEADER_SIZE], header_dtype())
@@ -216,7 +216,7 @@ def read_batch(data: memoryview, limit: int) -> Entries:
 
 
 def _read_message(data: memoryview, contents: LegacyContents, limit: int) -> Entries:
-    """The same for a message of magic 0 or 1."""
+    """Read a message of magic 0 or 1 that only the scalar decoder reads, or a large one."""
     entry = legacy.parse_message(data)
 
     def pieces() -> Iterator[RecordGroups]:

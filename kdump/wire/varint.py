@@ -15,21 +15,21 @@ _MAX_VARLONG = 10
 
 
 def read_varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
-    """Zig-zag int32 at ``position``: (value, position behind it). DamageError when it is cut or too long."""
+    """Zig-zag int32 at ``position``: (value, position after it). DamageError when it is cut or too long."""
     raw, position = _read(buffer, position, end, _MAX_VARINT)
     raw &= 0xFFFF_FFFF
     return (raw >> 1) ^ -(raw & 1), position
 
 
 def read_varlong(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
-    """Zig-zag int64 at ``position``: (value, position behind it). DamageError when it is cut or too long."""
+    """Zig-zag int64 at ``position``: (value, position after it). DamageError when it is cut or too long."""
     raw, position = _read(buffer, position, end, _MAX_VARLONG)
     raw &= 0xFFFF_FFFF_FFFF_FFFF
     return (raw >> 1) ^ -(raw & 1), position
 
 
 def read_unsigned_varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
-    """uint32 without zig-zag, as flexible messages use it: (value, position behind it)."""
+    """uint32 without zig-zag, as flexible messages use it: (value, position after it)."""
     raw, position = _read(buffer, position, end, _MAX_VARINT)
     return raw & 0xFFFF_FFFF, position
 

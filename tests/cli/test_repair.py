@@ -65,7 +65,7 @@ def test_plan_of_a_torn_tail(torn: Path, tmp_path: Path) -> None:
 
 def test_plan_shows_both_ways(holed: Path, tmp_path: Path) -> None:
     _, text, _ = repair(holed, cwd=tmp_path)
-    table = text.partition("what each way costs\n")[2].splitlines()
+    table = text.partition("what each mode costs\n")[2].splitlines()
     assert [line.split() for line in table] == [
         ["like-broker", "salvage"],
         ["good", "records", "lost", "3", "0"],

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import struct
-import time
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -159,15 +158,6 @@ def test_a_reader_that_leaves(folder: Path) -> None:
     for command in ("$KDUMP verify copy | head -n 1", "$KDUMP verify --output junit copy | true"):
         run = shell(f"{command}; exit ${{PIPESTATUS[0]}}", folder)
         assert (run.returncode in (CLEAN, DAMAGE), run.stderr) == (True, b"")
-
-
-def test_rate(folder: Path) -> None:
-    data = b"".join(v2_batch(plain_rows(3, 20_000), base_offset=number * 3) for number in range(10))
-    (folder / "odd-0" / NAME).write_bytes(data)
-
-    began = time.monotonic()
-    assert verify("--rate", str(len(data)), "odd-0", cwd=folder)[0] == CLEAN
-    assert time.monotonic() - began >= 0.9
 
 
 # --- Outputs ---

@@ -249,7 +249,6 @@ def test_nothing_is_touched_or_made(tmp_path: Path) -> None:
         ("--startup", "--quick", "."),
         ("--startup", "--strict", "."),
         ("--startup", "--output", "junit", "."),
-        ("--startup", "--rate", "1", "."),
         ("--startup", "--max-decompressed-size", "5", "."),
         ("--startup", "--recovery-point", "-1", "."),
         ("--startup", "--segment-index-bytes", "1", "."),

@@ -303,12 +303,12 @@ class Checker:
         shutil.rmtree(self._place, ignore_errors=True)
         self._copy(known.template, self._place)
         done = run(job.case.words, self._place, job.points)
-        look = _Look(job, known, self._place, done)
+        inspection = _Inspection(job, known, self._place, done)
         if job.case.is_in_place:
-            look.in_place()
+            inspection.in_place()
         else:
-            look.output()
-        self.faults += ((job, fault) for fault in (*done.faults, *look.faults))
+            inspection.output()
+        self.faults += ((job, fault) for fault in (*done.faults, *inspection.faults))
 
 
 def _undo(case: Case, manifest: str) -> list[str]:
@@ -338,7 +338,7 @@ def _shape(nodes: Nodes) -> list[str]:
     return sorted(_TIME.sub("TIME", name) for name in nodes)
 
 
-class _Look:
+class _Inspection:
     """What is to be seen after one command, and the promises that it breaks."""
 
     def __init__(self, job: Job, known: Known, root: Path, done: Done) -> None:

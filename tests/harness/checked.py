@@ -34,18 +34,18 @@ def check_source(
     base_offset: int | None,
     ordered: OrderedChecks,
     *,
-    behind: NextSegment | None = None,
+    following: NextSegment | None = None,
     options: CheckOptions | None = None,
     on_rows: Callable[[Rows], None] = lambda rows: None,
 ) -> Iterator[Finding]:
     """Look at one segment and check it."""
-    return check_segment(SegmentReading(source, behind, options), base_offset, source.path, ordered, on_rows=on_rows)
+    return check_segment(SegmentReading(source, following, options), base_offset, source.path, ordered, on_rows=on_rows)
 
 
 def check(
     *segments: bytes,
     base_offsets: Iterable[int | None] = (0,),
-    behind: NextSegment | None = None,
+    following: NextSegment | None = None,
     options: CheckOptions | None = None,
     ordered: OrderedChecks | None = None,
 ) -> list[Finding]:
@@ -53,7 +53,7 @@ def check(
     ordered = ordered or OrderedChecks()
     found = []
     for data, base_offset in zip(segments, base_offsets, strict=True):
-        found += check_source(MemorySource(data), base_offset, ordered, behind=behind, options=options)
+        found += check_source(MemorySource(data), base_offset, ordered, following=following, options=options)
     return found + list(ordered.finish())
 
 

@@ -62,10 +62,10 @@ def contents(state: Tree) -> dict[str, bytes]:
     return {name: data for name, (data, _, _) in state.items()}
 
 
-def repair(partition: Path, way: RepairMode) -> None:
+def repair(partition: Path, mode: RepairMode) -> None:
     """In place. Raises KdumpError."""
     errors: list[KdumpError] = []
-    options = RepairOptions(way, in_place=True, decides_transactions=True)
+    options = RepairOptions(mode, in_place=True, decides_transactions=True)
     with Repair(options, on_error=errors.append) as job:
         list(job.path(str(partition)))
     if errors:
@@ -81,12 +81,12 @@ def finish(partition: Path) -> None:
         raise errors[0]
 
 
-def recover(partition: Path, way: RepairMode) -> None:
+def recover(partition: Path, mode: RepairMode) -> None:
     """After a kill: finish what was begun; where nothing was, repair again."""
     if manifests(partition):
         finish(partition)
     else:
-        repair(partition, way)
+        repair(partition, mode)
 
 
 def manifests(partition: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.verify.indexes import IndexedLog
+from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.siblings import EpochRange
 from kdump.verify.table import UNKNOWN_OFFSET
 

@@ -19,7 +19,7 @@ _NON_CONSECUTIVE = "Non-consecutive offsets in "
 _FIRST_RECORD = "  -1 is followed by "
 _DAMAGE = re.compile(rb"isvalid: false$| isValid: false |^Found \d+ invalid bytes at the end of ", re.MULTILINE)
 _HINT = re.compile(
-    rb"^kdump: .*: (?:more lies behind \d+, which --resync would show"
+    rb"^kdump: .*: (?:more entries follow position \d+; --resync shows them"
     rb"|offset -?\d+: KD2(?:09|19) the (?:key|value) .*)$",
     re.MULTILINE,
 )

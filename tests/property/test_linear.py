@@ -27,7 +27,7 @@ from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import FileSource, Source
 from kdump.log.walk import Walk
-from kdump.reading.lostmarkers import Follower, LostOffsets, RemainingMarker
+from kdump.reading.transactionremains import LostOffsets, RemainingMarker, TransactionFollower
 from kdump.repair.plan import recovery
 from kdump.repair.plan.location import place_of
 from kdump.repair.plan.plan import RepairMode, RepairSettings
@@ -110,7 +110,7 @@ def transactional_row(chance: random.Random, offset: int) -> tuple[object, ...]:
     )
 
 
-def stepped(followed: Follower, items: list[LostOffsets | BatchRow]) -> None:
+def stepped(followed: TransactionFollower, items: list[LostOffsets | BatchRow]) -> None:
     """The same as TouchedTransactions.see_later, a batch at a time; a transaction that begins is not followed."""
     for one in items:
         if isinstance(one, LostOffsets):

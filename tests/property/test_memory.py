@@ -213,8 +213,8 @@ def test_long_legacy_lines(monkeypatch: pytest.MonkeyPatch, key: bytes | None, v
 @given(st.none() | ANY_BYTES)
 @QUIET
 def test_shortened_values_begin_alike(monkeypatch: pytest.MonkeyPatch, value: bytes | None) -> None:
-    from kdump.rows.spelling import plain
-    from kdump.rows.table import value_text
+    from kdump.rows.humantable import value_text
+    from kdump.rows.scalarlines import plain
 
     expected = value_text(plain(value))[:5]
     monkeypatch.setattr("kdump.rows.longrows.LONG", 3)

@@ -72,18 +72,25 @@ def test_a_warning_shows_on_stderr_where_nobody_set_up_logging() -> None:
     assert (done.stdout, done.stderr) == (b"", b"kdump: gone\n")
 
 
-def test_the_command_line_shows_what_kdump_logs_and_nothing_of_others(capsys: pytest.CaptureFixture[str]) -> None:
-    from kdump.cli.engine_options import _show_log
+@pytest.mark.parametrize(("verbose", "shown"), [(False, ["gone"]), (True, ["gone", "here"])])
+def test_the_command_line_shows_what_kdump_logs_and_nothing_of_others(
+    capsys: pytest.CaptureFixture[str], verbose: bool, shown: list[str]
+) -> None:
+    from kdump.cli.common import show_log
+
+    notes: list[str] = []
 
     loggers = logging.getLogger(), logging.getLogger("kdump")
-    before = [list(logger.handlers) for logger in loggers]
+    before = [(list(logger.handlers), logger.level) for logger in loggers]
     try:
         for logger in loggers:
             logger.handlers = []
-        _show_log()
+        show_log(notes.append, verbose=verbose)
         logging.getLogger("kdump").warning("kdump: %s", "gone")
+        logging.getLogger("kdump").info("kdump: here")
         logging.getLogger("py4j").warning("noise")
     finally:
-        for logger, handlers in zip(loggers, before, strict=True):
-            logger.handlers = handlers
-    assert capsys.readouterr().err == "kdump: gone\n"
+        for logger, (handlers, level) in zip(loggers, before, strict=True):
+            logger.handlers, logger.level = handlers, level
+    assert notes == shown
+    assert capsys.readouterr().err == ""

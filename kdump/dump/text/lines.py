@@ -28,7 +28,6 @@ from kdump.format.batch import (
 )
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
-from kdump.payloads.message_json import known_version, message_json
 from kdump.reading.printing import LongRow, TextRow, is_long
 from kdump.wire.utf8 import decode_utf8, pieces
 
@@ -180,7 +179,7 @@ def _with_contents(line: str, contents: str, options: TextOptions) -> str:
 
 
 def contents_text(contents: LineContents) -> str:
-    """Key and payload behind their words."""
+    """Key and payload after their words."""
     text = "" if contents.key is None else f" key: {contents.key}"
     return text if contents.payload is None else f"{text} payload: {contents.payload}"
 
@@ -194,6 +193,8 @@ def control_text(key: bytes | None, value: bytes | None) -> str:
     schema = control.schema_of(control_type)
     if schema is None:
         return f" controlType: UNKNOWN({control_type})"
+    from kdump.payloads.message_json import known_version, message_json  # not needed by logs without KRaft's records
+
     values = control.parse_kraft(schema, value)
     return f" {_KRAFT_LABELS[control_type]} {message_json(schema, known_version(schema, values), values)}"
 

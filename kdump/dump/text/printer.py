@@ -52,10 +52,10 @@ class TextPrinter(TextRows):
         if self._decoding is not None and not self._decoding.decoder.in_columns:
             return None
         # The decoder of an internal topic goes before the decoder classes.
-        return _TextColumns(self._options, self._decoding) if self._decoding or self._options.prints_text else None
+        return _TextBlocks(self._options, self._decoding) if self._decoding or self._options.prints_text else None
 
 
-class _TextColumns:
+class _TextBlocks:
     def __init__(self, options: TextOptions, decoding: TextDecoding | None) -> None:
         from kdump.dump.text.columnlines import RecordTextOptions
 

@@ -14,7 +14,7 @@ from kdump.dump.text.batches import Located
 from kdump.fast.policy import TIMED_BATCHES
 from kdump.format import legacy
 from kdump.format import record as v2
-from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, parse_header
+from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, is_read_as_batch, parse_header
 from kdump.log.source import Source
 
 _NO_TIMESTAMP: Final = -1
@@ -76,7 +76,7 @@ class MaxTimestamps:
         data = memoryview(self._log.read(batch.position, batch.size))
         try:
             timestamps: Iterator[int]
-            if 2 <= data[MAGIC_OFFSET] <= 127:
+            if is_read_as_batch(data[MAGIC_OFFSET]):
                 if len(data) < HEADER_SIZE:
                     raise DamageError(Codes.HEADER_CUT, "the batch is shorter than its header")
                 timestamps = (record.timestamp for record in v2.read_records(parse_header(data), data, self._limit))

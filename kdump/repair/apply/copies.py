@@ -1,4 +1,4 @@
-"""Repaired copies in another directory: written beside their place, durable, then put there all at once."""
+"""Repaired copies in another directory: they are staged there, made durable, then moved to their names all at once."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kdump.codes import Codes, KdumpError
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.names import parse_file_name, sibling
 from kdump.repair.apply import disk
-from kdump.repair.plan.afterwards import RepairedDirectory, index_files
 from kdump.repair.plan.recovery import Recovered
+from kdump.repair.plan.repaireddirectory import RepairedDirectory, index_files
 
 
 class CopyWriter:
     """Writes the files of a repaired directory into a staging directory, log by log.
 
-    Files get the owner, where that can be given, and the mode of the files that they come from.
+    Files get the mode of the files that they come from, and their owner if the system allows it.
     """
 
     def __init__(self, staging: Staging) -> None:
@@ -60,14 +60,14 @@ class CopyWriter:
         return recovered
 
     def write_salvaged(self, directory: RepairedDirectory) -> None:
-        """All logs, as salvage leaves them."""
+        """Write all logs as salvage leaves them."""
         for segment in directory.segments:
             plan = segment.plan
             self.write_log(plan.path, segment.recover, name=segment.name, like=plan.like, modified=plan.modified)
             plan.fingerprint.check(plan.path)
 
     def write_others(self, directory: RepairedDirectory) -> None:
-        """The files that belong to no single segment."""
+        """Write the files that belong to no single segment."""
         plan = directory.plan
         for name, content in directory.copied_others.items():
             path = os.path.join(plan.place.directory, name)
@@ -79,7 +79,7 @@ class CopyWriter:
 class Staging:
     """A hidden directory in ``directory`` (made if it is missing) that holds new files until they are complete.
 
-    Used as a context: what is not committed is removed, as far as that can be done. Raises KdumpError UNWRITABLE.
+    Used as a context: what is not committed is removed, if possible. Raises KdumpError UNWRITABLE.
 
     Args:
         directory: for the copies.
@@ -107,30 +107,30 @@ class Staging:
             raise
 
     def file(self, name: str, like: os.stat_result | None = None) -> disk.NewDiskFile:
-        """A new file; the caller finishes it."""
+        """Open a new file; the caller finishes it."""
         self._names.append(name)
         return disk.NewDiskFile(os.path.join(self._directory, name), like)
 
     def write(self, name: str, data: bytes, like: os.stat_result | None = None, modified: int | None = None) -> None:
-        """A whole new file."""
+        """Write a whole new file."""
         self._names.append(name)
         disk.write_file(os.path.join(self._directory, name), data, like, modified=modified)
 
     def path(self, name: str) -> str:
-        """Where a file is until it is committed."""
+        """Where a file lies until it is committed."""
         return os.path.join(self._directory, name)
 
     def commit_files(self, account: str, data: bytes) -> None:
-        """Give every file its name in the directory, and the file ``account``, which says what they are, too."""
+        """Give every file its name in the directory; also the file ``account``, which describes them."""
         self._commit([(self.path(name), name) for name in self._names], account, data)
 
     def commit_directory(self, name: str, account: str, data: bytes) -> None:
-        """All files become the new directory ``name`` at one moment; ``account`` as for ``commit_files``."""
+        """Make all files the new directory ``name`` at one moment; ``account`` as for ``commit_files``."""
         disk.sync_directory(self._directory)
         self._commit([(self._directory, name)], account, data)
 
     def _commit(self, places: list[tuple[str, str]], account: str, data: bytes) -> None:
-        """Put what is staged in its places: all of it, or what was there is there again."""
+        """Move what is staged to its names. After an error the old files are back."""
         self.refuse_existing([account, *(name for _, name in places)])
         disk.write_file(self._other(account), data)
         places = [(self._other(account), account), *places]
@@ -152,20 +152,20 @@ class Staging:
         self._names.clear()
 
     def _other(self, name: str) -> str:
-        """Where a file is that is none of those to be repaired."""
+        """Where a file lies that is not to be repaired."""
         return os.path.join(self._hidden, name)
 
     def _old(self, name: str) -> str:
-        """Where the file is meanwhile whose place another one takes."""
+        """Where an old file lies while another one takes its name."""
         return self._other(f"{name}.old")
 
     def _take_back(self, path: str, name: str) -> None:
         target, old = os.path.join(self._target, name), self._old(name)
         if disk.exists(old):
-            # At one moment: what was there is never gone.
+            # In one step: the old file is never gone.
             disk.replace(old, target)
             if disk.exists(old):
-                # Two names of one file: the system leaves both.
+                # Source and target are two names of one file: the system leaves both.
                 disk.remove(old)
         elif not disk.exists(path):
             disk.replace(target, path)
@@ -188,12 +188,12 @@ class Staging:
     ) -> None:
         for name in self._names:
             _remove(self.path(name))
-        # The directory that the caller named stays, also without copies.
+        # The directory that the caller named stays, even without copies.
         disk.remove_made((self._hidden, self._directory))
 
 
 def _remove(path: str) -> None:
-    """A file that is not needed any more, if that can be done: its name is hidden."""
+    """Remove a file that is not needed any more, if possible: its name is hidden."""
     with suppress(KdumpError):
         if disk.exists(path):
             disk.remove(path)

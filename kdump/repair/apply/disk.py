@@ -1,8 +1,8 @@
 """The system calls of repair that change a file system: the only place of ``kdump.repair`` that writes.
 
 Every function raises KdumpError UNWRITABLE with the path. No symbolic link is followed in the last part of a path, and
-nothing that exists is written over unless a function says so. What a function changes is a path, or an entry of an open
-directory: of an entry no part is looked up anew, so nobody can lead it elsewhere meanwhile.
+nothing that exists is overwritten unless a function says so. A function changes a path, or an entry of an open
+directory. No part of an entry's path is looked up again, so nobody can redirect it meanwhile.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LINK_ERRORS: Final = frozenset({errno.ELOOP, errno.ENOTDIR})
 _PRIVATE: Final = 0o600
-"""Mode of a file until it has its own."""
+"""Mode of a file until it gets its own."""
 
 
 class Folder:
-    """A directory that is held open; a context that closes it.
+    """A directory that is kept open; a context, which closes it.
 
     Args:
         where: its path, or an entry of another one; a symbolic link is not followed.
 
     Raises:
-        KdumpError: MISSING, or REPAIR_REFUSED where it is a link or no directory.
+        KdumpError: MISSING, or REPAIR_REFUSED for a link or what is no directory.
     """
 
     def __init__(self, where: Where) -> None:
@@ -52,25 +52,25 @@ class Folder:
 
     @property
     def status(self) -> os.stat_result:
-        """Of the directory itself."""
+        """The status of the directory itself."""
         return os.fstat(self.descriptor)
 
     def entry(self, name: str) -> DirectoryEntry:
-        """What ``name``, which is one part of a path, stands for in it."""
+        """The entry ``name``, which is one part of a path."""
         return DirectoryEntry(self, name)
 
     def above(self) -> Folder:
-        """The directory that it lies in."""
+        """The directory above."""
         above = Folder(self.entry(os.pardir))
         above.path = os.path.dirname(self.path)
         return above
 
     def names(self) -> list[str]:
-        """Of all entries, in order."""
+        """The names of all entries, sorted."""
         return sorted(os.listdir(self.descriptor))
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         os.close(self.descriptor)
 
     def __enter__(self) -> Self:
@@ -93,17 +93,17 @@ Where: TypeAlias = str | DirectoryEntry
 
 
 def path_of(where: Where) -> str:
-    """The path, as it was when the directory was opened."""
+    """The path of a place, as it was when the directory was opened."""
     return where if isinstance(where, str) else os.path.join(where.folder.path, where.name)
 
 
 def _named(where: Where) -> tuple[str, int | None]:
-    """What the system calls take: a name and the descriptor of a directory."""
+    """A name and the descriptor of a directory, as system calls take them."""
     return (where, None) if isinstance(where, str) else (where.name, where.folder.descriptor)
 
 
 def status_of(where: Where) -> os.stat_result | None:
-    """Of a file, a directory or a link itself; None where nothing is."""
+    """The status of a file, a directory or a link itself; None if nothing is there."""
     name, at = _named(where)
     try:
         return os.stat(name, dir_fd=at, follow_symlinks=False)
@@ -114,15 +114,15 @@ def status_of(where: Where) -> os.stat_result | None:
 
 
 def exists(where: Where) -> bool:
-    """Something has that name."""
+    """Whether something has that name."""
     return status_of(where) is not None
 
 
 def open_file(where: Where) -> FileSource:
-    """A regular file to read; nothing else is waited for, or followed.
+    """Open a regular file to read; nothing else is waited for or followed.
 
     Raises:
-        KdumpError: MISSING, UNREADABLE, or REPAIR_REFUSED where it is no regular file.
+        KdumpError: MISSING, UNREADABLE, or REPAIR_REFUSED for what is no regular file.
     """
     name, at = _named(where)
     path = path_of(where)
@@ -146,14 +146,14 @@ def _no_file(path: str) -> KdumpError:
 
 
 class NewDiskFile:
-    """A file that was not there before, written from its start to its end.
+    """A new file, written from its start to its end.
 
-    Used as a context, which closes it; after an error it is removed, if that can be done.
+    Used as a context, which closes it; after an error it is removed, if possible.
 
     Args:
-        where: it must not exist.
+        where: nothing may be there.
         like: owner and mode are those of this file; None: those of a new file.
-        keep_owner: another owner that cannot be given is an error.
+        keep_owner: it is an error if another owner cannot be given.
     """
 
     def __init__(self, where: Where, like: os.stat_result | None = None, *, keep_owner: bool = False) -> None:
@@ -183,8 +183,8 @@ class NewDiskFile:
         """Make it durable and close it.
 
         Args:
-            size: cut what is written beyond it.
-            modified: the time of its last change (ns).
+            size: cut what was written beyond it.
+            modified: the time of the file's last change (ns).
         """
         descriptor = self._open_descriptor()
         with _errors_at(self.path):
@@ -196,7 +196,7 @@ class NewDiskFile:
         self.close()
 
     def close(self) -> None:
-        """Close it as it is."""
+        """Close the file as it is."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
@@ -231,14 +231,14 @@ def write_file(
     keep_owner: bool = False,
     modified: int | None = None,
 ) -> None:
-    """A whole small file, durable; see NewFile."""
+    """Write a whole small file durably; for the arguments see NewDiskFile."""
     with NewDiskFile(where, like, keep_owner=keep_owner) as file:
         file.write(data)
         file.finish(modified=modified)
 
 
 def make_directory(where: Where, like: os.stat_result | None = None) -> None:
-    """A new directory; with ``like`` its owner and mode, else those of a new directory."""
+    """Make a directory; with ``like`` it gets that owner and mode."""
     name, at = _named(where)
     with _errors_at(where):
         os.mkdir(name, 0o777 if like is None else 0o700, dir_fd=at)
@@ -256,42 +256,42 @@ def make_directory(where: Where, like: os.stat_result | None = None) -> None:
 
 
 def remove_directory(where: Where) -> None:
-    """An empty directory."""
+    """Remove an empty directory."""
     name, at = _named(where)
     with _errors_at(where):
         os.rmdir(name, dir_fd=at)
 
 
 def remove_made(directories: Iterable[Where]) -> None:
-    """Remove those of the directories that are empty, the last one first, as far as that can be done."""
+    """Remove those directories that are empty, the last one first, if possible."""
     for where in reversed(list(directories)):
         with suppress(KdumpError):
             remove_directory(where)
 
 
 def remove(where: Where) -> None:
-    """A file."""
+    """Remove a file."""
     name, at = _named(where)
     with _errors_at(where):
         os.unlink(name, dir_fd=at)
 
 
 def move(source: Where, target: Where) -> None:
-    """Give a file or directory another name, in whose place nothing may be."""
+    """Give a file or directory another name, which nothing may have."""
     if exists(target):
         raise KdumpError(Codes.UNWRITABLE, os.strerror(errno.EEXIST), path=path_of(target))
     replace(source, target)
 
 
 def replace(source: Where, target: Where) -> None:
-    """The same; a file that is there is gone at the same moment."""
+    """Give a file or directory another name. A file with that name is replaced at the same moment."""
     (name, at), (new_name, new_at) = _named(source), _named(target)
     with _errors_at(target):
         os.rename(name, new_name, src_dir_fd=at, dst_dir_fd=new_at)
 
 
 def link(source: Where, target: Where) -> bool:
-    """A second name for a file; False where the file systems cannot give it one."""
+    """Give a file a second name; False if the file system cannot."""
     (name, at), (new_name, new_at) = _named(source), _named(target)
     with _errors_at(target):
         try:
@@ -304,7 +304,7 @@ def link(source: Where, target: Where) -> bool:
 
 
 def set_modified(where: Where, modified: int) -> None:
-    """The time of a file's last change (ns), where it is another one."""
+    """Set the time of a file's last change (ns), if it is another one."""
     status = status_of(where)
     if status is not None and status.st_mtime_ns == modified:
         return
@@ -313,9 +313,9 @@ def set_modified(where: Where, modified: int) -> None:
 
 
 def rewrite_end(where: Where, position: int, pieces: Iterable[memoryview], modified: int) -> None:
-    """Let an existing file go on with ``pieces`` from ``position`` on and end there, durably.
+    """Overwrite an existing file with ``pieces`` from ``position`` on, and end it there, durably.
 
-    ``modified``: the time of its last change (ns), which stays what it was.
+    ``modified``: the time of its last change (ns), which does not change.
     """
     with _errors_at(where), _opened(where, _OLD) as descriptor:
         for piece in pieces:
@@ -331,7 +331,7 @@ def rewrite_end(where: Where, position: int, pieces: Iterable[memoryview], modif
 
 @contextmanager
 def _opened(where: Where, flags: int) -> Iterator[int]:
-    """A descriptor of an existing file of one name: another one may lie where nothing is to change.
+    """A descriptor of an existing file that has one name only. A second name may lie where nothing must change.
 
     Raises KdumpError REPAIR_REFUSED.
     """
@@ -350,7 +350,7 @@ def _opened(where: Where, flags: int) -> Iterator[int]:
 
 
 def sync_directory(where: Where | Folder) -> None:
-    """Make what changed of the names in a directory durable."""
+    """Make changes of the names in a directory durable."""
     if isinstance(where, Folder):
         with _errors_at(where.path):
             os.fsync(where.descriptor)

@@ -1,7 +1,7 @@
-"""The directories of a repair in place, held open, and the manifest that lies in them.
+"""The open directories of a repair in place, and the manifest in one of them.
 
 Whoever may write to a partition directory may put a manifest there, and links in the place of directories. So a
-manifest is read only where nobody else can have written it, no directory is looked up twice, and no link is followed.
+manifest is read only if nobody else can have written it. No directory is looked up twice, and no link is followed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Folders:
     Attributes:
         partition: the partition directory.
         above: the directory that it lies in.
-        home: ``.kdump`` in the partition directory; None where the manifest lies in a backup elsewhere.
-        journal: where the manifest lies.
-        backup: where the manifest stays when the repair is over; the journal, unless the caller named another one.
-        new: the files to come; None where there are none any more.
-        old: the originals; None where there are none any more.
+        home: ``.kdump`` in the partition directory; None if the manifest is in a backup elsewhere.
+        journal: the directory of the manifest.
+        backup: where the manifest stays after the repair; the journal, unless the caller named another one.
+        new: the directory of the new files; None if it is gone.
+        old: the directory of the originals; None if it is gone.
     """
 
     partition: Folder
@@ -47,15 +47,15 @@ class Folders:
 
     @classmethod
     def open(cls, partition: Where, journal: str | None, backup: Where | None) -> Self:
-        """Open them.
+        """Open the directories.
 
         Args:
             partition: the partition directory.
-            journal: name of the journal in ``.kdump``; None: the manifest lies in the backup.
+            journal: name of the journal in ``.kdump``; None: the manifest is in the backup.
             backup: another backup directory; None: the journal.
 
         Raises:
-            KdumpError: MISSING, or REPAIR_REFUSED where one is a symbolic link.
+            KdumpError: MISSING, or REPAIR_REFUSED for a symbolic link.
         """
         with ExitStack() as opened:
 
@@ -74,11 +74,11 @@ class Folders:
             return cls(directory, above, home, own, kept, new, old, opened.pop_all())
 
     def file(self, name: str) -> DirectoryEntry:
-        """A file of the partition, or the marker beside it."""
+        """The entry of a file of the partition, or of the marker beside it."""
         return self.above.entry(os.path.basename(name)) if name == MARKER else self.partition.entry(name)
 
     def source(self, step: RepairStep) -> DirectoryEntry | None:
-        """The file that a step takes, or that must be there for it; None where it is gone."""
+        """The file that a step takes, or that it needs; None if it is gone."""
         if step.source is None:
             return None
         if step.prepared is None:
@@ -90,14 +90,14 @@ class Folders:
         return entry if disk.exists(entry) else None
 
     def saved(self, change: FileChange) -> DirectoryEntry | None:
-        """The original of a file; None where it is not there."""
+        """The original of a file; None if it is not there."""
         if change.saved is None or self.old is None:
             return None
         entry = self.old.entry(os.path.basename(change.saved))
         return entry if disk.exists(entry) else None
 
     def close(self) -> None:
-        """Close them."""
+        """Close all directories."""
         self._opened.close()
 
     def __enter__(self) -> Self:
@@ -110,15 +110,15 @@ class Folders:
 
 
 def open_repair(path: str, backup_dir: str | None = None) -> tuple[Folders, Manifest]:
-    """The repair whose manifest is ``path``; its ``directory`` and ``backup`` are those that are open.
+    """Open the repair whose manifest is ``path``; ``directory`` and ``backup`` of the result are the open ones.
 
-    A manifest in ``PARTITION/.kdump/<time>`` belongs to that partition, wherever that was moved to; the directory that
-    the manifest names does not count. Its backup is beside it, or in ``backup_dir``. A manifest anywhere else lies in
-    the backup, and names the partition.
+    A manifest in ``PARTITION/.kdump/<time>`` belongs to that partition, even if the partition was moved: the directory
+    that the manifest names does not count. Its backup is beside it, or in ``backup_dir``. A manifest anywhere else is
+    in its backup, and names the partition.
 
     Raises:
-        KdumpError: MANIFEST where it is none, or one that must not be followed; REPAIR_REFUSED where a directory is a
-            symbolic link; MISSING or UNREADABLE.
+        KdumpError: MANIFEST if it is none, or must not be followed; REPAIR_REFUSED if a directory is a symbolic link;
+            MISSING or UNREADABLE.
     """
     path = os.path.abspath(path)
     place, name = os.path.split(path)
@@ -142,10 +142,10 @@ def open_repair(path: str, backup_dir: str | None = None) -> tuple[Folders, Mani
 
 
 def read_manifest(entry: DirectoryEntry) -> tuple[Manifest, os.stat_result]:
-    """The manifest that a file holds, and what the file is.
+    """The manifest in a file, and the status of the file.
 
     Raises:
-        KdumpError: MANIFEST where it holds none, or is no regular file; MISSING or UNREADABLE.
+        KdumpError: MANIFEST if there is none, or no regular file; MISSING or UNREADABLE.
     """
     path = disk.path_of(entry)
     try:
@@ -163,7 +163,7 @@ def read_manifest(entry: DirectoryEntry) -> tuple[Manifest, os.stat_result]:
 
 
 def user_name(uid: int) -> str:
-    """The name of a user, or the number."""
+    """The name of a user, or their number."""
     import pwd
 
     try:
@@ -173,7 +173,7 @@ def user_name(uid: int) -> str:
 
 
 def _backup_of(manifest: Manifest, path: str, journal: str, backup_dir: str | None) -> str | None:
-    """The directory of another backup than the journal; None where there is none. Raises KdumpError MANIFEST."""
+    """The backup directory if it is not the journal, else None. Raises KdumpError MANIFEST."""
     name = os.path.basename(manifest.backup)
     if name == journal:
         return None
@@ -190,7 +190,7 @@ def _backup_of(manifest: Manifest, path: str, journal: str, backup_dir: str | No
 def _check_writers(path: str, status: os.stat_result, owner: int) -> None:
     """Raises KdumpError MANIFEST for a manifest that another user may have written.
 
-    ``owner``: of the partition directory. So root does nothing for a user that the user could not do alone.
+    ``owner``: of the partition directory. So root does nothing for a user that this user could not do.
     """
     caller = os.geteuid()
     trusted = {0, caller, owner} if caller == 0 else {0, caller}
@@ -199,7 +199,7 @@ def _check_writers(path: str, status: os.stat_result, owner: int) -> None:
         raise _not_followed(f"{message}, and by root one of the partition directory's owner", path)
     if status.st_mode & _OTHERS_WRITE:
         mode = stat.S_IMODE(status.st_mode)
-        raise _not_followed(f"other users may have written it (mode {mode:o}): look at it, then chmod go-w", path)
+        raise _not_followed(f"other users may have written it (mode {mode:o}): check it, then chmod go-w", path)
 
 
 def _not_followed(message: str, path: str) -> KdumpError:

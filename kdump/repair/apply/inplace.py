@@ -1,9 +1,9 @@
-"""The steps of a repair in place: how a directory becomes the repaired one, and a broker can start at every step.
+"""The steps of a repair in place, which turn a directory into the repaired one. A broker can start after every step.
 
 Source: docs/spec/startup.md. A broker recovers a segment without an .index as soon as it starts, also after a clean
-shutdown (docs/spec/startup.md#rule-8-the-checks-of-a-segment). So the index of the last segment goes before its log
-changes, and comes back afterwards. The marker of a clean shutdown stays where it can: it stands for all partitions of
-the log directory.
+shutdown (docs/spec/startup.md#rule-8-the-checks-of-a-segment). So the index of the last segment is removed before its
+log changes, and comes back after that. The marker of a clean shutdown stays if it can, because it counts for all
+partitions of the log directory.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from kdump.log.partition import segments_after
 from kdump.repair.apply.journal import pieces_of
 from kdump.repair.apply.manifest import MARKER, SWAP
 from kdump.repair.apply.preparation import Preparation
-from kdump.repair.plan.afterwards import LogFate, RepairedDirectory, RepairedSegment
 from kdump.repair.plan.others import PartitionFiles
 from kdump.repair.plan.plan import Completion, PartitionPlan
+from kdump.repair.plan.repaireddirectory import LogFate, RepairedDirectory, RepairedSegment
 
 
 def prepare(directory: RepairedDirectory, preparation: Preparation, completion: Completion) -> None:
-    """Make what is needed and note the steps. The first steps change no log.
+    """Prepare what is needed and note the steps. The first steps change no log.
 
     Args:
-        directory: what is to come of it.
+        directory: the repaired directory.
         preparation: takes the new files and the steps.
         completion: what is done beside the logs.
     """
@@ -45,7 +45,7 @@ def prepare(directory: RepairedDirectory, preparation: Preparation, completion: 
 
 
 def _complete(plan: PartitionPlan, preparation: Preparation, completion: Completion) -> None:
-    """What has to be there before a log changes.
+    """Note what must be there before a log changes.
 
     A start empties a log that ends before its log start offset. A clean start reads no producers from a log without a
     producer snapshot at or before its end. What is made here fits the log before the repair, too.
@@ -61,11 +61,11 @@ def _complete(plan: PartitionPlan, preparation: Preparation, completion: Complet
 
 
 def _cut_off(directory: RepairedDirectory, preparation: Preparation, *, is_clean: bool) -> None:
-    """One log ends earlier, the segments after it go.
+    """One log ends earlier, and the segments after it are removed.
 
-    Until the log is cut, a start that recovers comes to the same cut, and removes the segments that are left. A clean
-    start recovers nothing: it checks the last segment only, and takes the producers from the snapshot at its end. So
-    there the log is cut first, and the last segment goes last.
+    Until the log is cut, a start that recovers makes the same cut and removes the segments that are left. A clean start
+    recovers nothing: it checks only the last segment, and takes the producers from the snapshot at its end. So for a
+    clean start the log is cut first, and the last segment is removed last.
     """
     cut = next(segment for segment in directory.changed if segment.fate is LogFate.CUT)
     removed = [segment for segment in directory.changed if segment.fate is LogFate.GOES]
@@ -82,7 +82,7 @@ def _cut_off(directory: RepairedDirectory, preparation: Preparation, *, is_clean
 
 
 def _swap(directory: RepairedDirectory, preparation: Preparation, *, keeps_marker: bool) -> None:
-    """New logs take the place of old ones, those between them stay.
+    """New logs replace old ones; the logs between them stay.
 
     They come as when a broker replaces segments itself: complete with their index files under names that end in .swap.
     A start finishes from there what was begun (docs/spec/startup.md#2-before-the-segments rules 5 and 6). It then
@@ -101,7 +101,7 @@ def _swap(directory: RepairedDirectory, preparation: Preparation, *, keeps_marke
         _take_marker(directory.plan, preparation)
     for segment, names in zip(segments, files, strict=True):
         log = next(name for name in names if name.endswith(Kind.LOG.value))
-        # The log first: without it, a broker takes each of the other files for itself, and all of them fit.
+        # The log first: without it a broker would load each of the other files alone, and all of them fit.
         names.remove(log)
         if segment.fate is not LogFate.REPLACED:
             for name in (log, *names):
@@ -120,9 +120,9 @@ def _swap(directory: RepairedDirectory, preparation: Preparation, *, keeps_marke
 
 
 def _swapped_in(segment: RepairedSegment, preparation: Preparation) -> list[str]:
-    """Make the files of a segment that wait under .swap names; gives their names in the order in which they come.
+    """Write the files of a segment that wait under .swap names; returns their names in the order in which they come.
 
-    The .index of a log must not come without it. The other two index files name offsets, and fit the old log as well.
+    The .index of a log must not come without the log. The other two index files name offsets, and fit the old log too.
     """
     kinds = (Kind.TXN_INDEX, Kind.TIME_INDEX, Kind.LOG, Kind.INDEX)
     names = [sibling(segment.name, kind) for kind in kinds]
@@ -147,7 +147,7 @@ def _swapped_in(segment: RepairedSegment, preparation: Preparation) -> list[str]
 
 
 def _kept_snapshots(plan: PartitionPlan, first: int, preparation: Preparation) -> list[str]:
-    """Snapshots from offset ``first`` on that stay."""
+    """The names of the snapshots from offset ``first`` on that stay."""
     _, valid_up_to = plan.ends()
     names = []
     for offset, path in PartitionFiles.of(plan.place.directory).snapshots:
@@ -158,7 +158,7 @@ def _kept_snapshots(plan: PartitionPlan, first: int, preparation: Preparation) -
 
 
 def _rebuild(segment: RepairedSegment, preparation: Preparation) -> None:
-    """Each new index takes the place of the old one at once: the log is the same for both."""
+    """Replace each index in one step: the log is the same for the old and the new one."""
     if not segment.indexes:
         return
     status = os.stat(segment.plan.path)
@@ -169,7 +169,7 @@ def _rebuild(segment: RepairedSegment, preparation: Preparation) -> None:
 
 
 def _take_marker(plan: PartitionPlan, preparation: Preparation) -> None:
-    """The next start must check what is there: a clean shutdown says that it need not."""
+    """Remove the marker of a clean shutdown: the next start must check the log."""
     marker = plan.place.clean_shutdown
     if marker is not None and os.path.lexists(marker):
         preparation.save(MARKER)
@@ -187,20 +187,20 @@ def _remove_segment(segment: RepairedSegment, preparation: Preparation) -> None:
 
 
 def _cut(segment: RepairedSegment, preparation: Preparation, *, is_last: bool) -> None:
-    """A log ends where its good part does.
+    """End a log where its good part ends.
 
     Without its .index the last segment is recovered by any start, to the same end. Any other one is cut after its new
     index files are there: they fit the longer log, too, and a clean start does not recover it.
     """
     name, read = segment.name, segment.plan.recovered.read
     status = os.stat(segment.plan.path)
-    # Another name for the same file, in a copy made of links, must not lose its end.
+    # The file may have another name, in a copy made of links. That copy must not lose its end.
     is_shared = status.st_nlink > 1
     if is_shared:
         _copy_start(segment, preparation)
     else:
         preparation.save_tail(name, read)
-    # The .index comes last: with it a broker takes the other two for complete.
+    # The .index comes last: with it a broker takes the other two as complete.
     indexes = dict(reversed(list(segment.indexes.items())))
     for index, content in indexes.items():
         preparation.write(index, content.read(), status)
@@ -229,7 +229,7 @@ def _copy_start(segment: RepairedSegment, preparation: Preparation) -> None:
 
 
 def _change_others(directory: RepairedDirectory, preparation: Preparation, completion: Completion) -> None:
-    """Snapshots, leader epochs and lines of checkpoints that do not fit the new logs go, or are written anew."""
+    """Remove or rewrite snapshots, leader epochs and lines of checkpoints that do not fit the new logs."""
     plan = directory.plan
     made = completion.snapshot[0] if completion.snapshot is not None else None
     for name in directory.others.dropped:
@@ -248,6 +248,6 @@ def _change_others(directory: RepairedDirectory, preparation: Preparation, compl
 
 
 def _existing_indexes(path: str) -> list[str]:
-    """Names of the index files that are beside a log."""
+    """Names of the index files beside a log."""
     indexes = (sibling(path, kind) for kind in INDEX_KINDS)
     return [os.path.basename(index) for index in indexes if os.path.lexists(index)]

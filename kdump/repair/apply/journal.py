@@ -1,8 +1,8 @@
-"""The journal of a repair in place: small steps that can be taken again, and undone.
+"""The journal of a repair in place: small steps that can be repeated, and undone.
 
 The journal is ``PARTITION/.kdump/<time>``. A broker does not read it, because it reads only the regular files of a
-partition. ``new`` holds the files to come. ``old``, perhaps in another backup directory, holds what goes.
-``manifest.json`` is written once both are complete. Until then nothing else was touched. From then on the steps are
+partition. ``new`` has the files to come. ``old``, perhaps in another backup directory, has the files that go.
+``manifest.json`` is written once both are complete. Until then nothing else has changed. From then on the steps are
 finished or undone, whatever happens.
 
 A log is never beside an index that was made for another log, or for a longer one.
@@ -38,19 +38,19 @@ from kdump.repair.apply.manifest import (
 
 _PART: Final = f"{MANIFEST_NAME}.part"
 _JOURNAL: Final = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
-"""Names of journals: the time when the repair began."""
+"""Names of journals: the time at which the repair began."""
 _PIECE: Final = 1 << 20
 
 
 class Unfinished(NamedTuple):
-    """A repair, or the undoing of one, that was begun and not finished.
+    """A repair, or its undo, that was begun and not finished.
 
     Attributes:
         path: of its manifest.
         created: when it began, ISO 8601.
         user: whose manifest it is.
         steps: how many it has.
-        is_undone: it is undoing the repair that was interrupted.
+        is_undone: it is the undo of an interrupted repair.
     """
 
     path: str
@@ -65,7 +65,7 @@ class Unfinished(NamedTuple):
 
 
 def begin(folders: Folders, manifest: Manifest) -> None:
-    """Write the manifest of a complete preparation: from now on the repair is finished or undone, never dropped."""
+    """Write the manifest of a complete preparation. From now on the repair is finished or undone, never dropped."""
     for folder in (folders.new, folders.old, folders.backup):
         if folder is not None:
             disk.sync_directory(folder)
@@ -76,10 +76,10 @@ def begin(folders: Folders, manifest: Manifest) -> None:
 
 
 def finish(folders: Folders, manifest: Manifest) -> None:
-    """Take the steps of a repair, or those that are left, and mark it done.
+    """Take the steps of a repair that are left, and mark it done.
 
     Raises:
-        KdumpError: UNWRITABLE; running it again goes on.
+        KdumpError: UNWRITABLE; another run continues.
     """
     for step in manifest.steps:
         _take(step, folders)
@@ -87,7 +87,7 @@ def finish(folders: Folders, manifest: Manifest) -> None:
 
 
 def unfinished(directory: str) -> Iterator[Unfinished]:
-    """The repairs of a partition directory that are not finished, whoever began them. Nothing is done by them.
+    """The unfinished repairs of a partition directory, whoever began them. Nothing is changed.
 
     Raises:
         KdumpError: a manifest holds none, or cannot be read.
@@ -104,7 +104,7 @@ def unfinished(directory: str) -> Iterator[Unfinished]:
 
 
 def backup_path(backup: str, directory: str, journal: str) -> str:
-    """Where the originals of a repair are in another backup directory; ``journal``: the name of its journal."""
+    """The path of the originals of a repair in another backup directory; ``journal``: the name of its journal."""
     return os.path.join(os.path.abspath(backup), f"{os.path.basename(directory)}-{journal}")
 
 
@@ -154,7 +154,7 @@ def clear(folder: Folder, name: str) -> None:
 
 
 def close(folders: Folders, manifest: Manifest) -> None:
-    """End a repair: its manifest stays with the backup, the rest of the journal goes."""
+    """End a repair: its manifest stays with the backup, the rest of the journal is removed."""
     clear(folders.journal, NEW)
     write_manifest(folders, folders.backup, manifest)
     if folders.journal is not folders.backup:
@@ -162,14 +162,14 @@ def close(folders: Folders, manifest: Manifest) -> None:
 
 
 def remove_manifest(journal: Folder) -> None:
-    """Remove the manifest durably: it must not outlive the files that it names."""
+    """Remove the manifest durably, because it must not outlive the files that it names."""
     if disk.exists(journal.entry(MANIFEST_NAME)):
         disk.remove(journal.entry(MANIFEST_NAME))
         disk.sync_directory(journal)
 
 
 def remove_journal(journal: Folder) -> None:
-    """Remove a journal of which nothing is needed any more."""
+    """Remove a journal that is not needed any more."""
     remove_manifest(journal)
     remove(journal.entry(_PART))
     for name in (NEW, OLD):
@@ -189,7 +189,7 @@ def write_manifest(folders: Folders, folder: Folder, manifest: Manifest) -> None
 
 
 def _write(folder: Folder, manifest: Manifest, like: os.stat_result) -> None:
-    """Raises KdumpError UNWRITABLE, or REPAIR_REFUSED where the manifest is too large to be read again."""
+    """Raises KdumpError UNWRITABLE, or REPAIR_REFUSED if the manifest is too large to be read again."""
     data, part = manifest.to_json(), folder.entry(_PART)
     if len(data) > MAX_SIZE:
         message = f"its manifest would have {len(data):,} bytes, at most {MAX_SIZE:,} are read: repair fewer segments"
@@ -202,7 +202,7 @@ def _write(folder: Folder, manifest: Manifest, like: os.stat_result) -> None:
 
 
 def _like_files(manifest: Manifest) -> os.stat_result | None:
-    """Owner and mode of a file that the manifest names; None where it names none."""
+    """Owner and mode of a file that the manifest names; None if it names none."""
     changes = [change for change in manifest.files if change.name != MARKER]
     states = [state for change in changes if (state := change.before or change.after) is not None]
     return _owned(states[0].mode, states[0].uid, states[0].gid) if states else None
@@ -254,13 +254,13 @@ def pieces_of(source: Source, position: int = 0, end: int | None = None) -> Iter
 
 
 def set_line(log_directory: Folder, partition_directory: str, name: str, offset: int) -> None:
-    """Give a partition this offset in the checkpoint ``name`` of its log directory, which other partitions share.
+    """Set the offset of a partition in the checkpoint ``name`` of its log directory, which other partitions share.
 
     The file changes as a whole, or not at all. A missing or malformed checkpoint stays as it is.
     ``partition_directory`` is a name.
 
     Raises:
-        KdumpError: UNREADABLE or UNWRITABLE; REPAIR_REFUSED where the checkpoint is a symbolic link.
+        KdumpError: UNREADABLE or UNWRITABLE; REPAIR_REFUSED if the checkpoint is a symbolic link.
     """
     partition, checkpoint = parse_partition_directory(partition_directory), log_directory.entry(name)
     if partition is None or not disk.exists(checkpoint):
@@ -277,7 +277,7 @@ def set_line(log_directory: Folder, partition_directory: str, name: str, offset:
         return
     if changed == data:
         return
-    # Its time tells whether a broker ran (``kdump.repair.apply.undo``), so it stays.
+    # Its time shows whether a broker ran (``kdump.repair.apply.undo``), so it stays.
     disk.write_file(part, changed, status, keep_owner=True, modified=status.st_mtime_ns)
     disk.replace(part, checkpoint)
     disk.sync_directory(log_directory)

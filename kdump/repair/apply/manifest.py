@@ -1,7 +1,7 @@
 """The manifest of a repair in place: what every file was and is, what was cut, and the steps from one to the other.
 
-An interrupted repair is finished or undone by its manifest, because every step may be taken again. Afterwards the
-manifest tells what came from where. ``manifestjson`` reads it.
+An interrupted repair is finished or undone by its manifest, because every step may be repeated. After the repair the
+manifest shows what came from where. ``manifestjson`` reads it.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from kdump.repair.plan.plan import LineChange
 FORMAT: Final = 1
 MANIFEST_NAME: Final = "manifest.json"
 MAX_SIZE: Final = 64 << 20
-"""Bytes of a manifest; a file that a repair changes takes about 800, one that it leaves 200."""
+"""Most bytes of a manifest. A file that a repair changes takes about 800, one that it leaves 200."""
 HOME: Final = ".kdump"
-"""In the partition directory: the journals."""
+"""The directory of the journals in the partition directory."""
 OLD: Final = "old"
 NEW: Final = "new"
 KEPT: Final = "changed-"
-"""Begins the names of the directories in a backup that keep what was written since a repair."""
+"""Prefix of the directories in a backup that keep what was written since a repair."""
 SWAP: Final = ".swap"
-"""Ends the names of files with which a broker replaces others when it starts."""
+"""Suffix of files with which a broker replaces others when it starts."""
 MARKER: Final = os.path.join(os.pardir, CLEAN_SHUTDOWN)
-"""The marker of the log directory, as a partition's manifest names it."""
+"""The name in a partition's manifest for the marker of the log directory."""
 
 
 class State(Enum):
     """How far a repair has come."""
 
     BEGUN = "begun"
-    """Everything is prepared, and some of the steps may have been taken."""
+    """Everything is prepared, and some steps may have been taken."""
     DONE = "done"
     UNDOING = "undoing"
     """The undo was begun. The steps must not be taken any more: they would remove what came back."""
@@ -44,14 +44,14 @@ class State(Enum):
 
 
 class Action(Enum):
-    """What a step does; taking it again changes nothing."""
+    """What a step does; a repetition changes nothing."""
 
     PLACE = "place"
-    """``source`` becomes ``target``, in place of what was there."""
+    """``source`` becomes ``target`` and replaces what was there."""
     REMOVE = "remove"
-    """``target`` goes; with ``source`` only as long as that is there."""
+    """``target`` is removed; with ``source`` only while that is there."""
     CUT = "cut"
-    """``target`` ends at ``position``; the time of its last change is ``modified`` (ns), as it was."""
+    """``target`` is cut at ``position``; the time of its last change stays ``modified`` (ns)."""
     SYNC = "sync"
     """The names in the directory ``target`` are durable before the next step."""
     LINE = "line"
@@ -60,7 +60,7 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RepairStep:
-    """One step; ``target`` is the name of a file of the partition, MARKER, or of LINE a checkpoint.
+    """One step; ``target`` is the name of a file of the partition, MARKER, or for LINE a checkpoint.
 
     ``source`` is the name of another one, or ``.kdump/<journal>/new/<name>``.
     """
@@ -73,7 +73,7 @@ class RepairStep:
 
     @property
     def prepared(self) -> tuple[str, str] | None:
-        """(journal, name) of a source that was prepared; None for other sources."""
+        """(journal, name) of a prepared source; None for other sources."""
         home, *parts = (self.source or "").split(os.sep)
         return (parts[0], parts[2]) if home == HOME and len(parts) == 3 and parts[1] == NEW else None
 
@@ -91,7 +91,7 @@ class FileState:
 
     @classmethod
     def of(cls, status: os.stat_result, size: int, sha256: str) -> Self:
-        """With the owner, mode and time of ``status``."""
+        """A state with the owner, mode and time of ``status``."""
         return cls(size, sha256, status.st_mode & 0o7777, status.st_uid, status.st_gid, status.st_mtime_ns)
 
 
@@ -100,7 +100,7 @@ class FileChange:
     """A file that a repair changes, makes (``before`` None) or removes (``after`` None).
 
     ``name`` is that of a file of the partition, or MARKER. ``saved`` (``old/<name>``) is the original in the backup
-    directory, from byte ``kept`` on: what is before that stays in the file.
+    directory, from byte ``kept`` on: what comes before that stays in the file.
     """
 
     name: str
@@ -111,7 +111,7 @@ class FileChange:
 
     @property
     def base_name(self) -> str:
-        """Without the directory."""
+        """The name without its directory."""
         return os.path.basename(self.name)
 
 
@@ -119,7 +119,7 @@ class FileChange:
 class Bystander:
     """A file of the partition directory that the repair does not change.
 
-    ``sha256`` is None where the file was not read; then ``size`` (bytes) and ``modified`` (ns) tell whether it changed.
+    ``sha256`` is None if the file was not read; then ``size`` (bytes) and ``modified`` (ns) show whether it changed.
     """
 
     name: str
@@ -152,7 +152,7 @@ class Manifest:
     replaced: str | None = None
 
     def with_state(self, state: State) -> Manifest:
-        """The repair in another state."""
+        """The manifest of the repair in another state."""
         return replace(self, state=state)
 
     def to_json(self) -> bytes:

@@ -1,7 +1,7 @@
-"""Reading a manifest, which somebody else may have written.
+"""Reads a manifest, which somebody else may have written.
 
-It is checked as a whole before anything is done by it: every name in it is a single one, in the partition directory or
-in the journal's own folders, and every step changes a file that it lists.
+It is checked as a whole before it is used. Every name in it must be one part of a path, in the partition directory or
+in the journal's own directories, and every step must change a file that it lists.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kdump.repair.apply.manifest import (
 from kdump.repair.plan.plan import LineChange
 
 _DEPTH: Final = 16
-"""Of the JSON; kdump writes 6."""
+"""Most levels of the JSON; kdump writes 6."""
 _NAME_SIZE: Final = 255
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
 _DIGITS: Final = 40
@@ -42,7 +42,7 @@ _INT64: Final = 2**63 - 1
 
 
 def parse_manifest(data: bytes) -> Manifest:
-    """The manifest that a file holds. Raises ValueError where it is none, or one that must not be followed."""
+    """The manifest in a file. Raises ValueError if it is none, or must not be followed."""
     if len(data) > MAX_SIZE:
         raise ValueError(f"it has more than {MAX_SIZE:,} bytes")
     try:
@@ -54,10 +54,10 @@ def parse_manifest(data: bytes) -> Manifest:
 
 
 def validate(members: object) -> Manifest:
-    """The manifest of JSON's values: their types and ranges, and that all parts of it fit together.
+    """The manifest of JSON's values. Their types and ranges must be right, and all parts must fit together.
 
     Raises:
-        ValueError: saying what is wrong.
+        ValueError: with what is wrong.
     """
     values = _members(members, _MANIFEST, _LATER)
     if values.pop("format") != FORMAT:
@@ -232,7 +232,7 @@ def _checkpoint(value: object) -> str:
 
 
 def _account(value: object) -> dict[str, Any]:
-    """What a repair did to a log: nothing is done by it."""
+    """What a repair did to a log; it is not used."""
     if not isinstance(value, dict):
         raise ValueError("is no object")
     return value

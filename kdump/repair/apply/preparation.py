@@ -41,13 +41,13 @@ _INDEXES: Final = 128
 
 
 class Preparation:
-    """Collects the changes of one partition; only the journal and the backup are written.
+    """Collects the changes of one partition. Only the journal and the backup are written.
 
-    A context, which closes the directories that it holds open.
+    A context, which closes the directories that it keeps open.
 
     Args:
         directory: of the partition, absolute.
-        backup: where backups go, None: into the partition directory. The originals go to a directory in it.
+        backup: where the originals go, in a directory of their own; None: into the partition directory.
     """
 
     def __init__(self, directory: str, backup: str | None = None) -> None:
@@ -73,9 +73,9 @@ class Preparation:
     def _make_directories(
         self, partition: Folder, name: str, backup: str | None, made: list[Where], opened: ExitStack
     ) -> str | None:
-        """Make the journal ``name`` and the backup; give the path of the backup where that is not the journal.
+        """Make the journal ``name`` and the backup; returns the path of the backup if that is not the journal.
 
-        What was made is added to ``made``; the directories that it lies in stay open.
+        What was made is added to ``made``; the directories above stay open.
         """
 
         def make(where: Where) -> None:
@@ -101,14 +101,14 @@ class Preparation:
         return path
 
     def discard(self) -> None:
-        """Remove the preparation as far as that can be done; the next one removes the rest."""
+        """Remove the preparation, if possible; the next one removes the rest."""
         folders = self.folders
         with suppress(KdumpError):
             journal.remove_manifest(folders.journal)
             if folders.backup is not folders.journal:
                 journal.remove_journal(folders.backup)
             journal.remove_journal(folders.journal)
-            # Other repairs may have something in these.
+            # These may contain something of other repairs.
             above = (self._backup, None if folders.home is None else folders.home.where)
             disk.remove_made(where for where in above if where is not None)
 
@@ -120,17 +120,17 @@ class Preparation:
     ) -> None:
         self.folders.close()
 
-    def begin(self, way: str, logs: Iterable[Mapping[str, Any]], digests: Mapping[str, str]) -> Manifest:
-        """Everything is there: write the manifest.
+    def begin(self, mode: str, logs: Iterable[Mapping[str, Any]], digests: Mapping[str, str]) -> Manifest:
+        """The preparation is complete: write the manifest.
 
-        ``digests``: SHA-256 of logs by name, as far as they were read.
+        ``digests``: SHA-256 of logs by name, if they were read.
         """
         manifest = Manifest(
             self.directory,
             self.folders.backup.path,
             self._created,
             __version__,
-            way,
+            mode,
             State.BEGUN,
             tuple(self._files.values()),
             tuple(self.steps),
@@ -144,9 +144,9 @@ class Preparation:
     # The originals.
 
     def save(self, name: str, sha256: str | None = None) -> None:
-        """Keep a file that goes; ``sha256``: of it, if that is known already.
+        """Keep a file that goes; ``sha256``: its digest, if it is known already.
 
-        A log is kept by a second name where the file system can give it one: nothing writes to it any more.
+        A log is kept by a second name if the file system can give it one: nothing writes to it any more.
         """
         file, (saved, target) = self.folders.file(name), self._saved(os.path.basename(name))
         is_large = name.endswith(Kind.LOG.value)
@@ -176,7 +176,7 @@ class Preparation:
         self._files[name] = FileChange(name, before, after, saved, kept=end)
 
     def _bystanders(self, digests: Mapping[str, str]) -> Iterator[Bystander]:
-        """The files that do not change. Logs that were not read before are not read for this."""
+        """The files that do not change. A log that was not read before is not read now."""
         for name in self.folders.partition.names():
             entry = self.folders.partition.entry(name)
             status = disk.status_of(entry)
@@ -196,29 +196,29 @@ class Preparation:
     # The new files.
 
     def new_file(self, name: str, like: os.stat_result) -> NewDiskFile:
-        """A file to come; finish it and call ``made``."""
+        """Open a new file; finish it and call ``made``."""
         return NewDiskFile(self.new_entry(name), like, keep_owner=True)
 
     def made(self, name: str, sha256: str) -> None:
-        """The new file ``name`` is complete."""
+        """Note that the new file ``name`` is complete."""
         status = disk.status_of(self.new_entry(name))
         assert status is not None
         old = self._files.get(name) or FileChange(name, None, None)
         self._files[name] = replace(old, after=FileState.of(status, status.st_size, sha256))
 
     def write(self, name: str, data: bytes, like: os.stat_result) -> None:
-        """A whole small file to come; one that it replaces is kept."""
+        """Write a whole new small file; the file that it replaces is kept."""
         if disk.exists(self.folders.file(name)) and name not in self._files:
             self.save(name)
         disk.write_file(self.new_entry(name), data, like, keep_owner=True)
         self.made(name, hashlib.sha256(data).hexdigest())
 
     def will_have(self, name: str) -> bool:
-        """The file is there, or is to come."""
+        """Whether the file is there, or will be."""
         return self.has_new(name) or disk.exists(self.folders.file(name))
 
     def link(self, name: str) -> None:
-        """A file that stays, or the new one that takes its place, gets a second name to wait under."""
+        """Give a file that stays, or the new one that replaces it, a second name to wait under."""
         source = self.new_entry(name) if self.has_new(name) else self.folders.file(name)
         if not disk.link(source, self.new_entry(name + SWAP)):
             journal.copy_file(source, self.new_entry(name + SWAP))
@@ -229,7 +229,7 @@ class Preparation:
         return self.folders.new.entry(name)
 
     def has_new(self, name: str) -> bool:
-        """A new file waits there."""
+        """Whether a new file waits there."""
         return disk.exists(self.new_entry(name))
 
     # The steps.
@@ -239,24 +239,24 @@ class Preparation:
         self.steps.append(RepairStep(Action.PLACE, name, self._new(name)))
 
     def swap_in(self, name: str) -> None:
-        """Step: a new file, or the second name of one that stays, waits beside it."""
+        """Step: a new file, or the second name of one that stays, gets a .swap name."""
         source = self._new(name + SWAP if self.has_new(name + SWAP) else name)
         self.steps.append(RepairStep(Action.PLACE, name + SWAP, source))
 
     def swap(self, name: str) -> None:
-        """Step: what waited takes its place."""
+        """Step: what has a .swap name gets its name."""
         self.steps.append(RepairStep(Action.PLACE, name, name + SWAP))
 
     def remove(self, name: str, while_there: str | None = None) -> None:
-        """Step: a file goes; ``while_there``: only as long as that is there."""
+        """Step: a file is removed; ``while_there``: only while that file is there."""
         self.steps.append(RepairStep(Action.REMOVE, name, while_there))
 
     def remove_old(self, name: str) -> None:
-        """Step: the file goes that a new one is to replace later."""
+        """Step: remove the file that a new one replaces later."""
         self.remove(name, self._new(name))
 
     def cut(self, name: str) -> None:
-        """Step: a log whose tail was saved ends where its good part does."""
+        """Step: a log whose tail was saved is cut after its good part."""
         change = self._files[name]
         assert change.before is not None
         self.steps.append(RepairStep(Action.CUT, name, position=change.kept, modified=change.before.modified))
@@ -267,7 +267,7 @@ class Preparation:
         self.steps.append(RepairStep(Action.LINE, line.name, position=line.after))
 
     def sync(self, directory: str = ".") -> None:
-        """Step: what was done is durable."""
+        """Step: make what was done durable."""
         self.steps.append(RepairStep(Action.SYNC, directory))
 
     def _new(self, name: str) -> str:
@@ -275,7 +275,7 @@ class Preparation:
 
 
 def check_room(directory: str, needed: int) -> None:
-    """Raises KdumpError UNWRITABLE where the file system of ``directory``, which need not be there yet, has no room.
+    """Raises KdumpError UNWRITABLE if the file system of ``directory``, which may not exist yet, has too little room.
 
     ``needed``: bytes.
     """

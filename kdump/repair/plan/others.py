@@ -73,7 +73,7 @@ def epochs_for(data: bytes | None, end_offset: int, found: Iterable[tuple[int, i
         found: (epoch, base offset) of batches that came back from a replica, or lie beside such.
 
     Returns:
-        None where the file stays: it fits, or a broker would refuse it anyway.
+        None if the file stays: it fits, or a broker would refuse it anyway.
     """
     try:
         entries = parse_leader_epoch_checkpoint(data) if data is not None else []
@@ -140,7 +140,7 @@ def unfit_snapshots(plan: PartitionPlan) -> tuple[UnfitSnapshot, ...]:
     if not plan.is_whole or plan.is_metadata:
         return ()
     snapshots = PartitionFiles.of(plan.target).snapshots
-    stays_damaged = plan.is_damaged if plan.way is RepairMode.INDEXES else plan.is_refused
+    stays_damaged = plan.is_damaged if plan.mode is RepairMode.INDEXES else plan.is_refused
     end_offset, valid_up_to = (None, _NO_END) if stays_damaged or not snapshots else _ends(plan)
     known = _known_producers(plan, end_offset)
     unfit = []

@@ -90,7 +90,7 @@ class Planner:
     """Reads segments and plans their repair.
 
     Args:
-        way: what is asked for. INDEXES rebuilds every index file that is not as recovery would make it.
+        mode: what is asked for. INDEXES rebuilds every index file that is not as recovery would make it.
         settings: what is assumed of the segments.
         opened: opens a log.
         salvaging: how logs are salvaged; None: they are not.
@@ -99,14 +99,14 @@ class Planner:
 
     def __init__(
         self,
-        way: RepairMode,
+        mode: RepairMode,
         settings: RepairSettings,
         opened: Callable[[str], Source] = open_source,
         *,
         salvaging: SalvageOptions | None = None,
         copies: LogCopies | None = None,
     ) -> None:
-        self._way = way
+        self._mode = mode
         self._settings = settings
         self._open = opened
         self._salvaging = salvaging
@@ -151,11 +151,11 @@ class Planner:
                 end = max(end, plan.salvaged.good_end if plan.salvaged is not None else 0)
                 left = plan.salvaged.transactions if plan.salvaged is not None else ()
                 suspects |= {(one.producer_id, one.first_offset) for one in left if one.done is TxnPolicy.LEAVE}
-                is_after_cut |= is_whole and self._way is not RepairMode.INDEXES and (plan.is_cut or plan.fails)
+                is_after_cut |= is_whole and self._mode is not RepairMode.INDEXES and (plan.is_cut or plan.fails)
         if not plans:
             raise KdumpError(Codes.NO_SEGMENTS, "no segment files, and no copy has what is missing", path=target)
         refused = tuple(refused_text_files(target)) if is_whole else ()
-        whole = PartitionPlan(self._way, target, place, is_whole, tuple(plans), refused)
+        whole = PartitionPlan(self._mode, target, place, is_whole, tuple(plans), refused)
         return replace(whole, unfit_snapshots=unfit_snapshots(whole))
 
     def _open_replicas(self) -> None:
@@ -167,7 +167,7 @@ class Planner:
 
     @staticmethod
     def _is_to_be_made(plan: SegmentPlan, before: Sequence[SegmentPlan]) -> bool:
-        """A missing log is made anew. The first logs are so only where a replica has something of them."""
+        """Whether a missing log is written; the first logs only if a replica has something of them."""
         log = plan.salvaged
         return plan.is_salvaged and log is not None and (bool(before) or log.takes_from_replica)
 
@@ -209,8 +209,8 @@ class Planner:
             is_changed = left is repaired and salvaged is not None and not salvaged.is_as_it_was
             history.hand_on(left, is_known=producers.is_known, is_changed=is_changed)
             rebuilt: frozenset[Kind] = frozenset()
-            is_left = (is_after_cut and self._way is RepairMode.LIKE_BROKER) or (
-                self._way is RepairMode.INDEXES and not is_good
+            is_left = (is_after_cut and self._mode is RepairMode.LIKE_BROKER) or (
+                self._mode is RepairMode.INDEXES and not is_good
             )
             is_left |= not fingerprint.is_there
             if has_indexes(path) and not is_left and recovery.outcome is not RecoveryOutcome.FAILED:
@@ -257,9 +257,9 @@ class Planner:
         return like, max((os.stat(copy).st_mtime_ns for copy in copies), default=os.stat(like).st_mtime_ns)
 
     def _leaves(self, recovered: Recovered, repaired: Recovered | None) -> Recovered:
-        """The log as the next segment finds it before itself: the repaired one, where the repair changes it."""
+        """The log before the next segment: the repaired one if the repair changes it."""
         is_good = recovered.recovery.outcome is RecoveryOutcome.UNCHANGED
-        if repaired is None or self._way is RepairMode.INDEXES or (self._way is RepairMode.LIKE_BROKER and is_good):
+        if repaired is None or self._mode is RepairMode.INDEXES or (self._mode is RepairMode.LIKE_BROKER and is_good):
             return recovered
         return repaired
 
@@ -319,7 +319,7 @@ class Planner:
         path = source.path
         unlike = set(differing(path, recovered.index_files(has_txn_index=has_txn_index(path))))
         is_cut = recovered.recovery.outcome is RecoveryOutcome.TRUNCATED
-        if is_cut or self._way is RepairMode.INDEXES or self._copies is not None or not unlike:
+        if is_cut or self._mode is RepairMode.INDEXES or self._copies is not None or not unlike:
             return unlike
         from kdump.repair.plan.indexes import unfit_indexes
 

@@ -21,11 +21,11 @@ from kdump.log.names import is_uri
 from kdump.log.opening import read_whole
 from kdump.log.partition import segment_files, segments_after
 from kdump.log.siblings import read_checkpoint
-from kdump.repair.plan.afterwards import RepairedDirectory
 from kdump.repair.plan.location import is_metadata, place_of
 from kdump.repair.plan.others import PartitionFiles
 from kdump.repair.plan.plan import Completion, LineChange, PartitionPlan, RepairMode, RepairSettings
 from kdump.repair.plan.planner import Planner
+from kdump.repair.plan.repaireddirectory import RepairedDirectory
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.verify.startcheck import StartCheck, check_start
 from kdump.verify.swapped import exchanged_logs
@@ -58,7 +58,7 @@ def is_worse(check: StartCheck, other: StartCheck) -> bool:
 
 
 def _forgets_producers(check: StartCheck, other: StartCheck) -> bool:
-    """The start knows no producer, and the other one does."""
+    """Whether the start knows no producer, and the other one does."""
     served, of_other = check.start.served, other.start.served
     return served is not None and served.is_forgotten and of_other is not None and not of_other.is_forgotten
 
@@ -66,7 +66,7 @@ def _forgets_producers(check: StartCheck, other: StartCheck) -> bool:
 class RepairedStart(NamedTuple):
     """The start after a repair in place, and what that repair does beside the logs."""
 
-    way: StartMode
+    start: StartMode
     completion: Completion
 
 
@@ -84,7 +84,7 @@ class Starts:
     Attributes:
         without: of the partition as it is.
         repaired: of the partition as the repair leaves it.
-        marker: the path of the marker of a clean shutdown, None where there is none.
+        marker: the path of the marker of a clean shutdown, None if there is none.
         worse: the partitions of the log directory whose start ends worse.
     """
 
@@ -95,15 +95,15 @@ class Starts:
 
     @property
     def removes_marker(self) -> bool:
-        """The marker goes: the next start recovers every partition of the log directory."""
+        """Whether the marker is removed, so that the next start recovers every partition of the log directory."""
         return self.marker is not None and not self.repaired.completion.keeps_marker
 
 
 def start_after(repaired: RepairedDirectory, before: StartCheck, command: str | None = None) -> RepairedStart:
     """The start of a repaired directory.
 
-    The marker of a clean shutdown stays where the start then loads what is planned. Where it does not, and a start
-    that recovers the log does better, the marker goes.
+    The marker of a clean shutdown stays if the start then loads what is planned. If it does not, and a start that
+    recovers the log does better, the marker is removed.
 
     Args:
         repaired: of a partition, or of one segment in it.
@@ -124,10 +124,10 @@ def start_after(repaired: RepairedDirectory, before: StartCheck, command: str | 
     kept = start(keeps_marker=True)
     if not (before.settings.is_clean and plan.changes_any_log):
         return kept
-    if kept.way.check.start.outcome is StartOutcome.STARTS and not is_worse(kept.way.check, before):
+    if kept.start.check.start.outcome is StartOutcome.STARTS and not is_worse(kept.start.check, before):
         return kept
     removed = start(keeps_marker=False)
-    return removed if is_worse(kept.way.check, removed.way.check) else kept
+    return removed if is_worse(kept.start.check, removed.start.check) else kept
 
 
 class PredictedStart(NamedTuple):
@@ -187,7 +187,7 @@ def _with_lines(known: StartSettings, lines: Iterable[LineChange]) -> StartSetti
 
 
 def _snapshot_at_end(plan: PartitionPlan, directory: Directory, known: StartSettings) -> tuple[str, bytes] | None:
-    """Name and content of the snapshot that a clean start needs; None where those that stay serve.
+    """Name and content of the snapshot that a clean start needs; None if those that stay serve.
 
     A producer that has nothing left in the log is taken from the newest snapshot that the repair drops. Where the log
     cannot be read for producers, because of segments that are not repaired, that snapshot stays itself.
@@ -223,7 +223,7 @@ def _newest_dropped(plan: PartitionPlan, end_offset: int | None) -> tuple[int, s
 
 
 def start_modes(check: StartCheck) -> list[StartMode]:
-    """The start as it is, then the repairs in place after which less is lost by it.
+    """The start without a repair, then the repairs in place that reduce its loss.
 
     Raises:
         KdumpError: a file cannot be read.
@@ -233,8 +233,8 @@ def start_modes(check: StartCheck) -> list[StartMode]:
         return [as_it_is]
     settings = RepairSettings()
     repairs = ((command, RepairedDirectory(plan, settings)) for command, plan in _plans(check, settings))
-    ways = [start_after(repaired, check, command).way for command, repaired in repairs]
-    return [as_it_is, *(way for way in ways if way.cost < as_it_is.cost)]
+    starts = [start_after(repaired, check, command).start for command, repaired in repairs]
+    return [as_it_is, *(start for start in starts if start.cost < as_it_is.cost)]
 
 
 def _plans(check: StartCheck, settings: RepairSettings) -> Iterator[tuple[str, PartitionPlan]]:
@@ -273,5 +273,5 @@ def _plans(check: StartCheck, settings: RepairSettings) -> Iterator[tuple[str, P
         yield _command(RepairMode.SALVAGE, directory) + suffix, salvage
 
 
-def _command(way: RepairMode, path: str) -> str:
-    return f"kdump repair --in-place --{way.value} {shlex.quote(path)}"
+def _command(mode: RepairMode, path: str) -> str:
+    return f"kdump repair --in-place --{mode.value} {shlex.quote(path)}"

@@ -24,14 +24,8 @@ from kdump.log.names import base_of
 from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_snapshot, read_txn_index
-from kdump.reading.lostmarkers import (
-    LostOffsets,
-    RemainingMarker,
-    SegmentIndex,
-    Snapshot,
-    TransactionRemains,
-    are_sound,
-)
+from kdump.reading.transactionevidence import SegmentIndex, Snapshot, are_valid
+from kdump.reading.transactionremains import LostOffsets, RemainingMarker, TransactionRemains
 from kdump.verify.table import BatchRow, first_offset, read_rows, row_at
 
 END_TXN: Final = (control.ABORT, control.COMMIT)
@@ -226,17 +220,17 @@ class LaterTransactions:
 def _later_index(
     path: str, base_offset: int, next_base: int | None, aborts: set[tuple[int, int]], gaps: Iterable[LostOffsets]
 ) -> LaterIndex | None:
-    """The .txnindex of a segment, None where it says nothing.
+    """The .txnindex of a segment, None if it says nothing.
 
     Args:
         path: of the segment.
         base_offset: of the segment.
-        next_base: of the next one, None where there is none.
+        next_base: of the next one, None if there is none.
         aborts: (producer id, offset) of the ABORT markers in it.
         gaps: the offsets lost in it, rising.
     """
     entries = read_txn_index(path)
-    if not entries or not are_sound(entries, base_offset, lambda producer_id, offset: True):
+    if not entries or not are_valid(entries, base_offset, lambda producer_id, offset: True):
         return None
     unproved = []
     rest = iter(gaps)

@@ -219,7 +219,7 @@ class _ReplicaSegment:
 
     @property
     def was_cleaned(self) -> bool:
-        """The log cleaner has been at the segment."""
+        """Whether the log cleaner compacted the segment."""
         begins_late = len(self.good) and int(self.good.position[0]) == 0 and int(self.good.first[0]) > self.base
         return bool(begins_late) or not self.good.is_gapless()
 
@@ -312,7 +312,7 @@ def _reason(common: _Common, own: OwnBatches) -> str:
     """Why batches are not taken whose epochs do not fit."""
     if not common.is_proof and len(own.table):
         return _NOTHING_IN_COMMON
-    return "their leader epochs are not those that this log has there: the two logs went different ways"
+    return "their leader epochs are not those that this log has there: the histories of the two logs differ"
 
 
 def _epochs_fit(part: BatchArrays, own: OwnBatches, wanted: WantedOffsets, *, is_strict: bool) -> NDArray[np.bool_]:

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from kdump.format.batch import CONTROL, MAX_INT32
 from kdump.format.index import AbortedTxn
 from kdump.kafka.producers import ProducerState
-from kdump.reading.lostmarkers import LostOffsets, SegmentIndex, TransactionEvidence, are_sound
+from kdump.reading.transactionevidence import SegmentIndex, TransactionEvidence, are_valid
+from kdump.reading.transactionremains import LostOffsets
 from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.entry import Entry
 from kdump.repair.salvage.later import ENDLESS, LaterTransactions, abort_markers
@@ -106,7 +107,7 @@ class _FreeOffsets:
         self._after: dict[int, int] = {}
 
     def take(self, offsets: Iterable[int]) -> int | None:
-        """The first one of ``offsets``, and of those after each in its gap, that is free; None where none is left."""
+        """The first one of ``offsets``, and of those after each in its gap, that is free; None if none is left."""
         return next(filter(lambda found: found is not None, map(self._take, offsets)), None)
 
     def _take(self, offset: int) -> int | None:
@@ -207,4 +208,4 @@ def _valid_index(
     def is_there(producer_id: int, offset: int) -> bool:
         return (producer_id, offset) in markers or followed.is_lost(offset)
 
-    return entries if entries and are_sound(entries, base_offset, is_there) else ()
+    return entries if entries and are_valid(entries, base_offset, is_there) else ()

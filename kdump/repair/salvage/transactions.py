@@ -19,18 +19,16 @@ from numpy.typing import NDArray
 from kdump.format import control
 from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.kafka.producers import ProducerStates
-from kdump.reading.lostmarkers import (
-    Ending,
-    Follower,
+from kdump.reading.lostmarkers import TransactionEnd, ends_of
+from kdump.reading.outcomes import ABORTED
+from kdump.reading.transactionevidence import SegmentIndex, TransactionEvidence
+from kdump.reading.transactionremains import (
     GapRange,
     LostOffsets,
     RemainingMarker,
-    SegmentIndex,
-    TransactionEvidence,
+    TransactionFollower,
     TransactionRemains,
-    endings,
 )
-from kdump.reading.outcomes import ABORTED
 from kdump.repair.salvage.later import END_TXN, ENDLESS, LaterTransactions, transactional
 from kdump.repair.salvage.pieces import TouchedTransaction, TxnOutcome
 from kdump.verify.table import BatchRow, row_at
@@ -111,7 +109,7 @@ class _Written:
     timestamps: list[tuple[int, int]]
 
 
-class TouchedTransactions(Follower):
+class TouchedTransactions(TransactionFollower):
     """Follows the transactions of a log over its gaps.
 
     Call ``see`` for its rows and gaps, ``see_later`` for the segments after it, and ``judged`` at last.
@@ -144,12 +142,12 @@ class TouchedTransactions(Follower):
 
     @property
     def has_touched(self) -> bool:
-        """A transaction touches a gap of the log."""
+        """Whether a transaction touches a gap of the log."""
         return len(self.gaps) > self._before[0] and (bool(self.touched) or self.is_waiting)
 
     @property
     def is_waiting(self) -> bool:
-        """A transaction that touches a gap is open."""
+        """Whether a transaction that touches a gap is open."""
         return any(remains.gaps for remains in self.open.values())
 
     def see(self, rows: NDArray[np.void], gaps: Sequence[LostOffsets]) -> None:
@@ -183,7 +181,7 @@ class TouchedTransactions(Follower):
         """All that touched a gap of the log, and did not end in a gap elsewhere; those that are open come last."""
         own_end = self.gaps[self._own_gaps[-1]].last if self._own_gaps else -1
         for remains in (*self.touched, *(remains for remains in self.open.values() if remains.gaps)):
-            for ending in takewhile(lambda one: one.first_offset < own_end, endings(remains, evidence)):
+            for ending in takewhile(lambda one: one.first_offset < own_end, ends_of(remains, evidence)):
                 touched = remains.gaps.within(self._own_gaps).between(ending.first_offset, ENDLESS)
                 gaps = ending.gaps.within(self._own_with_room)
                 if touched and (gaps or not ending.gaps):
@@ -215,7 +213,7 @@ class TouchedTransactions(Follower):
         timestamps.append((offset, timestamp))
 
 
-def _touched(remains: TransactionRemains, written: _Written, ending: Ending, gaps: GapRange) -> Touched:
+def _touched(remains: TransactionRemains, written: _Written, ending: TransactionEnd, gaps: GapRange) -> Touched:
     """``gaps``: those of the log that may hold the marker; where none does, those that the transaction touches."""
     end = remains.end
     is_decided = ending.outcome is not None
@@ -240,7 +238,7 @@ def _touched(remains: TransactionRemains, written: _Written, ending: Ending, gap
     )
 
 
-def _outcome(ending: Ending, remains: TransactionRemains) -> TxnOutcome:
+def _outcome(ending: TransactionEnd, remains: TransactionRemains) -> TxnOutcome:
     if ending.outcome is not None:
         return TxnOutcome(ending.outcome)
     if ending.has_ended:

@@ -1,1 +1,1 @@
-"""Questions that operators ask of a log: what would it be with other settings?"""
+"""What-if questions of operators: what would a log be with other settings?"""

@@ -1,4 +1,4 @@
-"""What a question is answered with."""
+"""The answer to a what-if question."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Cell: TypeAlias = "str | int | float | bool | None"
 class Answer:
     """The answer to one question.
 
-    ``rows``: the numbers; all rows of an answer have the same keys, which are those of the JSON lines. ``words``: the
-    same in sentences, each without a line end.
+    ``rows``: the numbers; all rows of an answer have the same keys, those of the JSON lines. ``words``: the answer in
+    sentences, each without a line end.
     """
 
     question: str
@@ -22,7 +22,7 @@ class Answer:
 
 
 def than_now(size: float, now: float) -> str:
-    """A size against the one of now: ``12.3 % less than now``."""
+    """A size compared with the present one: ``12.3 % less than now``."""
     change = 100 * (size - now) / now if now else 0.0
     if abs(change) < 0.05:
         return "as much as now"

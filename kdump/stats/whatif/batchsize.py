@@ -1,4 +1,4 @@
-"""The same records in batches of other sizes, as a producer's ``batch.size`` would make them."""
+"""What-if: the records in batches of other sizes, as a producer's ``batch.size`` would make them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from kdump.system.units import bytes_text, counted
 from kdump.wire import compression
 
 BATCH_SIZES: Final = (16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20)
-"""From the default of producers to that of max.message.bytes."""
+"""From the default of producers to the default of max.message.bytes."""
 _COMPRESSED_SAMPLE: Final = 16 << 20
-"""Of each codec so many bytes of records are compressed for a batch size; the ratio found stands for the rest."""
+"""So many bytes of records are compressed per codec and batch size. The ratio found is used for the others."""
 _RATIO_MARGIN: Final = 1.05
-"""By which a producer overestimates how large a compressed batch will be (COMPRESSION_RATE_ESTIMATION_FACTOR)."""
+"""The factor by which a producer overestimates a compressed batch (COMPRESSION_RATE_ESTIMATION_FACTOR)."""
 _SAMPLED_SHARE: Final = 0.05
 _RAW_LIMITS: Final = np.array([1 << 7 * width for width in range(1, 10)], np.uint64)
-"""Raw varints below the n-th take n bytes or fewer."""
+"""Raw varints below the n-th one take n bytes or fewer."""
 
 _Compress: TypeAlias = Callable[[int, int], tuple[int, int]]
-"""Bytes of rows first to last (exclusive) as a batch's records, without and with compression."""
+"""Returns the bytes of rows first to last (exclusive) as a batch's records, without and with compression."""
 
 
 class BatchSizeQuestion:
     """A fold over entries.
 
-    The records are put together in their order as if one producer had sent them: a batch is closed by the record that
-    does not fit. A compressed batch is estimated with the ratio that the log has had so far, as a producer does.
+    The records are batched in their order, as if one producer had sent them: the record that does not fit closes a
+    batch. The size of a compressed batch is estimated with the ratio of the log so far, as a producer does it.
     Control batches stay as they are.
     """
 
@@ -51,7 +51,7 @@ class BatchSizeQuestion:
         self._fixed_batches = 0
 
     def update(self, entries: Entries) -> None:
-        """The next ones."""
+        """Add the next entries."""
         sizes, groups = entries.sizes, entries.groups
         self._now += int(sizes.sum())
         self._batches_now += groups.count
@@ -65,7 +65,7 @@ class BatchSizeQuestion:
             state.update(groups.select(chosen).table, int(sizes[chosen].sum()) - HEADER_SIZE * int(chosen.sum()))
 
     def answer(self) -> Answer:
-        """What each batch size comes to."""
+        """The number and bytes of batches for each batch size."""
         answer = Answer(self.name)
         for number, batch_size in enumerate(self._sizes):
             size, batches, is_estimate = self._fixed, self._fixed_batches, False
@@ -104,7 +104,7 @@ class BatchSizeQuestion:
             )
         compressed = [CODEC_NAMES[codec] for codec in self._codecs if codec]
         if compressed:
-            words.append(f"What is compressed ({', '.join(compressed)}) is estimated from a part of it.")
+            words.append(f"The sizes of compressed batches ({', '.join(compressed)}) are estimated from a sample.")
         return words
 
 
@@ -118,7 +118,7 @@ class _Codec:
     stored: int = 0
 
     def update(self, table: RecordTable, stored: int) -> None:
-        """The next records; ``stored``: bytes that they take now, without batch headers."""
+        """Add the next records; ``stored``: the bytes they take now, without batch headers."""
         zeros = np.zeros(table.rows, np.int64)
         bounds = write_records(table, zeros, zeros)[1]
         sizes: NDArray[np.int64] = np.diff(bounds)
@@ -136,7 +136,7 @@ class _Codec:
 
 
 class _Batcher:
-    """Puts records into batches of at most ``limit`` bytes; what does not fill one waits for those that follow."""
+    """Puts records into batches of at most ``limit`` bytes. Records that do not fill a batch wait for the next ones."""
 
     def __init__(self, limit: int) -> None:
         self._room = limit - HEADER_SIZE
@@ -155,13 +155,13 @@ class _Batcher:
     def update(
         self, sizes: NDArray[np.int64], timestamps: NDArray[np.int64], ratio: float, compress: _Compress | None
     ) -> None:
-        """The next records.
+        """Add the next records.
 
         Args:
-            sizes: of each, with an offset and a timestamp like those of its batch; shape (rows,).
+            sizes: of each record, with an offset and a timestamp like those of its batch; shape (rows,).
             timestamps: in ms, shape (rows,).
-            ratio: what compression is taken to leave of the records.
-            compress: compresses some of them.
+            ratio: compressed bytes per uncompressed byte, as estimated.
+            compress: compresses some of the records.
         """
         before = self._waiting.size.size
         records = _Records(np.append(self._waiting.size, sizes), np.append(self._waiting.timestamp, timestamps))
@@ -170,7 +170,7 @@ class _Batcher:
         first, before_sampled = 0, self._sampled
         while True:
             done = int(ends[first - 1]) if first else 0
-            # As many as would fit if offsets and timestamps took a byte each, and the one that shows that it is over.
+            # As many records as fit if offsets and timestamps took a byte each, and one more that closes the batch.
             last = int(np.searchsorted(ends, done + room, side="right")) + 1
             grown = np.cumsum(records.between(first, last).in_a_batch())
             count = max(1, int(np.searchsorted(grown, room, side="right")))
@@ -182,11 +182,11 @@ class _Batcher:
             first += count
         self._waiting = records.between(first, records.size.size)
         if compress is not None and self._sampled == before_sampled and sizes.size:
-            # No batch lies in here as a whole: what there is of one has to do.
+            # There is no whole batch of these records: compress what there is.
             self._try(0, sizes.size, compress)
 
     def finish(self) -> None:
-        """What waits is the last batch."""
+        """Close the last batch."""
         if self._waiting.size.size:
             grown = np.cumsum(self._waiting.in_a_batch())
             self._close(grown, grown.size)
@@ -214,7 +214,7 @@ class _Records:
         return _Records(self.size[first:last], self.timestamp[first:last])
 
     def in_a_batch(self) -> NDArray[np.int64]:
-        """Bytes of each in a batch of just these, which begins with the first."""
+        """Bytes of each record in a batch of just these records, which begins with the first one."""
         if not self.size.size:
             return self.size
         body = self.size - _length_width(self.size)
@@ -229,7 +229,7 @@ def _width(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _length_width(size: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bytes of the length in front of each record, whose size is with it."""
+    """Bytes of the length before each record; ``size`` includes that length."""
     width = np.ones(size.size, np.int64)
     for taken in range(1, 5):
         # A length of ``taken`` bytes is below 2^(7 * taken - 1).

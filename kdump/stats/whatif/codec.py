@@ -1,4 +1,4 @@
-"""A sample of the batches compressed anew with every codec and level."""
+"""What-if: a sample of the batches, compressed with every codec and level."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from kdump.system.units import bytes_text, counted
 from kdump.wire import compression
 
 SAMPLE_BYTES: Final = 1 << 20
-"""Uncompressed; large enough for the ratios of a topic's batches, small enough for zstd's slowest levels."""
+"""Uncompressed bytes: enough for the ratios of a topic's batches, few enough for zstd's slowest levels."""
 SEED: Final = 9
 _FASTEST_ZSTD: Final = (-7, -5, -3, -1)
-"""Of the negative levels, of which zstd has 131072, some."""
+"""Some of zstd's 131072 negative levels."""
 _DEFAULT_LEVELS: Final = {compression.GZIP: 6, compression.LZ4: 9, compression.ZSTD: 3}
 _MEGABYTE: Final = 1e6
 _LEAST_SECONDS: Final = 0.01
 
 
 class Setting(NamedTuple):
-    """``compression.type`` and its level; None: it has none."""
+    """``compression.type`` and its level; None: the codec has none."""
 
     codec: int
     level: int | None
 
     @property
     def is_default(self) -> bool:
-        """What a producer uses that sets only the codec."""
+        """Whether a producer uses it that sets only the codec."""
         return self.level == _DEFAULT_LEVELS.get(self.codec)
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class Setting(NamedTuple):
 
 
 def settings() -> Iterator[Setting]:
-    """All that are tried."""
+    """All settings that are tried."""
     yield Setting(compression.NONE, None)
     yield Setting(compression.SNAPPY, None)
     for codec, (lowest, highest) in compression.LEVELS.items():
@@ -52,7 +52,7 @@ def settings() -> Iterator[Setting]:
 
 
 class _Trial(NamedTuple):
-    """What came of a setting: bytes of the sample, CPU seconds to make them and to read them."""
+    """The result of a setting: bytes of the sample, and CPU seconds to compress and to decompress it."""
 
     size: int
     compress_seconds: float
@@ -60,9 +60,9 @@ class _Trial(NamedTuple):
 
 
 class CodecQuestion:
-    """A fold over entries; control batches, which are never compressed, count as they are.
+    """A fold over entries. Control batches, which are never compressed, count as they are.
 
-    Messages that stand alone are put into batches first. What stays the same in all rows: the batch headers.
+    Messages that are no wrappers are put into batches first. Batch headers are equal in all rows.
     """
 
     name = "codec"
@@ -75,7 +75,7 @@ class CodecQuestion:
         self._batches = 0
 
     def update(self, entries: Entries) -> None:
-        """The next ones."""
+        """Add the next entries."""
         sizes, groups = entries.sizes, entries.groups
         self._now += int(sizes.sum())
         if groups.headers is None:
@@ -94,7 +94,7 @@ class CodecQuestion:
         self._sample.offer(start.size, lambda number: data[start[number] : end[number]].data)
 
     def answer(self) -> Answer:
-        """What each setting comes to, by codec and level."""
+        """The size and speed of each setting, by codec and level."""
         answer = Answer(self.name)
         pieces = self._sample.pieces()
         sampled = sum(map(len, pieces))
@@ -148,10 +148,10 @@ class CodecQuestion:
 
 
 def _try(setting: Setting, pieces: list[bytes]) -> _Trial:
-    """The fastest of some passes over the sample: small ones take less time than a clock can tell."""
+    """The fastest of several passes over the sample: a clock cannot measure one pass over a small sample."""
     if setting.codec == compression.NONE:
         return _Trial(sum(map(len, pieces)), 0.0, 0.0)
-    # The libraries are imported where they are used first.
+    # Import the library before the clock runs.
     compression.decompress(setting.codec, _compress(setting, b"kdump"), magic=MAGIC)
     compress_seconds, decompress_seconds, spent = [], [], 0.0
     while spent < _LEAST_SECONDS:
@@ -172,7 +172,7 @@ def _compress(setting: Setting, piece: bytes) -> bytes:
 
 
 def _speed(size: int, seconds: float) -> float | None:
-    """None where there is nothing to do."""
+    """Megabytes per second; None without work."""
     return round(size / _MEGABYTE / seconds, 1) if seconds > 0 else None
 
 

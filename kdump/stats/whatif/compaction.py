@@ -1,4 +1,4 @@
-"""What a compaction of a partition would leave, in records and bytes."""
+"""What-if: the records and bytes that a compaction of a partition would leave."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kdump.system.units import bytes_text, counted
 class CompactionSizes:
     """Counts what one run of the log cleaner leaves of a partition.
 
-    What is written anew keeps its codec, at Kafka's default level.
+    Rewritten batches keep their codec, at Kafka's default level.
     """
 
     def __init__(self) -> None:
@@ -36,14 +36,14 @@ class CompactionSizes:
 
     @property
     def bytes(self) -> int:
-        """With messages of magic 0 and 1 in their own format, as the cleaner of Kafka up to 3.9 leaves them.
+        """Bytes with messages of magic 0 and 1 in their own format, as the cleaner of Kafka up to 3.9 leaves them.
 
-        Not more than there is: what makes a log of tombstones larger is only the delete horizons, until these go.
+        Never more than now: only delete horizons make a log of tombstones larger, until the tombstones go.
         """
         return min(self._bytes_as_they_are, self.bytes_now)
 
     def keep(self, entries: Entries) -> None:
-        """Entries of a segment that is not cleaned."""
+        """Add entries of a segment that is not cleaned."""
         size = int(entries.sizes.sum())
         self._count(entries, np.ones(entries.groups.table.rows, np.bool_))
         self.batches += entries.groups.count
@@ -51,7 +51,7 @@ class CompactionSizes:
         self.bytes_as_v2 += size
 
     def clean(self, entries: Entries, retained: Retained) -> None:
-        """Entries of a segment that is cleaned."""
+        """Add entries of a segment that is cleaned."""
         sizes = entries.sizes
         self._count(entries, retained.rows)
         is_left = ~(retained.is_gone | retained.is_emptied)
@@ -73,7 +73,7 @@ class CompactionSizes:
 
     @staticmethod
     def _rewritten(entries: Entries, retained: Retained) -> int:
-        """Bytes of the batches that are written anew."""
+        """Bytes of the batches that are rewritten."""
         chosen = retained.is_rewritten
         if not chosen.any():
             return 0
@@ -84,7 +84,7 @@ class CompactionSizes:
 
     @staticmethod
     def _in_their_format(entries: Entries, retained: Retained, is_left: NDArray[np.bool_]) -> int:
-        """Bytes of what stays of messages of magic 0 and 1: those of a wrapper in a smaller one."""
+        """Bytes of what stays of messages of magic 0 and 1; what stays of a wrapper is in a smaller wrapper."""
         groups = entries.groups
         kept = groups.select_rows(retained.rows)
         is_whole = kept.rows == groups.rows
@@ -96,10 +96,10 @@ class CompactionSizes:
 
 @dataclass(frozen=True, slots=True)
 class CompactedPartition:
-    """What became of one partition.
+    """What compaction makes of one partition.
 
-    ``keys``: distinct ones in what is cleaned; ``tombstones``: those that stay for now; ``without_key``: records that
-    go because they have none; ``open_from``: the first offset of an open transaction.
+    ``keys``: distinct keys in what is cleaned; ``tombstones``: those that stay for now; ``without_key``: records that
+    go because they have no key; ``open_from``: the first offset of an open transaction.
     """
 
     directory: str
@@ -115,7 +115,7 @@ class CompactedPartition:
 
 
 def compaction_answer(partitions: Sequence[CompactedPartition]) -> Answer:
-    """A row a partition."""
+    """One row per partition."""
     answer = Answer("compaction")
     for each in partitions:
         sizes = each.sizes

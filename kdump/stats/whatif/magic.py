@@ -1,4 +1,4 @@
-"""The same records in each of the three formats."""
+"""What-if: the records in each of the three formats."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _FORMATS: Final = {0: "brokers up to 0.9", 1: "brokers 0.10", 2: "brokers from 0
 class MagicQuestion:
     """A fold over entries.
 
-    Entries keep their codec, at Kafka's default level where they are written anew; what is in the format asked for
-    counts as it is. As batches, messages that stand alone go together as a producer's batch.size of 16 KiB has it.
-    Markers and batches without records exist in magic 2 only.
+    Entries keep their codec, at Kafka's default level if they are rewritten. An entry of the wanted format counts
+    as it is. Messages that are no wrappers are batched as by a producer with a batch.size of 16 KiB. Markers and
+    batches without records exist in magic 2 only.
     """
 
     name = "magic"
@@ -33,7 +33,7 @@ class MagicQuestion:
         self._zstd_batches = 0
 
     def update(self, entries: Entries) -> None:
-        """The next ones."""
+        """Add the next entries."""
         sizes, groups = entries.sizes, entries.groups
         self._now += int(sizes.sum())
         self._records[MAGIC] += groups.table.rows
@@ -53,7 +53,7 @@ class MagicQuestion:
             self._bytes[magic] += int(sizes[is_same].sum()) + message_bytes(groups.select(~is_same), magic)
 
     def answer(self) -> Answer:
-        """The sizes."""
+        """The bytes in each format."""
         answer = Answer(self.name)
         for magic, size in self._bytes.items():
             answer.rows.append({"magic": magic, "bytes": size, "records": self._records[magic], "bytesNow": self._now})

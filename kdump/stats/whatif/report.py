@@ -1,4 +1,4 @@
-"""Answers to questions, and the state of coordinators: JSON lines, or words and tables for eyes."""
+"""What-if answers and the state of coordinators: JSON lines, or sentences and tables for people."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Final, Literal
 
 from kdump.format.message import Value
 from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG
-from kdump.rows.spelling import json_line
+from kdump.rows.scalarlines import json_line
 from kdump.stats.whatif.answer import Answer
 from kdump.system.blocks import escaped
 
 STATE_TYPES: Final = {OFFSETS: "committedOffset", TRANSACTION_LOG: "transactionalId"}
-"""The ``type`` of a JSON line by the decoder of its topic."""
+"""The ``type`` of a JSON line, by the decoder of its topic."""
 _TIMES: Final = frozenset(
     {
         "largestTimestamp",
@@ -26,7 +26,7 @@ _TIMES: Final = frozenset(
     }
 )
 _NOT_BROKEN: Final = frozenset({"codec", "goes", "reason", "state"})
-"""Columns of few words; paths and names go on in the next line where they do not fit."""
+"""Columns that stay narrow; paths and names wrap if they do not fit."""
 _NAME_WIDTH: Final = 14
 _FRAME: Final = 3
 """Characters of a column's border and padding."""
@@ -74,22 +74,22 @@ _COLUMNS: Final[dict[str, dict[str, str]]] = {
         "partitions": "partitions",
     },
 }
-"""What eyes see of each kind of rows, and the titles; what does not fit is left out from the end on."""
+"""Columns and titles of each kind of rows in a table; from the end, columns that do not fit are left out."""
 
 
 def answer_json(answer: Answer) -> str:
-    """A line a row."""
+    """One line per row."""
     head = {"type": "whatIf", "question": answer.question}
     return "".join(_json(head | row) for row in answer.rows)
 
 
 def state_json(decoder: str, rows: Iterable[Mapping[str, Value]]) -> str:
-    """A line a group and partition, or a transactional id."""
+    """One line per group and partition, or per transactional id."""
     return "".join(_json({"type": STATE_TYPES[decoder], **row}) for row in rows)
 
 
 def answer_text(answer: Answer, *, width: int, color: bool) -> str:
-    """The words, and the numbers as a table."""
+    """The sentences, and the numbers as a table."""
     lines = []
     for words in answer.words:
         indent = "  " if words.startswith("  ") else ""
@@ -106,7 +106,7 @@ def answer_text(answer: Answer, *, width: int, color: bool) -> str:
 
 
 def state_text(decoder: str, rows: Sequence[Mapping[str, Value]], *, width: int, color: bool) -> str:
-    """A table."""
+    """The state as a table."""
     return _table(decoder, rows, width=width, color=color) if rows else ""
 
 
@@ -138,7 +138,7 @@ def _table(kind: str, rows: Sequence[Mapping[str, Any]], *, width: int, color: b
 
 
 def _that_fit(least: Mapping[str, int], width: int) -> list[str]:
-    """The first column, and those behind it for which there is room."""
+    """The first column, and those after it that fit."""
     shown: list[str] = []
     room = width - 1
     for name, size in least.items():

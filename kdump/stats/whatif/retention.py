@@ -1,4 +1,4 @@
-"""Which segments would be deleted with other limits."""
+"""What-if: the segments that other retention limits would delete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kdump.system.units import bytes_text, counted, span_text
 
 @dataclass(frozen=True, slots=True)
 class SegmentFate:
-    """A segment, and why it goes; None: it stays."""
+    """A segment, and why it would be deleted; None: it stays."""
 
     path: str
     topic: str | None
@@ -24,7 +24,7 @@ class SegmentFate:
 
 
 def retention_answer(fates: Sequence[SegmentFate], retention: Retention, now: int) -> Answer:
-    """A row a segment, in order."""
+    """One row per segment, in order."""
     answer = Answer("retention")
     for fate in fates:
         answer.rows.append(

@@ -1,4 +1,4 @@
-"""Questions of operators, asked of the logs that paths stand for."""
+"""Answers what-if questions about the logs that paths stand for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kdump.log.partition import segments_after
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_time_index
 from kdump.reading.outcomes import ABORTED, STATES
-from kdump.reading.transactions import TransactionReader
+from kdump.reading.transactionreader import TransactionReader
 from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.compaction import CompactedPartition, CompactionSizes, compaction_answer
 from kdump.stats.whatif.retention import SegmentFate, retention_answer
@@ -41,21 +41,21 @@ _MILLION: Final = 1_000_000
 
 
 class WhatIfFold(Protocol):
-    """A fold over the entries of all logs."""
+    """A what-if question that is a fold over the entries of all logs."""
 
     def update(self, entries: Entries) -> None:
-        """The next entries."""
+        """Add the next entries."""
 
     def answer(self) -> Answer:
-        """Behind the last ones."""
+        """The answer, after the last entries."""
 
 
 class WhatIfRun:
-    """Asks questions of some partitions.
+    """Answers questions about some partitions.
 
     Args:
         logs: their entries.
-        on_error: takes what cannot be read; the others are still asked.
+        on_error: takes what cannot be read; the questions go on with the other logs.
     """
 
     def __init__(self, logs: PartitionEntries, on_error: Callable[[KdumpError], None]) -> None:
@@ -63,7 +63,7 @@ class WhatIfRun:
         self._on_error = on_error
 
     def fold(self, questions: Sequence[WhatIfFold]) -> None:
-        """Have questions that are folds look at all logs, in one pass."""
+        """Fold all logs in one pass."""
         for partition in self._logs.partitions:
             for log in partition.logs:
                 try:
@@ -84,7 +84,7 @@ class WhatIfRun:
         return compaction_answer(found)
 
     def retention(self, retention: Retention, now: int) -> Answer:
-        """Which segments would be deleted at ``now`` (ms)."""
+        """The segments that would be deleted at ``now`` (ms)."""
         fates = []
         for partition in self._logs.partitions:
             segments = []
@@ -162,7 +162,7 @@ class WhatIfRun:
         return RetainedSegment(log.base_offset or 0, log.size, largest_timestamp(index, newest, modified))
 
     def _newest_timestamp(self, log: LogFile) -> int:
-        """Of the batches of a log (ms), by their headers; -1 where none has any."""
+        """The largest timestamp of the batch headers of a log (ms); -1 without one."""
         newest = NO_TIMESTAMP
         with self._logs.open(log.given) as source:
             for item in ResyncWalk(source).items():
@@ -172,7 +172,7 @@ class WhatIfRun:
 
 
 def _cleaned_segments(partition: Partition, open_from: int | None) -> tuple[LogFile, ...]:
-    """The closed ones in front of that in which the first open transaction begins (LogToClean)."""
+    """The closed segments before the one in which the first open transaction begins (LogToClean)."""
     if open_from is None:
         return partition.closed
     bases = [log.base_offset or 0 for log in partition.logs]
@@ -180,7 +180,7 @@ def _cleaned_segments(partition: Partition, open_from: int | None) -> tuple[LogF
 
 
 def _is_aborted(transactions: TransactionReader, log: LogFile, entries: Entries) -> NDArray[np.bool_]:
-    """Batches of aborted transactions; shape (entries,)."""
+    """Whether each batch belongs to an aborted transaction; shape (entries,)."""
     headers = entries.groups.headers
     if headers is None or not (headers["attributes"] & TRANSACTIONAL).any():
         return np.zeros(entries.groups.count, np.bool_)
@@ -189,7 +189,7 @@ def _is_aborted(transactions: TransactionReader, log: LogFile, entries: Entries)
 
 
 def _next_offset(entries: Entries) -> int:
-    """The offset behind the last of the entries."""
+    """The offset after the last of the entries."""
     headers, offset = entries.groups.headers, entries.groups.table.offset
     if headers is None:
         return int(offset.max(initial=-1)) + 1
@@ -198,7 +198,7 @@ def _next_offset(entries: Entries) -> int:
 
 
 def _log_start_offset(partition: Partition) -> int | None:
-    """Of a partition in a log directory, as its checkpoint has it; None where there is none."""
+    """The log start offset of a partition by its log directory's checkpoint; None without one."""
     context = partition.logs[0].context
     try:
         data = read_whole(os.path.join(os.path.dirname(partition.directory), LOG_START_CHECKPOINT))

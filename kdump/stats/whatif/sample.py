@@ -1,4 +1,4 @@
-"""A random sample of things that come one after the other: the same one for the same things, seed and limit."""
+"""A random sample of a sequence: equal for equal items, seed and limit."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
 
 class Sample:
-    """Those with the smallest random numbers, as many as fit.
+    """The items with the smallest random numbers, as many as fit.
 
     Args:
-        limit: bytes that are kept; one thing is kept however large it is.
+        limit: bytes that are kept; one item is kept however large it is.
         seed: of the random numbers.
     """
 
@@ -28,11 +28,11 @@ class Sample:
         self._seed = np.uint64(seed)
         self._seen = 0
         self._size = 0
-        # By the number, the largest first.
+        # Ordered by the random number, the largest first.
         self._kept: list[tuple[int, int, bytes]] = []
 
     def offer(self, count: int, piece: Callable[[int], Buffer]) -> None:
-        """The next ``count`` things; ``piece`` gives the bytes of one of them, by its number from 0 on."""
+        """Offer the next ``count`` items; ``piece`` returns the bytes of one of them, by its number from 0 on."""
         priority = self._priorities(count)
         wanted: NDArray[np.intp] = np.arange(count)
         if self._size >= self._limit:
@@ -48,11 +48,11 @@ class Sample:
         self._seen += count
 
     def pieces(self) -> list[bytes]:
-        """The sample, in the order in which it came."""
+        """The sample, in the order of the sequence."""
         return [data for _, _, data in sorted(self._kept, key=lambda kept: kept[1])]
 
     def _priorities(self, count: int) -> NDArray[np.uint64]:
-        """Numbers that look random, of 63 bits (SplitMix64 of the position)."""
+        """Pseudorandom numbers of 63 bits (SplitMix64 of the position)."""
         value = (np.arange(self._seen + 1, self._seen + count + 1, dtype=np.uint64) + self._seed) * _STEP
         for shift, mixer in zip(_SHIFTS, _MIXERS, strict=False):
             value = (value ^ value >> shift) * mixer

@@ -1,4 +1,4 @@
-"""How many bytes records take in batches and messages."""
+"""Bytes that records take in batches and messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MESSAGE_OVERHEAD: Final = {0: 26, 1: 34}
 def batch_bodies(
     groups: RecordGroups, base_offset: NDArray[np.int64], base_timestamp: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The records of each group as those of a batch, uncompressed.
+    """The records of each group as the records of a batch, uncompressed.
 
     Args:
         groups: the records.
@@ -30,7 +30,7 @@ def batch_bodies(
         base_timestamp: of each batch (ms), shape (groups,).
 
     Returns:
-        The bytes, and where those of each batch begin and the last ones end, shape (groups + 1,).
+        The bytes, and where those of each batch begin; the last item is where the last one ends. Shape (groups + 1,).
     """
     table, rows = groups.table, groups.rows
     data, bounds = write_records(
@@ -58,7 +58,7 @@ def batch_sizes(
 
 
 def as_batches(groups: RecordGroups) -> RecordGroups:
-    """Messages put together as a producer would have batched them; a wrapper is a batch of its own."""
+    """Messages batched as a producer would have batched them; each wrapper becomes a batch of its own."""
     groups = groups.select(groups.rows > 0)
     return groups.regrouped(message_runs(groups)) if groups.count else groups
 

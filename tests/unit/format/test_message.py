@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.format.message import MessageError, Schema, Value, read_message, record_schemas, schemas, shown
+from kdump.format.message import MessageError, Schema, Value, read_message, record_schemas, schemas
 from kdump.payloads.javadouble import double_string
-from kdump.payloads.message_json import json_value, message_json
+from kdump.payloads.message_json import json_value, message_json, shown
 from kdump.wire.cursor import Cursor
 from tests.harness.examples import examples
 from tests.harness.messages import UNKNOWN_TAG, expected_members, random_values, unsigned_varint, write_message

@@ -32,9 +32,9 @@ def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def begin(partition: Path, way: RepairMode = RepairMode.LIKE_BROKER, backup: str | None = None) -> Path:
+def begin(partition: Path, mode: RepairMode = RepairMode.LIKE_BROKER, backup: str | None = None) -> Path:
     """The manifest of a repair that was begun, and of which no step was taken."""
-    options = RepairOptions(way, in_place=True, decides_transactions=True, backup=backup)
+    options = RepairOptions(mode, in_place=True, decides_transactions=True, backup=backup)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "finish", interrupt)
         with pytest.raises(KeyboardInterrupt), Repair(options, on_error=pytest.fail) as job:
@@ -346,11 +346,11 @@ def test_a_backup_without_a_name(partition: Path, tmp_path: Path, backup: str) -
         undo_repair(str(manifest), backup=str(tmp_path))
 
 
-@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
-def test_finish_and_undo_with_another_backup(partition: Path, tmp_path: Path, way: RepairMode) -> None:
+@pytest.mark.parametrize("mode", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+def test_finish_and_undo_with_another_backup(partition: Path, tmp_path: Path, mode: RepairMode) -> None:
     before = contents(tree(partition))
     other = tmp_path / "other"
-    manifest = begin(partition, way, str(other))
+    manifest = begin(partition, mode, str(other))
     run = kdump("repair", "--finish", "--backup-dir", str(other), str(partition.parent), cwd=tmp_path)
     assert run.returncode == CLEAN
     assert not manifest.exists()
@@ -358,7 +358,7 @@ def test_finish_and_undo_with_another_backup(partition: Path, tmp_path: Path, wa
     assert run.stdout.decode() == f"{partition}: finished what {kept} began\n"
     undo_repair(str(kept))
     assert contents(tree(partition)) == before
-    manifest = begin(partition, way, str(other))
+    manifest = begin(partition, mode, str(other))
     assert kdump("repair", "--undo", str(manifest), cwd=tmp_path).returncode == DAMAGE
     undo_repair(str(manifest), backup=str(other))
     assert contents(tree(partition)) == before
@@ -381,11 +381,11 @@ def test_a_backup_elsewhere_is_of_a_directory_of_its_owner(partition: Path, tmp_
 # Nothing is finished unasked.
 
 
-@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
-def test_a_repair_that_was_begun_is_named(partition: Path, tmp_path: Path, way: RepairMode) -> None:
-    manifest = begin(partition, way)
+@pytest.mark.parametrize("mode", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+def test_a_repair_that_was_begun_is_named(partition: Path, tmp_path: Path, mode: RepairMode) -> None:
+    manifest = begin(partition, mode)
     before = tree(partition)
-    for words in (["--in-place", f"--{way.value}"], []):
+    for words in (["--in-place", f"--{mode.value}"], []):
         run = kdump("repair", *words, "--output", "jsonl", str(partition.parent), cwd=tmp_path)
         assert run.returncode == DAMAGE
         assert tree(partition) == before

@@ -15,14 +15,14 @@ from kdump.format.record import read_records
 from kdump.log.context import FileContext
 from kdump.reading.printing import LongRow, TextRow
 from kdump.rows.arrow import ArrowPrinter, arrow_schema
+from kdump.rows.columnarlines import record_runs
 from kdump.rows.filetables import FINDING
 from kdump.rows.formatted import FormatLines
+from kdump.rows.humantable import HumanTable
 from kdump.rows.printers import RowLines, RowPrinter
+from kdump.rows.scalarlines import Output
 from kdump.rows.schema import Column, ColumnType, Table
-from kdump.rows.spelling import Output
-from kdump.rows.table import TableLines
 from kdump.rows.tables import BATCH, RECORD
-from kdump.rows.text import record_runs
 from tests.harness.batches import plain_rows, v2_batch
 
 DELTA = Column(
@@ -79,7 +79,7 @@ def test_lines(is_columnar: bool) -> None:
 
 def test_format_string_and_table() -> None:
     assert scalar(RowPrinter(FormatLines("%D/%A ", HERE, RECORDS), RECORDS, None)) == "0/8 1/8 2/8 "
-    table = TableLines(("offset", "offsetDelta", "attributes"), HERE, width=80, color=False)
+    table = HumanTable(("offset", "offsetDelta", "attributes"), HERE, width=80, color=False)
     assert scalar(RowPrinter(table, RECORDS, None)) == ""
     shown = [line.replace("│", " ").split() for line in table.finish().splitlines()]
     assert [(int(row[1]), int(row[2])) for row in shown if row and row[0].isdigit()] == EXPECTED

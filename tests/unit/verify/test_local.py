@@ -62,7 +62,7 @@ def test_a_flipped_bit_is_named_and_the_next_batch_is_where_consumers_go_on() ->
 
 
 def test_a_wrong_crc_at_the_end_leads_to_the_next_segment() -> None:
-    (found,) = check(FIRST + flipped(SECOND, 70), behind=NextSegment(next_base=5))
+    (found,) = check(FIRST + flipped(SECOND, 70), following=NextSegment(next_base=5))
     assert (found.first_offset, found.last_offset, found.continue_at) == (3, 4, 5)
 
 
@@ -80,7 +80,7 @@ def test_behind_broken_framing_only_the_index_leads_on() -> None:
         (NextSegment(index[:1], next_base=40), 40),
         (NextSegment(), None),
     ):
-        (found,) = both_ways(log, behind=behind)
+        (found,) = both_ways(log, following=behind)
         assert found.code is Codes.LENGTH_TOO_SMALL
         assert (found.position, found.length) == (len(FIRST), len(SECOND))
         assert (found.first_offset, found.last_offset, found.continue_at) == (3, 4, expected)

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import pytest
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.files import strip_credentials
-from kdump.log.metered import MeteredSource
+from kdump.log.metering import metered
 from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.verify.partition import PartitionCheck
@@ -356,16 +355,13 @@ def test_hole_and_where_it_goes_on(tmp_path: Path) -> None:
 def test_progress() -> None:
     seen: list[tuple[str, int, int | None]] = []
     path = str(SEGMENTS / "v1-gzip-0" / NAME)
-    opened = partial(metered, progress=lambda *step: seen.append(step))
-    verified(path, checking(opened=opened))
+    with metered(progress=lambda *step: seen.append(step)):
+        verified(path, checking())
     size = os.path.getsize(path)
     assert (path, size, size) in seen
-    assert {(name, total) for name, _, total in seen} == {(path, size)}
-    assert all(0 < done <= size for _, done, _ in seen)
-
-
-def metered(path: str, progress: Callable[[str, int, int | None], None]) -> Source:
-    return MeteredSource(open_source(path), None, progress)
+    of_the_log = [step for step in seen if step[0] == path]
+    assert {total for _, _, total in of_the_log} == {size}
+    assert all(0 < done <= size for _, done, _ in of_the_log)
 
 
 # --- Below a running broker ---

@@ -248,19 +248,47 @@ def test_a_first_epoch_that_is_written_after_the_segment_is_gone(
     assert codes == ([] if is_running else [Codes.ALREADY_LOST])
 
 
+@pytest.mark.parametrize("wrong", ["leader-epoch-checkpoint", "snapshot"])
+def test_all_segments_go_before_the_second_round(
+    partitions: list[LivePartition], monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    """The topic was deleted: the files that were wrong beside its logs are read again beside none."""
+    plain = partitions[0]
+    first = plain.bases[0]
+    if wrong == "snapshot":
+        plain.path(plain.offset + 1000, ".snapshot").write_bytes(plain.path(plain.bases[1], ".snapshot").read_bytes())
+    else:
+        (plain.directory / wrong).write_text(f"0\n1\n0 {first}\n")
+        plain.delete(first)
+    monkeypatch.setattr("kdump.verify.partition.is_held", lambda path: wrong != "snapshot")
+    is_deleted = False
+
+    def delete_all(seconds: float) -> None:
+        nonlocal is_deleted
+        is_deleted = True
+        for path in plain.directory.glob("*.log"):
+            path.unlink()
+
+    monkeypatch.setattr(settling.time, "sleep", delete_all)
+    touch = at_opening(plain.bases[-1], (plain.directory / "new").touch, then=True)
+    found = [one.code for one in findings(plain.directory, opened=touch) if one.severity is not Severity.INFO]
+    assert is_deleted
+    assert found
+
+
 def test_what_never_settles_is_not_decidable(tmp_path: Path) -> None:
     numbers = iter(range(100))
 
-    def look() -> list[Finding]:
+    def check() -> list[Finding]:
         return [Finding(Codes.BATCH_CRC, "wrong", next(numbers), path="x"), Finding(Codes.OFFSET_GAP, "gap", 7)]
 
-    found = settling.settled_findings(look, lambda: True)
+    found = settling.settled_findings(check, lambda: True)
     assert [one.severity for one in found] == [Severity.INFO, Severity.WARNING]
     assert "not decidable" in found[0].message
-    assert settling.settled_findings(look, lambda: False)[0].severity is Severity.ERROR
+    assert settling.settled_findings(check, lambda: False)[0].severity is Severity.ERROR
 
 
-def test_looks_that_were_made_elsewhere(partitions: list[LivePartition]) -> None:
+def test_logs_that_other_processes_read(partitions: list[LivePartition]) -> None:
     """As on Spark: the partition has changed between the looks and the judgement."""
     plain, compacted = partitions
     for partition in partitions:

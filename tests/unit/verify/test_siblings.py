@@ -18,7 +18,8 @@ from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.producers import ProducerStates
 from kdump.verify.grouping import MOST_FINDINGS
-from kdump.verify.indexes import IndexedLog, check_offset_index, check_time_index
+from kdump.verify.indexedlog import IndexedLog
+from kdump.verify.indexes import check_offset_index, check_time_index
 from kdump.verify.siblings import (
     EpochRange,
     LogSummary,
@@ -40,8 +41,8 @@ BATCHES = [(number * SIZE, BASE + 10 * number, BASE + 10 * number + 9, 50 + numb
 """20 batches of 1000 bytes and 10 offsets; the largest timestamps rise."""
 
 
-def log(batches: list[tuple[int, int, int, int]] = BATCHES, holes: Iterable[tuple[int, int]] = ()) -> IndexedLog:
-    return IndexedLog(BASE, 20 * SIZE, columns(batches, 20 * SIZE), list(holes))
+def log(batches: list[tuple[int, int, int, int]] = BATCHES, gaps: Iterable[tuple[int, int]] = ()) -> IndexedLog:
+    return IndexedLog(BASE, 20 * SIZE, columns(batches, 20 * SIZE), list(gaps))
 
 
 def index(*entries: tuple[int, int]) -> bytes:
@@ -113,7 +114,7 @@ def test_beyond_the_log_says_what_is_lost() -> None:
     assert found.severity is Severity.ERROR
 
 
-def test_holes_are_not_the_fault_of_the_index() -> None:
+def test_gaps_are_not_the_fault_of_the_index() -> None:
     left = [batch for batch in BATCHES if batch[0] not in {5000, 10000}]
     damaged = log(left, [(5000, 6000), (10000, 11000)])
     assert not codes(check_offset_index(index(*SOUND), damaged))
@@ -240,7 +241,7 @@ def test_what_brokers_write_is_sound(sets: list[list[tuple[int, int, int, int]]]
 
 @given(st.binary(max_size=400), st.booleans())
 def test_any_index(data: bytes, is_empty: bool) -> None:
-    some = IndexedLog.empty(BASE) if is_empty else log(holes=[(3000, 4000)])
+    some = IndexedLog.empty(BASE) if is_empty else log(gaps=[(3000, 4000)])
     for findings in (check_offset_index(data, some), check_time_index(data, some, is_closed=True)):
         found = codes(findings)
         assert all(found.count(code) <= MOST_FINDINGS for code in found)

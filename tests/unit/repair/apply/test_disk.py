@@ -59,17 +59,17 @@ def in_child(work: Callable[[], None]) -> int:
 # No room
 
 
-@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+@pytest.mark.parametrize("mode", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
 @pytest.mark.parametrize("limit", [100, 2000, 8000])
 @pytest.mark.slow
-def test_files_that_cannot_grow(tmp_path: Path, way: RepairMode, limit: int) -> None:
+def test_files_that_cannot_grow(tmp_path: Path, mode: RepairMode, limit: int) -> None:
     partition = build(tmp_path)
     before = tree(partition)
 
     def limited() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-        run(RepairOptions(way, in_place=True, decides_transactions=True), partition)
+        run(RepairOptions(mode, in_place=True, decides_transactions=True), partition)
 
     assert in_child(limited) == UNREADABLE
     assert tree(partition) == before
@@ -78,7 +78,7 @@ def test_files_that_cannot_grow(tmp_path: Path, way: RepairMode, limit: int) -> 
     def limited_copy() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-        run(RepairOptions(way, output=str(tmp_path / "out")), partition)
+        run(RepairOptions(mode, output=str(tmp_path / "out")), partition)
 
     assert in_child(limited_copy) == UNREADABLE
     assert list((tmp_path / "out").iterdir()) == []
@@ -97,16 +97,16 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(directory)], check=True)
 
 
-@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+@pytest.mark.parametrize("mode", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
 @pytest.mark.slow
-def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch, way: RepairMode) -> None:
+def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch, mode: RepairMode) -> None:
     partition = build(small_disk)
     before = tree(partition)
     filler = small_disk / "filler"
     room = os.statvfs(small_disk)
     filler.write_bytes(bytes(room.f_bavail * room.f_frsize))
     with pytest.raises(KdumpError, match="bytes are needed, 0 are free"):
-        repair(partition, way)
+        repair(partition, mode)
     assert tree(partition) == before
     # As if the room had gone since it was looked at: the disk is full at every page of the preparation.
     monkeypatch.setattr(refusals, "check_room", lambda directory, needed: None)
@@ -114,7 +114,7 @@ def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch, way: Rep
     for pages in range(200):
         os.truncate(filler, room.f_bavail * room.f_frsize - pages * 4096)
         try:
-            repair(partition, way)
+            repair(partition, mode)
         except KdumpError as error:
             failures.append(error)
             if contents(tree(partition)) != contents(before):
@@ -125,9 +125,9 @@ def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch, way: Rep
     assert all("No space left" in str(error) for error in failures)
     assert len(failures) > 5
     filler.unlink()
-    repair(partition, way)
+    repair(partition, mode)
     sound = build(small_disk / "sound")
-    repair(sound, way)
+    repair(sound, mode)
     assert contents(tree(partition)) == contents(tree(sound))
 
 

@@ -52,15 +52,15 @@ def build_tail(root: Path) -> Path:
 
 @pytest.mark.parametrize("way_on", ["again", "undo"])
 @pytest.mark.parametrize("built", [build, partial(build, is_clean=False), build_tail], ids=["clean", "crash", "tail"])
-@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+@pytest.mark.parametrize("mode", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
 @pytest.mark.slow
-def test_killed_anywhere(tmp_path: Path, way: RepairMode, built: Callable[[Path], Path], way_on: str) -> None:
+def test_killed_anywhere(tmp_path: Path, mode: RepairMode, built: Callable[[Path], Path], way_on: str) -> None:
     sound = built(tmp_path / "sound")
     before, started_before = contents(tree(sound)), started(sound)
-    repair(sound, way)
+    repair(sound, mode)
     after, started_after = contents(tree(sound)), started(sound)
     assert (MARKER in after) == (MARKER in before)
-    left = killed_states(tmp_path, partial(repair, way=way), STEP, built)
+    left = killed_states(tmp_path, partial(repair, mode=mode), STEP, built)
     for partition in left:
         found = contents(tree(partition))
         check_pairs(before, after, found)
@@ -68,7 +68,7 @@ def test_killed_anywhere(tmp_path: Path, way: RepairMode, built: Callable[[Path]
             assert MARKER in found
             check_start(started(partition), started_before, started_after)
         if way_on == "again" or not manifests(partition):
-            recover(partition, way)
+            recover(partition, mode)
             assert contents(tree(partition)) == after
         else:
             undo_repair(str(manifests(partition)[0]))
@@ -86,18 +86,18 @@ def check_start(check: StartCheck, before: StartCheck, after: StartCheck) -> Non
     assert served[0].log_start_offset == 0
 
 
-@pytest.mark.parametrize("way", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
+@pytest.mark.parametrize("mode", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])
 @pytest.mark.slow
-def test_killed_while_undone(tmp_path: Path, way: RepairMode) -> None:
+def test_killed_while_undone(tmp_path: Path, mode: RepairMode) -> None:
     """The repair was killed in its last step, then undoing it was killed: what came back must not be removed again."""
     sound = build(tmp_path / "sound")
-    repair(sound, way)
+    repair(sound, mode)
     after = contents(tree(sound))
     killed = 0
     for number in range(1, 100, 7):
         partition = build(tmp_path / str(number))
         before = contents(tree(partition))
-        repair(partition, way)
+        repair(partition, mode)
         (manifest,) = manifests(partition)
         manifest.write_bytes(manifest.read_bytes().replace(b'"state": "done"', b'"state": "begun"'))
         if not killed_at(number, partial(undo_repair, str(manifest))):
@@ -105,7 +105,7 @@ def test_killed_while_undone(tmp_path: Path, way: RepairMode) -> None:
             break
         killed += 1
         finish(partition)
-        repair(partition, way)
+        repair(partition, mode)
         assert contents(tree(partition)) == after
         for last in reversed(manifests(partition)):
             undo_repair(str(last))
@@ -123,7 +123,7 @@ def test_killed_while_a_log_gets_another_name(tmp_path: Path) -> None:
         partition = tmp_path / str(number) / "t-0"
         partition.mkdir(parents=True)
         (partition / f"{100:020}.log").write_bytes(data)
-        is_killed = killed_at(number, partial(repair, partition, way=RepairMode.SALVAGE))
+        is_killed = killed_at(number, partial(repair, partition, mode=RepairMode.SALVAGE))
         recover(partition, RepairMode.SALVAGE)
         names = {path.name for path in partition.iterdir() if path.is_file()}
         assert names == {f"{50:020}{suffix}" for suffix in (".log", ".index", ".timeindex")}

@@ -19,10 +19,10 @@ from kdump.kafka.startup.names import CLEANED, LOG, SWAP
 from kdump.log.partition import segment_files
 from kdump.repair.begun import undo_repair
 from kdump.repair.plan import starts
-from kdump.repair.plan.afterwards import RepairedDirectory
 from kdump.repair.plan.location import place_of
 from kdump.repair.plan.plan import PartitionPlan, RepairLoss, RepairMode, RepairSettings
 from kdump.repair.plan.planner import Planner
+from kdump.repair.plan.repaireddirectory import RepairedDirectory
 from kdump.repair.plan.starts import is_worse, predicted_start
 from kdump.repair.run import Repair, Repaired, RepairOptions
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
@@ -43,10 +43,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack_cases("startup", tmp_path_factory.mktemp("startup"))
 
 
-def plan_of(directory: Path, way: RepairMode, salvaging: SalvageOptions) -> PartitionPlan:
+def plan_of(directory: Path, mode: RepairMode, salvaging: SalvageOptions) -> PartitionPlan:
     """As a repair in place makes it: salvage is worked out where it is asked for."""
     segments = list(segment_files(str(directory), lambda error: None))
-    planner = Planner(way, RepairSettings(), salvaging=salvaging if way is RepairMode.SALVAGE else None)
+    planner = Planner(mode, RepairSettings(), salvaging=salvaging if mode is RepairMode.SALVAGE else None)
     return planner.partition(str(directory), segments, place_of(str(directory)), is_whole=True)
 
 
@@ -114,9 +114,11 @@ def test_both_ways_count_the_offsets_that_other_files_tell_of(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("is_clean", [False, True])
-@pytest.mark.parametrize("way", RepairMode)
+@pytest.mark.parametrize("mode", RepairMode)
 @pytest.mark.slow
-def test_the_planned_directory_is_the_repaired_one(root: Path, tmp_path: Path, way: RepairMode, is_clean: bool) -> None:
+def test_the_predicted_directory_is_the_repaired_one(
+    root: Path, tmp_path: Path, mode: RepairMode, is_clean: bool
+) -> None:
     salvaging = SalvageOptions(deep=False, transactions=TxnPolicy.ABORT)
     compared = 0
     for case in list(cases(root))[::STEP]:
@@ -130,8 +132,8 @@ def test_the_planned_directory_is_the_repaired_one(root: Path, tmp_path: Path, w
             for name in state(directory)
         ):
             continue
-        plan = plan_of(directory, way, salvaging)
-        if not plan.has_changes or plan.is_refused or (way is RepairMode.SALVAGE and plan.overlapping):
+        plan = plan_of(directory, mode, salvaging)
+        if not plan.has_changes or plan.is_refused or (mode is RepairMode.SALVAGE and plan.overlapping):
             continue
         before = task_of(str(directory), StartOptions()).run()
         assert isinstance(before, StartCheck)
@@ -140,7 +142,7 @@ def test_the_planned_directory_is_the_repaired_one(root: Path, tmp_path: Path, w
         for keeps in (False, True):
             files = predicted_start(directory_after, before.settings, keeps_marker=keeps).directory
             expected[keeps] = {name: (files[name].size, sha256(files[name])) for name in files.names()}
-        options = RepairOptions(way, in_place=True, salvaging=salvaging, decides_transactions=True)
+        options = RepairOptions(mode, in_place=True, salvaging=salvaging, decides_transactions=True)
         errors: list[Exception] = []
         for repaired in Repair(options, on_error=errors.append).path(str(directory)):
             assert repaired.is_done
@@ -302,24 +304,24 @@ def damaged_beside(logs: Path) -> None:
     (directory / f"{0:020}.index").write_bytes(entry)
 
 
-@pytest.mark.parametrize("way", ["--like-broker", "--salvage"])
+@pytest.mark.parametrize("mode", ["--like-broker", "--salvage"])
 @pytest.mark.parametrize("path", ["logs/orders-0", f"logs/orders-0/{0:020}.log"])
-def test_other_partitions_start_as_before(tmp_path: Path, way: str, path: str) -> None:
+def test_other_partitions_start_as_before(tmp_path: Path, mode: str, path: str) -> None:
     logs = broker_directory(tmp_path)
     (logs / CLEAN_SHUTDOWN).write_bytes(b"")
     damaged_beside(logs)
     shutil.copytree(logs / "beside-0", logs / "orders-0")
     before = task_of(str(logs / "beside-0"), StartOptions()).run()
-    plan = json.loads(kdump("repair", way, "--output", "jsonl", path, cwd=tmp_path).stdout)
+    plan = json.loads(kdump("repair", mode, "--output", "jsonl", path, cwd=tmp_path).stdout)
     assert (plan["starts"]["marker"], plan["starts"]["worse"]) == ("kept", [])
-    assert kdump("repair", way, "--in-place", path, cwd=tmp_path).returncode == CLEAN
+    assert kdump("repair", mode, "--in-place", path, cwd=tmp_path).returncode == CLEAN
     assert (logs / CLEAN_SHUTDOWN).exists()
     assert task_of(str(logs / "beside-0"), StartOptions()).run() == before
     check = task_of(str(logs / "orders-0"), StartOptions()).run()
     assert isinstance(check, StartCheck)
     assert check.is_harmless
     assert check.start.served is not None
-    assert check.start.served.end_offset == (5 if way == "--like-broker" else 15)
+    assert check.start.served.end_offset == (5 if mode == "--like-broker" else 15)
 
 
 def test_where_the_marker_has_to_go_the_others_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from kdump.codes import KdumpError
-from kdump.reading.transactions import TransactionReader
+from kdump.reading.transactionreader import TransactionReader
 from kdump.repair.plan.plan import RepairMode
 from kdump.repair.run import Repair, Repaired, RepairOptions
 from kdump.repair.salvage.pieces import TouchedTransaction, TxnOutcome

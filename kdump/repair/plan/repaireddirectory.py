@@ -1,4 +1,4 @@
-"""The directory afterwards: the files that a repair leaves, and what they hold. Nothing is written here.
+"""The repaired directory: the files that a repair leaves, and their contents. Nothing is written here.
 
 ``copies`` writes these files, ``inplace`` applies how they differ from those on disk, and the next start of a broker is
 predicted on them.
@@ -42,8 +42,8 @@ class RepairedSegment:
     Attributes:
         plan: what was found out about the segment.
         fate: what becomes of its log.
-        name: of the log afterwards.
-        log: what the log holds; None where it goes.
+        name: of the log after the repair.
+        log: what the log holds; None if it goes.
         settings: of the repair.
     """
 
@@ -116,7 +116,7 @@ class RepairedDirectory:
 
     def __init__(self, plan: PartitionPlan, settings: RepairSettings) -> None:
         self.plan = plan
-        ends_as_broker = plan.way is RepairMode.LIKE_BROKER or _is_recovered_end(plan)
+        ends_as_broker = plan.mode is RepairMode.LIKE_BROKER or _is_recovered_end(plan)
         self.segments = tuple(_repaired(segment, plan, settings, is_cut=ends_as_broker) for segment in plan.segments)
 
     @property
@@ -168,7 +168,7 @@ class RepairedDirectory:
 
 
 def _is_recovered_end(plan: PartitionPlan) -> bool:
-    """Salvage changes only the last segment, and cuts it where a broker's recovery does too."""
+    """Whether salvage changes only the last segment, and cuts it where a broker's recovery does too."""
     *others, last = plan.segments
     if any(segment.is_salvaged for segment in others) or not last.is_cut or segments_after(last.path):
         return False
@@ -182,7 +182,7 @@ def _repaired(segment: SegmentPlan, plan: PartitionPlan, settings: RepairSetting
     whole = Content.of_file(segment.path, segment.fingerprint.size)
     if not plan.changes_log(segment):
         return RepairedSegment(segment, LogFate.STAYS, name, whole, settings)
-    if plan.way is RepairMode.LIKE_BROKER and segment.is_after_cut:
+    if plan.mode is RepairMode.LIKE_BROKER and segment.is_after_cut:
         return RepairedSegment(segment, LogFate.GOES, name, None, settings)
     if is_cut:
         kept = whole.resized(segment.recovered.recovery.end)

@@ -20,10 +20,10 @@ from kdump.format.batch import CODEC_NAMES, BatchHeader, increment_sequence, par
 from kdump.log.context import FileContext
 from kdump.reading.outcomes import STATES
 from kdump.reading.printing import BatchRun, TextBytes
-from kdump.rows import text as columnrows
-from kdump.rows.spelling import Output
+from kdump.rows import columnarlines
+from kdump.rows.columnarlines import batch_rows, record_runs
+from kdump.rows.scalarlines import Output
 from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
-from kdump.rows.text import batch_rows, record_runs
 from tests.harness.batches import (
     CODECS,
     CONTROL,
@@ -220,8 +220,8 @@ def text_of(runs: Sequence[BatchRun[TextBytes]]) -> str:
 def block_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are assembled in one block, or in many that cut batches."""
     rows, size = request.param
-    monkeypatch.setattr(columnrows, "_BLOCK_ROWS", rows)
-    monkeypatch.setattr(columnrows, "_BLOCK_BYTES", size)
+    monkeypatch.setattr(columnarlines, "_BLOCK_ROWS", rows)
+    monkeypatch.setattr(columnarlines, "_BLOCK_BYTES", size)
 
 
 @pytest.mark.usefixtures("block_size")

@@ -1,0 +1,100 @@
+"""The transactions that touch a segment. As many segments of its partition are read as that needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from kdump.codes import Codes, KdumpError
+from kdump.log.named import reads_once
+from kdump.log.names import base_of, parse_file_name
+from kdump.log.partition import segments_around
+from kdump.reading.transactions import Transactions
+
+
+class TransactionReader:
+    """Follows the transactions of partitions, segment by segment. One object serves a whole run.
+
+    For a segment, reading begins at the nearest producer snapshot at or before it (which tells what was open there),
+    else at the first segment of the directory. It goes on after the segment until every transaction that is open at its
+    end has ended. No segment is read twice.
+    """
+
+    def __init__(self) -> None:
+        self._partitions: dict[str, _PartitionSegments] = {}
+
+    def of(self, path: str) -> Transactions:
+        """The transactions that touch the segment at ``path``.
+
+        Raises:
+            KdumpError: a file cannot be read, or ``path`` is a stream, which cannot be read ahead.
+        """
+        return self._partition(path).read_through(path)
+
+    def first_open(self, path: str) -> tuple[int, int] | None:
+        """(first offset, producer id) where a reader with ``read_committed`` stops at or before the segment's end.
+
+        None: it reads all of it. Raises as ``of``.
+        """
+        partition = self._partition(path)
+        transactions = partition.read_through(path)
+        still_open = transactions.open_transactions & partition.open_after[path]
+        still_open |= {one for one in transactions.undecided if one[1] < partition.end_of[path]}
+        return min(((offset, producer) for producer, offset in still_open), default=None)
+
+    def open_before(self, path: str) -> Mapping[int, int]:
+        """The transactions that are open where the segment at ``path`` begins: first offsets by producer id.
+
+        Raises as ``of``.
+        """
+        return dict(self._partition(path).open_before(path))
+
+    def _partition(self, path: str) -> _PartitionSegments:
+        if reads_once(path):
+            raise KdumpError(Codes.UNREADABLE, "transactions cannot be followed in a stream", path=path)
+        partition = self._partitions.get(os.path.dirname(path))
+        if partition is None or path not in partition.segments:
+            partition = self._partitions[os.path.dirname(path)] = _PartitionSegments(path)
+        return partition
+
+
+class _PartitionSegments:
+    """The segments of one directory from a start on. A file outside of the sequence is alone."""
+
+    def __init__(self, path: str) -> None:
+        self._transactions = Transactions()
+        self._read = 0
+        self.open_after: dict[str, frozenset[tuple[int, int]]] = {}
+        self.end_of: dict[str, int] = {}
+        name = parse_file_name(path)
+        around = segments_around(path) if name is not None and not name.state else [path]
+        start = around.index(path)
+        while start > 0 and not self._transactions.read_snapshot(around[start]):
+            start -= 1
+        self.segments = around[start:]
+        self._open_at_start = self._transactions.open_transactions
+
+    def open_before(self, path: str) -> frozenset[tuple[int, int]]:
+        """(producer id, first offset) of the transactions that are open where ``path`` begins."""
+        number = self.segments.index(path)
+        if not number:
+            return self._open_at_start
+        before = self.segments[number - 1]
+        while before not in self.open_after:
+            self._read_next()
+        return self.open_after[before]
+
+    def read_through(self, path: str) -> Transactions:
+        """Read up to the end of ``path``, and further while one of its transactions is open."""
+        while path not in self.open_after:
+            self._read_next()
+        while self._read < len(self.segments) and self._transactions.open_transactions & self.open_after[path]:
+            self._read_next()
+        return self._transactions
+
+    def _read_next(self) -> None:
+        segment = self.segments[self._read]
+        self._read += 1
+        self._transactions.read_segment(segment, *map(base_of, self.segments[self._read : self._read + 1]))
+        self.open_after[segment] = self._transactions.open_transactions
+        self.end_of[segment] = self._transactions.end_offset

@@ -1,0 +1,147 @@
+"""The page cache of this machine: reading a file leaves the cache as it was.
+
+A broker serves its consumers from the page cache. A log that kdump reads once would push their pages out. So the pages
+that only kdump's reading brought in are given back, and pages that were there before stay (posix_fadvise(2),
+mincore(2)).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_GATHERED: Final = 8 << 20
+"""Bytes that are read before their pages are given back: a call for each read would cost too much."""
+_READ_AHEAD: Final = 8 << 20
+"""The system reads at most about so much after the bytes that it was asked for."""
+_SMALL: Final = 4 << 20
+"""Bytes of the first files of a process that stay: a command on small files must not load ctypes."""
+_AT_ONCE: Final = 1 << 16
+"""Bytes of files that are read at once to see whether they are resident: this costs less than asking for the pages."""
+_MAP_SHARED: Final = 1
+_LOWEST_BIT: Final = bytes(number & 1 for number in range(256))
+
+
+class _Process:
+    """What this process did: bytes of the files that it opened, and whether it said that pages stay."""
+
+    opened = 0
+    is_told = False
+    scratch = memoryview(bytearray(_AT_ONCE))
+
+
+class BroughtPages:
+    """The pages that reading one file brings into the page cache; made before the first read.
+
+    Args:
+        descriptor: of a regular file; whoever opened it closes it, after ``close``.
+        status: of the file.
+        path: for what is said.
+    """
+
+    __slots__ = ("_descriptor", "_end", "_given_back", "_resident", "_start")
+
+    def __init__(self, descriptor: int, status: os.stat_result, path: str) -> None:
+        self._descriptor = descriptor
+        self._resident = _resident(descriptor, status, path)
+        self._start = self._end = self._given_back = 0
+
+    def read(self, start: int, end: int) -> None:
+        """The bytes from ``start`` to ``end`` were read and are not needed again."""
+        if self._resident is None:
+            return
+        if not self._end:
+            self._start = self._given_back = start
+        elif start < self._start:
+            self._start = start
+        self._end = max(self._end, end)
+        if end - self._given_back >= _GATHERED:
+            self._give_back(self._given_back, end)
+            self._given_back = end
+
+    def close(self) -> None:
+        """No other read follows: give back what is left, also what the system read ahead."""
+        self._give_back(self._start, self._end + _READ_AHEAD)
+
+    def _give_back(self, start: int, end: int) -> None:
+        for first, after in _absent(self._resident or b"", start // _PAGE, -(-end // _PAGE)):
+            os.posix_fadvise(self._descriptor, first * _PAGE, (after - first) * _PAGE, os.POSIX_FADV_DONTNEED)
+
+
+def _absent(resident: bytes, first: int, after: int) -> Iterator[tuple[int, int]]:
+    """The runs of pages, first and the one after the last, that were not resident, in pages ``first`` to ``after``."""
+    after = min(after, len(resident))
+    while first < after and (first := resident.find(0, first, after)) >= 0:
+        end = resident.find(1, first, after)
+        yield first, after if end < 0 else end
+        if end < 0:
+            return
+        first = end
+
+
+def _resident(descriptor: int, status: os.stat_result, path: str) -> bytes | None:
+    """A byte for each page, 1 where it is resident; None: no page is to be given back."""
+    size = status.st_size
+    _Process.opened += size
+    if _Process.opened <= _SMALL or not size or not hasattr(os, "posix_fadvise"):
+        return None
+    if size <= _AT_ONCE and _is_resident(descriptor, size):
+        return None
+    try:
+        if not _may_ask(status, descriptor):
+            raise PermissionError("it belongs to another user")
+        resident = _mincore(descriptor, size)
+    except (OSError, AttributeError) as error:
+        _tell(path, error)
+        return None
+    return resident if 0 in resident else None
+
+
+def _is_resident(descriptor: int, size: int) -> bool:
+    """All of the file can be read without waiting for a disk."""
+    try:
+        return os.preadv(descriptor, [_Process.scratch], 0, os.RWF_NOWAIT) == size
+    except OSError:
+        return False
+
+
+def _may_ask(status: os.stat_result, descriptor: int) -> bool:
+    """The kernel tells the truth: of files that others own and that one may not write it says that all is resident."""
+    return os.geteuid() in (0, status.st_uid) or os.access(f"/proc/self/fd/{descriptor}", os.W_OK, effective_ids=True)
+
+
+def _mincore(descriptor: int, size: int) -> bytes:
+    """A byte for each page of the file. Raises OSError."""
+    import ctypes
+
+    system = ctypes.CDLL(None, use_errno=True)
+    system.mmap.restype = ctypes.c_void_p
+    system.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
+    system.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+    system.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    # Nothing can be read through this mapping (PROT_NONE), so no file that another process cuts can kill this one.
+    address = system.mmap(None, size, 0, _MAP_SHARED, descriptor, 0)
+    if address == ctypes.c_void_p(-1).value:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    try:
+        pages = ctypes.create_string_buffer(-(-size // _PAGE))
+        if system.mincore(address, size, pages):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    finally:
+        system.munmap(address, size)
+    # The other bits mean nothing.
+    return pages.raw.translate(_LOWEST_BIT)
+
+
+def _tell(path: str, error: Exception) -> None:
+    """Log once in a process that pages stay."""
+    if _Process.is_told:
+        return
+    _Process.is_told = True
+    import logging
+
+    reason = getattr(error, "strerror", None) or str(error)
+    what = "kdump: %s: what the page cache holds of it is unknown (%s): the pages that kdump reads stay there"
+    logging.getLogger("kdump").info(what, path, reason)

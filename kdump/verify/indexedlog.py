@@ -1,0 +1,124 @@
+"""The batches of a log as columns, arranged for questions about its index files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.verify.table import UNKNOWN_OFFSET
+
+Column = NDArray[np.int64]
+
+
+class IndexedBatches(Protocol):
+    """The valid batches of one log in file order; every column is int64 of shape (batches,).
+
+    ``base_offset`` of a legacy wrapper whose records were not read is UNKNOWN_OFFSET. ``verify.table`` makes them.
+    """
+
+    @property
+    def position(self) -> Column:
+        """Where each batch begins in the file, rising."""
+
+    @property
+    def end(self) -> Column:
+        """Where each batch ends in the file."""
+
+    @property
+    def base_offset(self) -> Column:
+        """First offset."""
+
+    @property
+    def last_offset(self) -> Column:
+        """Last offset."""
+
+    @property
+    def max_timestamp(self) -> Column:
+        """Largest timestamp (ms), -1 for none."""
+
+
+class _NoBatches:
+    """The columns of no batches."""
+
+    position = end = base_offset = last_offset = max_timestamp = np.zeros(0, np.int64)
+
+
+class IndexedLog:
+    """A log as its indexes see it.
+
+    Args:
+        base_offset: of the file name.
+        size: bytes of the log.
+        batches: its valid batches.
+        gaps: (position, end) of all that is no valid batch, rising. Index entries may lead there.
+        is_legacy: all batches are of magic 0 or 1.
+        next_base: base offset of the next segment, None for the last one or if it is not known.
+    """
+
+    def __init__(
+        self,
+        base_offset: int,
+        size: int,
+        batches: IndexedBatches,
+        gaps: Sequence[tuple[int, int]] = (),
+        *,
+        is_legacy: bool = False,
+        next_base: int | None = None,
+    ) -> None:
+        self.base_offset = base_offset
+        self.size = size
+        self.is_legacy = is_legacy
+        self.next_base = next_base
+        self.position = np.ascontiguousarray(batches.position, np.int64)
+        self.end = np.ascontiguousarray(batches.end, np.int64)
+        self.last = np.ascontiguousarray(batches.last_offset, np.int64)
+        self.max_timestamp = np.ascontiguousarray(batches.max_timestamp, np.int64)
+        # Where only the last offset of a batch is known, its offsets lie between that and the batch before.
+        self.first = np.where(batches.base_offset == UNKNOWN_OFFSET, self.last, batches.base_offset)
+        self.has_gaps = bool(gaps)
+        extents = np.array(gaps, np.int64).reshape(-1, 2)
+        self._gap_start, self._gap_end = extents[:, 0], extents[:, 1]
+        self._by_last = np.argsort(self.last, kind="stable")
+        # The last offset of the batch before each.
+        first = max(base_offset - 1, UNKNOWN_OFFSET)
+        self.before = np.concatenate((np.array([first], np.int64), self.last[:-1]))[: self.last.size]
+
+    @classmethod
+    def empty(cls, base_offset: int) -> IndexedLog:
+        """A log without batches."""
+        return cls(base_offset, 0, _NoBatches())
+
+    @property
+    def end_offset(self) -> int:
+        """The largest offset, base - 1 for a log without batches."""
+        return int(self.last.max()) if self.last.size else self.base_offset - 1
+
+    def batch_at(self, position: Column) -> tuple[Column, NDArray[np.bool_]]:
+        """The number of the batch that begins at each position, and whether one does (else the number is void)."""
+        if not self.position.size:
+            return np.zeros(position.size, np.int64), np.zeros(position.size, np.bool_)
+        number = np.minimum(np.searchsorted(self.position, position), self.position.size - 1)
+        return number, self.position[number] == position
+
+    def batch_of(self, offset: Column) -> tuple[Column, NDArray[np.bool_]]:
+        """The number of the batch that contains each offset, and whether one does (else that of one nearby)."""
+        if not self.last.size:
+            return np.zeros(offset.size, np.int64), np.zeros(offset.size, np.bool_)
+        rank = np.searchsorted(self.last, offset, sorter=self._by_last)
+        number = self._by_last[np.minimum(rank, self.last.size - 1)]
+        return number, self.holds(number, offset)
+
+    def holds(self, number: Column, offset: Column) -> NDArray[np.bool_]:
+        """Whether each offset lies in the batch of that number. A wrapper begins after the batch before it."""
+        first = np.where(self.first[number] == self.last[number], self.before[number] + 1, self.first[number])
+        return np.asarray((np.minimum(first, self.first[number]) <= offset) & (offset <= self.last[number]))
+
+    def in_gap(self, position: Column) -> NDArray[np.bool_]:
+        """Whether each position lies in a gap."""
+        if not self.has_gaps:
+            return np.zeros(position.size, np.bool_)
+        number = np.searchsorted(self._gap_start, position, side="right") - 1
+        return np.asarray((number >= 0) & (position < self._gap_end[number]))
