@@ -122,7 +122,6 @@ class DiffArguments(EngineArguments):
     output: str
     max_decompressed_size: int
     color: str
-    jobs: int
 
 
 class StatsArguments(EngineArguments):

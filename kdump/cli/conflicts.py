@@ -65,7 +65,14 @@ def _engine(*local_only: str) -> tuple[Conflict, ...]:
             excludes=("--engine local",),
             message="--master and --conf go with Spark, not with --engine local",
         ),
-        Conflict("--jobs", *local_only, excludes=_SPARK, message="{option} goes with --engine local only"),
+        Conflict(
+            "--jobs",
+            "--rate",
+            "--idle",
+            *local_only,
+            excludes=_SPARK,
+            message="{option} goes with --engine local only",
+        ),
     )
 
 
@@ -188,8 +195,9 @@ DUMP: Final = (
 
 DIFF: Final = (
     Conflict("--records", excludes=("--output junit",)),
-    *_engine("--jobs"),
+    *_engine(),
 )
+
 VERIFY: Final = (
     Conflict(
         "--clean",
@@ -200,8 +208,8 @@ VERIFY: Final = (
         "--now",
         needs=("--startup",),
     ),
-    Conflict("--output junit", "--quick", "--strict", "--rate", "--max-decompressed-size", excludes=("--startup",)),
-    *_engine("--rate"),
+    Conflict("--output junit", "--quick", "--strict", "--max-decompressed-size", excludes=("--startup",)),
+    *_engine(),
 )
 
 STATS: Final = (

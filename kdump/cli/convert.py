@@ -98,6 +98,7 @@ Examples:
 @click.option("--output", type=click.Choice(["text", "jsonl"]), default="text", help="How to say what was done.")
 @limit_option()
 @engine_options
+@reading_options
 @common_options
 def convert(source: str | None, destination: str | None, **others: Any) -> int:
     """Write a segment, a partition or a log directory in another form; the source is never touched.

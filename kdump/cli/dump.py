@@ -69,6 +69,7 @@ Examples:
     help="Explain the bytes around a file position, field by field, damage included.",
 )
 @engine_options
+@reading_options
 @common_options
 def dump(paths: tuple[str, ...], **others: Any) -> int:
     """Print Kafka segment files as DumpLogSegments 4.3.1 does, byte for byte.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kdump.cli.arguments import EngineArguments
+from kdump.cli.common import show_log
 from kdump.cli.console import Console
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
@@ -135,7 +136,6 @@ def choose_engine(
     console: Console,
     *,
     only_here: str | None = None,
-    rate: int | None = None,
 ) -> Engine:
     """Where the command works. With ``-v`` the choice and its reason are told, and that of Spark always.
 
@@ -144,12 +144,11 @@ def choose_engine(
         paths: what it is to work on.
         console: takes the choice, and shows how far a pool is.
         only_here: what is asked for that only one process can do.
-        rate: bytes a second that may be read; not with Spark.
 
     Raises:
         KdumpError: Spark was asked for and is not installed, or does not start.
     """
-    is_spark, jobs, reason = _choice(given, paths, only_here=only_here, rate=rate)
+    is_spark, jobs, reason = _choice(given, paths, only_here)
     if not is_spark:
         if given.verbose:
             console.note(f"engine: local, {counted(jobs, 'process', 'processes')} ({reason})")
@@ -157,7 +156,7 @@ def choose_engine(
             return Engine()
         from kdump.tasks.pool import ProcessPool
 
-        pool = ProcessPool(jobs, rate=rate, progress=console.reporter(verbose=given.verbose).progress)
+        pool = ProcessPool(jobs, rate=given.rate, progress=console.progress)
         return Engine(pool=pool, jobs=jobs)
     from kdump.spark.sessions import session, where, why_not
 
@@ -165,16 +164,14 @@ def choose_engine(
     if missing is not None:
         raise KdumpError(Codes.UNREADABLE, missing)
     console.note(f"engine: spark, {where(given.master)} ({reason})")
-    _show_log()
+    show_log(console.note, verbose=given.verbose)
     return Engine(session(given.master, dict(given.conf)))
 
 
-def _choice(
-    given: EngineArguments, paths: Sequence[str], *, only_here: str | None, rate: int | None
-) -> tuple[bool, int, str]:
+def _choice(given: EngineArguments, paths: Sequence[str], only_here: str | None) -> tuple[bool, int, str]:
     """Whether to take Spark, else in how many processes to work, and why.
 
-    Source: docs/contract.md#7-engines.
+    Source: docs/contract.md#8-engines.
     """
     if only_here is not None:
         return False, 1, f"{only_here} is for one process"
@@ -182,7 +179,7 @@ def _choice(
         return True, 1, "--engine spark" if given.engine == "spark" else "--master"
     if given.jobs == 1:
         return False, 1, "-j 1"
-    may_be_spark = given.engine == "auto" and given.jobs is None and rate is None
+    may_be_spark = given.engine == "auto" and given.jobs is None and given.rate is None and not given.idle
     size = _log_bytes(paths, LEAST_FOR_SPARK if may_be_spark else LEAST_FOR_POOL)
     if size < LEAST_FOR_POOL:
         return False, 1, f"less than {_shown(LEAST_FOR_POOL)} of logs"
@@ -197,15 +194,6 @@ def _choice(
 
     reason, missing = f"{_shown(LEAST_FOR_SPARK)} of logs or more", why_not()
     return missing is None, cores, reason if missing is None else f"{reason}. {missing}"
-
-
-def _show_log() -> None:
-    """Show what kdump itself logs, and nothing of others: py4j logs the traceback of an interrupt."""
-    import logging
-
-    logging.getLogger().addHandler(logging.NullHandler())
-    if logging.lastResort is not None:
-        logging.getLogger("kdump").addHandler(logging.lastResort)
 
 
 def _log_bytes(paths: Iterable[str], enough: int) -> int:

@@ -60,6 +60,7 @@ Examples:
 @limit_option()
 @color_option("the page")
 @engine_options
+@reading_options
 @common_options
 def stats(paths: tuple[str, ...], **others: Any) -> int:
     """Count what is in segments, partition directories, log directories, URIs of them and pipes; continue after damage.
@@ -149,7 +150,7 @@ def _text(report: FiguresReport, by: By, output: str, console: Console) -> str:
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
     """What checks the partitions, and has their logs folded into ``run``. Raises as ``choose_engine``."""
     paths = given.paths
-    engine = choose_engine(given, paths, console, rate=given.rate)
+    engine = choose_engine(given, paths, console)
     if engine.spark is not None:
         from kdump.spark.verify import SparkJudge
         from kdump.stats.tasks import take_folds

@@ -47,6 +47,7 @@ Examples:
 @color_option("the text")
 @startup_options
 @engine_options
+@reading_options
 @common_options
 def verify(paths: tuple[str, ...], **others: Any) -> int:
     """Check segments, partition directories, whole log directories, URIs of them and pipes; continue after damage.
@@ -79,7 +80,7 @@ def _verify(given: VerifyArguments) -> int:
         status.fail(error)
 
     try:
-        judge = _judge(options, given, choose_engine(given, given.paths, console, rate=given.rate), reporter)
+        judge = _judge(options, given, choose_engine(given, given.paths, console), reporter)
     except KdumpError as error:
         status.fail(error)
         return status.code
@@ -118,14 +119,11 @@ def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, report
 
         return SparkJudge(engine.spark, given.paths, options).segments
 
-    def opened(path: str) -> Source:
-        return MeteredSource(open_source(path), given.rate, reporter.progress)
-
     if engine.pool is None:
-        return PartitionCheck(options, opened=opened).segments
+        return PartitionCheck(options).segments
     from kdump.verify.judging import pooled_judge
 
-    return pooled_judge(given.paths, options, engine.run, min_tasks=engine.min_tasks, opened=opened)
+    return pooled_judge(given.paths, options, engine.run, min_tasks=engine.min_tasks)
 
 
 def _line(item: Item, output: str, *, color: bool) -> str:

@@ -210,7 +210,7 @@ def lines(
             raise click.UsageError(f"--format: {error}") from None
         return partial(FormatLines, template)
     if given.output == "table":
-        return partial(TableLines, chosen, width=width, color=color)
+        return partial(HumanTable, chosen, width=width, color=color)
     syntax: Output = "csv-safe" if given.csv_safe else "csv" if given.output == "csv" else "jsonl"
     return partial(RowLines, syntax, chosen)
 

@@ -25,7 +25,8 @@ from kdump.reading.view import LogView
 
 if TYPE_CHECKING:
     from kdump.log.extents import Extent
-    from kdump.reading.transactions import TransactionReader, Transactions
+    from kdump.reading.transactionreader import TransactionReader
+    from kdump.reading.transactions import Transactions
 
 
 class ReadLog(NamedTuple):

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from kdump.log.extents import Extent
     from kdump.reading.columnar import ColumnarView
 
-_WHOLE = Span()
 _BATCHES_CHUNK = 1 << 20
 _RECORDS_CHUNK = 4 << 20
 
@@ -140,15 +139,15 @@ class LogView(Generic[RowT, RowsT]):
     def steps(self) -> Iterator[None]:
         """Emit all rows, in a step for each chunk. Raises as ``run``."""
         chunk_size = _RECORDS_CHUNK if self._with_records else _BATCHES_CHUNK
-        span = self._span()
+        range_start, range_end = self._span()
         if self._options.extent is not None:
-            if span == _WHOLE:
+            if not range_start and range_end is None:
                 yield from self._extent(self._options.extent, chunk_size)
                 return
             # What indexes find is not read in parts: the first one shows it.
             if self._options.extent.start:
                 return
-        ends = [end for end in (span.end, self._options.max_bytes) if end is not None]
+        ends = [end for end in (range_end, self._options.max_bytes) if end is not None]
         limit = min(ends, default=None)
         if self._options.resync:
             from kdump.log.resync import ResyncWalk

@@ -19,7 +19,7 @@ from kdump.spark.tasks import Worker, distributed, on_spark, record_batches, tas
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES
 from kdump.tasks.work import Work, Workplace
-from kdump.verify.judging import ReadElsewhere, judge
+from kdump.verify.judging import DistributedCheck, judge
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Judgement, PartitionCheck
 from kdump.verify.readings import PIECES, Group, ReadingPiece, ReadingTask, absolute, plan_readings, read_piece

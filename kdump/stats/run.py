@@ -85,7 +85,7 @@ class StatsRun:
 
     def judge(self) -> Judge:
         """Checks partitions in this process, and folds their logs on the way."""
-        return PartitionCheck(self._options.checks, opened=self._opened, look=self.look).segments
+        return PartitionCheck(self._options.checks, opened=self._opened, read=self.read).segments
 
     def take_split(self, log: str, first: int, fold: StatsFold) -> None:
         """Take the fold of a split of a log that was looked at elsewhere. The splits of a log come in order.
@@ -131,8 +131,8 @@ class StatsRun:
         times = self._fold.offset_times
         return {} if times is None else times.curves()
 
-    def look(self, source: Source, behind: NextSegment) -> SeenSegment:
-        """See ``verify.partition.Looker``: fold a log that was not folded before."""
+    def read(self, source: Source, following: NextSegment) -> SeenSegment:
+        """See ``verify.partition.SegmentReader``: fold a log that was not folded before."""
         path = source.path
         whole = path if is_stream(path) else files.absolute(path)
         if whole in self._folded:

@@ -15,7 +15,7 @@ from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES, LogFile, Split, listed_logs, plan
 from kdump.tasks.work import Runner, Work
 from kdump.verify.gaps import NextSegment
-from kdump.verify.judging import ReadElsewhere, judge
+from kdump.verify.judging import DistributedCheck, judge
 from kdump.verify.partition import Judgement
 from kdump.verify.readings import (
     PIECE_CLASSES,
@@ -73,9 +73,9 @@ def folding_judge(
     def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Judgement]]:
         tasks = plan_readings(groups, min_tasks=min_tasks, cuts_smaller=not options.with_records)
         work = Work(partial(_read_and_fold, options=options), _PIECE.pack, _PIECE.unpack, lost=died, size=split_size)
-        return judge(absolute(groups), run(tasks, work), options.checks, opened, look=into.look, take=take)
+        return judge(absolute(groups), run(tasks, work), options.checks, opened, read=into.read, take=take)
 
-    return ReadElsewhere(paths, judged, into.judge()).segments
+    return DistributedCheck(paths, judged, into.judge()).segments
 
 
 def _read_and_fold(task: ReadingTask, options: StatsOptions) -> Iterator[ReadingPiece]:

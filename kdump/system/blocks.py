@@ -71,7 +71,7 @@ class BlockWriter:
         self.write(data)
         self.flush()
 
-    def flush_and_look(self) -> None:
+    def flush_and_check_reader(self) -> None:
         """The same before a long wait, in which nobody would notice that the reader has gone: BrokenPipeError then."""
         self.flush()
         poll = select.poll()

@@ -25,7 +25,7 @@ from kdump.log.source import Source, keep_size
 from kdump.reading.selection import Range
 
 SPLIT_BYTES: Final = 128 << 20
-STRANGERS: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
+NO_LOG_CODES: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
 """Errors that do not count for a file that a pattern matches: nobody named it."""
 OPEN_COST: Final = 4 << 20
 """The cost of opening a file in bytes, as Spark's ``spark.sql.files.openCostInBytes``."""

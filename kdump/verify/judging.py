@@ -18,7 +18,7 @@ from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.tasks.work import Runner
 from kdump.verify.gaps import NextSegment
-from kdump.verify.partition import Judgement, Looker, PartitionCheck
+from kdump.verify.partition import Judgement, PartitionCheck, SegmentReader
 from kdump.verify.readings import (
     Beside,
     Group,
@@ -110,7 +110,7 @@ def judge(
     options: CheckOptions,
     opened: Callable[[str], Source] = open_source,
     *,
-    look: Looker | None = None,
+    read: SegmentReader | None = None,
     take: Callable[[Any], None] = lambda made: None,
 ) -> Iterator[tuple[int, Judgement]]:
     """(number of the group, item) for all groups that have pieces.
@@ -120,12 +120,12 @@ def judge(
         pieces: sorted by group, segment, position and number.
         options: those of the readings.
         opened: see PartitionCheck.
-        look: looks at a log of which there are no pieces; None: as a check without anything else.
+        read: reads a log of which there are no pieces; None: as a check without anything else.
         take: takes what was made ``Beside`` the readings that are used.
     """
-    look_here = look or (lambda source, following: SegmentReading(source, following, options))
+    read_here = read or (lambda source, following: SegmentReading(source, following, options))
     for number, own in groupby(pieces, key=lambda piece: piece.group):
-        for item in _judge(groups[number], own, options, opened, look_here=look_here, take=take):
+        for item in _judge(groups[number], own, options, opened, read_here=read_here, take=take):
             yield number, item
 
 
@@ -135,7 +135,7 @@ def _judge(
     options: CheckOptions,
     opened: Callable[[str], Source],
     *,
-    look_here: Looker,
+    read_here: SegmentReader,
     take: Callable[[Any], None],
 ) -> Iterator[Judgement]:
     by_segment = groupby(pieces, key=lambda piece: piece.segment)
@@ -147,11 +147,11 @@ def _judge(
             segment, own = held.pop() if held else next(by_segment, (len(group.segments), iter(())))
             if segment == wanted:
                 known = _StoredReading(own, source, take)
-                return known if known.is_of_this_file else look_here(source, following)
+                return known if known.is_of_this_file else read_here(source, following)
             if segment > wanted:
                 held.append((segment, own))
                 # It was empty, or not there, when the readings were planned.
-                return look_here(source, following)
+                return read_here(source, following)
 
     return PartitionCheck(options, opened=opened, read=stored).segments(group.segments, group.folder)
 

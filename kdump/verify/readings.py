@@ -128,8 +128,8 @@ class Beside(NamedTuple):
 
 
 Seen: TypeAlias = "list[Finding] | NDArray[np.void] | ReadingEnd | ReaderDied | KdumpError | Beside"
-SplitLooker: TypeAlias = Callable[[Source, NextSegment, Extent], SeenSegment]
-"""Looks at a split of a log; see ``verify.partition.Looker``."""
+SplitReader: TypeAlias = Callable[[Source, NextSegment, Extent], SeenSegment]
+"""Reads a split of a log; see ``verify.partition.SegmentReader``."""
 
 
 class ReadingPiece(NamedTuple):
@@ -190,7 +190,7 @@ def split_size(task: ReadingTask) -> int:
     return task.size
 
 
-def read_piece(task: ReadingTask, options: CheckOptions, look: SplitLooker | None = None) -> Iterator[ReadingPiece]:
+def read_piece(task: ReadingTask, options: CheckOptions, look: SplitReader | None = None) -> Iterator[ReadingPiece]:
     """Read a split: its findings and rows in order, and last how it ends, or the error.
 
     Args:
@@ -203,7 +203,7 @@ def read_piece(task: ReadingTask, options: CheckOptions, look: SplitLooker | Non
         yield ReadingPiece(task.group, task.segment, task.split.first, number, seen)
 
 
-def _seen(task: ReadingTask, look: SplitLooker) -> Iterator[Seen]:
+def _seen(task: ReadingTask, look: SplitReader) -> Iterator[Seen]:
     try:
         with task.split.open() as source:
             following = next_segment_of(task.split.log.path, task.following)

@@ -72,14 +72,12 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str | None, Mapping[s
     return found
 
 
-def chosen(
-    *paths: Path, only_here: str | None = None, rate: int | None = None, verbose: bool = True, **given: Any
-) -> tuple[Any, list[str]]:
+def chosen(*paths: Path, only_here: str | None = None, verbose: bool = True, **given: Any) -> tuple[Any, list[str]]:
     """The session or the number of processes, and what was said."""
     console = Mock()
-    arguments = {"engine": "auto", "jobs": None, "master": None, "conf": (), "verbose": verbose, **given}
-    options = EngineArguments(arguments)
-    engine = engine_options.choose_engine(options, list(map(str, paths)), console, only_here=only_here, rate=rate)
+    arguments = {"engine": "auto", "jobs": None, "master": None, "conf": (), "rate": None, "idle": False, **given}
+    options = EngineArguments({"verbose": verbose, **arguments})
+    engine = engine_options.choose_engine(options, list(map(str, paths)), console, only_here=only_here)
     assert (engine.pool is not None) is (engine.jobs > 1)
     return engine.spark or engine.jobs, [call.args[0] for call in console.note.call_args_list]
 
@@ -117,7 +115,7 @@ def test_much_is_done_here_where_that_is_asked_for(started: list[Any], logs: Pat
         CORES,
         [f"engine: local, {CORES} processes ({LEAST} bytes of logs or more)"],
     )
-    assert chosen(logs, rate=5)[0] == CORES
+    assert chosen(logs, rate=5)[0] == chosen(logs, idle=True)[0] == CORES
     assert chosen(logs, jobs=2)[0] == 2
     assert not started
 
