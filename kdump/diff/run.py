@@ -133,14 +133,14 @@ def diff(
             on_error(error.located(path))
     tasks = [PartitionTask(partition, options) for partition in partitions_of(found) if partition.copies]
     work = Work(PartitionTask.run, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_lost)
-    for item in run(tasks, work):
+    for item in run([[task] for task in tasks], work):
         if isinstance(item, KdumpError):
             on_error(item)
         else:
             yield item
 
 
-def _lost(task: PartitionTask, results: Sequence[DiffItem], error: KdumpError) -> Iterable[DiffItem]:
+def _lost(task: PartitionTask, count: int, error: KdumpError) -> Iterable[DiffItem]:
     """The process that compared a partition was killed."""
     return [KdumpError(error.code, error.message, path=task.partition.copies[0].directory)]
 
