@@ -104,6 +104,7 @@ class VerifyArguments(EngineArguments):
     max_decompressed_size: int
     color: str
     jobs: int
+    manifest: str | None
     startup: bool
     is_clean: bool | None
     recovery_point: int | None

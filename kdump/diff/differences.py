@@ -34,6 +34,7 @@ class DifferenceKind(Enum):
     EPOCH_START = Codes.COPY_EPOCH_START
     TAIL = Codes.COPY_TAIL
     CLUSTER = Codes.COPY_CLUSTER
+    CHANGED = Codes.COPY_CHANGED
     LAG = Codes.COPY_LAG
     RETENTION = Codes.COPY_RETENTION
     DELETED = Codes.COPY_DELETED
