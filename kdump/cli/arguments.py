@@ -1,4 +1,4 @@
-"""What each command was given, with types: the attributes are click's names of the options, the values are click's.
+"""The values of each command's options, with types. The attributes have click's names, the values are click's.
 
 A test compares each class with its command.
 """

@@ -173,7 +173,7 @@ def _run(
             console.note("nothing was written: something would be lost (--strict)")
             status.add(damaged=True)
             return
-        # What a reader that has gone away would have read is not what decides.
+        # A reader that has gone does not decide the exit status.
         with suppress(BrokenPipeError):
             console.out.flush()
         outputs.publish()
@@ -185,7 +185,7 @@ def _run(
 def _results(
     source: str, jobs: Sequence[Job], outputs: Outputs, reporter: Reporter, spark: Session | None
 ) -> Iterable[SegmentResult]:
-    """Of all jobs, in their order; here as they come, from Spark when all have come."""
+    """The results of all jobs, in their order: in this process as they come, from Spark when all have come."""
     if spark is None:
         return map(outputs.add, run_in_order(jobs, reporter.progress))
     from kdump.convert.tasks import run_jobs
@@ -206,7 +206,7 @@ def _say_done(result: SegmentResult, console: Console, *, is_text: bool) -> None
 def _refuse(
     result: SegmentResult, error: KdumpError, console: Console, status: RunStatus, *, is_text: bool, is_left_out: bool
 ) -> None:
-    """Nothing is written: say why, and what helps. ``is_left_out``: damage is no reason."""
+    """Nothing is written: report why, and what helps. ``is_left_out``: damage is no reason to refuse."""
     damage = [] if is_left_out else result.findings
     for finding in damage:
         _show_finding(finding, result, "damaged", console, is_text=is_text)
@@ -226,7 +226,7 @@ def _show_finding(finding: Finding, result: SegmentResult, what: str, console: C
 
 
 def _to_stdout(conversion: Conversion, given: ConvertArguments, console: Console, status: RunStatus) -> None:
-    """Records as text on standard output, what is to be said on standard error."""
+    """Records as text on standard output, messages on standard error."""
     assert given.form is not None
     try:
         jobs = plan_export(given.source, "", given.form, conversion, is_safe=given.csv_safe)
@@ -273,7 +273,7 @@ def _check_level(given: ConvertArguments) -> None:
 
 
 def _has_pyarrow() -> bool:
-    """Say which extra is missing where it is."""
+    """Whether pyarrow is installed. If not, report which extra has it."""
     try:
         import pyarrow  # noqa: F401
     except ImportError:

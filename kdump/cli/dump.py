@@ -1,4 +1,4 @@
-"""``kdump dump``: what DumpLogSegments prints, and the same as rows for scripts and people."""
+"""``kdump dump``: what DumpLogSegments prints, and rows for scripts and people."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
 
 
 def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> DumpRun:
-    """Dump all files in this process, and what is to be reported at the end."""
+    """Dump all files in this process, and print the reports at the end."""
     paths = given.paths
     wanted = coordinated(given)
     finder = None if wanted is None else PartitionFinder(wanted, given.partitions)
@@ -147,10 +147,10 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
                     dump_one(target)
         return run
 
-    # Where the records of a group are is told by counting rows, which a budget without end does not do.
+    # Counting rows shows where the records of a group are, and an unlimited budget does not count.
     budget = RowBudget(take=given.take if finder is None or given.take is not None else _COUNT_ONLY)
     if given.tail is not None:
-        # Rows are counted first: bounded memory whatever the rows and the format are.
+        # Rows are counted first, which bounds the memory for any rows and any format.
         counted = RowBudget(skip=_COUNT_ONLY)
         execute(lambda text: None, Reporter(lambda error: None, lambda line: None), counted)
         # No end is set: after the last row there may be damage.
@@ -169,7 +169,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
 
 
 def _facts(given: DumpArguments) -> dict[str, str | bool | None]:
-    """What conflicts with options besides other options."""
+    """Facts that conflict with options."""
     paths = given.paths
     names_files = given.files is not None or given.all_files
     text_file = next(filter(is_text_file, paths), None)
@@ -230,7 +230,7 @@ def _text_options(given: DumpArguments) -> DumpOptions:
         given,
         text_output(text),
         with_records=given.deep_iteration or text.print_data_log,
-        # To the Java tool its default is the whole file.
+        # The Java tool takes its default for the whole file.
         max_bytes=None if given.max_bytes == MAX_BYTES else given.max_bytes,
     )
 
@@ -252,7 +252,7 @@ def _row_options(given: DumpArguments, console: Console) -> DumpOptions:
 
 
 def _options(given: DumpArguments, output: OutputMaker, *, with_records: bool, max_bytes: int | None) -> DumpOptions:
-    """What both formats have in common."""
+    """The options that both formats share."""
     return DumpOptions(
         output,
         ViewOptions(

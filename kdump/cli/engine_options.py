@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 MOST_LOCAL_SEGMENTS: Final = 64
-"""More are work for Spark, where it is installed."""
+"""More segments are work for Spark, where it is installed."""
 _MASTER: Final = re.compile(r"local$|local\[.+\]$|local-cluster\[.+\]$|yarn$|(?:spark|k8s|sc)://.")
 
 
 class _Master(click.ParamType[str]):
-    """The URL of a cluster, by its beginning: Spark answers a wrong one with a stack trace."""
+    """The URL of a cluster. Its beginning is checked, as Spark answers a wrong one with a stack trace."""
 
     name = "URL"
 
@@ -94,7 +94,7 @@ def jobs_option(function: _Function) -> _Function:
 
 
 def pool(jobs: int, module: str) -> ProcessPool:
-    """The processes of ``--jobs``, until the command ends; ``module``: of the functions that they run."""
+    """The processes of ``--jobs``, until the command ends. ``module``: where the functions are that they run."""
     from kdump.tasks.pool import ProcessPool
 
     return click.get_current_context().with_resource(ProcessPool(jobs, module))
@@ -108,8 +108,8 @@ def session(
     Args:
         given: the command's options.
         paths: what it is to work on.
-        note: takes the choice and its reason, unless it goes without saying.
-        local_only: something is asked for that only this process can do.
+        note: takes the choice and its reason, unless these are obvious.
+        local_only: an option was given that only this process can carry out.
 
     Raises:
         KdumpError: Spark was asked for and is not installed, or does not start.
@@ -140,7 +140,7 @@ def session(
 def _many_segments(paths: Sequence[str]) -> str | None:
     count = 0
     for path in paths:
-        # What is wrong with a path is said when its turn comes.
+        # An error of a path is reported when its turn comes.
         with suppress(KdumpError):
             found = resolve(path)
             count += sum(1 for _ in found.paths(lambda error: None)) if isinstance(found, PathDirectory) else 1
@@ -148,6 +148,6 @@ def _many_segments(paths: Sequence[str]) -> str | None:
 
 
 def _is_live(path: str) -> bool:
-    """A broker holds the log directory that ``path`` is, or is in."""
+    """A broker holds the log directory that ``path`` is or lies in."""
     whole = files.absolute(path)
     return any(is_held(place) for place in (whole, os.path.dirname(whole), os.path.dirname(os.path.dirname(whole))))

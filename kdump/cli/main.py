@@ -1,6 +1,7 @@
-"""``kdump``: the group of subcommands, and what no subcommand may get wrong.
+"""``kdump``: the group of subcommands, and rules that hold for all of them.
 
-A closed pipe ends quietly, an interrupt with 130, and no traceback reaches a user without ``--traceback``.
+A closed pipe ends kdump without a message, an interrupt with status 130, and users see tracebacks only with
+``--traceback``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """Imports a subcommand's module when it is used: starting must not cost what is not needed."""
+    """Imports the module of a subcommand when it is used, which keeps the start short."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of the help."""
@@ -105,7 +106,7 @@ def _run() -> int:
 
 
 def _show_usage(error: click.ClickException) -> None:
-    """As click does; what the caller gave is in it, and may drive no terminal."""
+    """Show a usage error as click does. Control characters in it are escaped, as it quotes what was given."""
     from kdump.system.blocks import escaped
 
     text = io.StringIO()
@@ -114,9 +115,9 @@ def _show_usage(error: click.ClickException) -> None:
 
 
 def _leave(status: int) -> None:
-    """Leave at once: the interpreter would otherwise flush to a pipe that may be gone, and take its time."""
+    """Leave at once. Otherwise the interpreter would flush to a pipe that may be gone, and take its time."""
     for stream in (sys.stdout, sys.stderr):
-        # A descriptor that was closed before the start has no stream at all.
+        # A descriptor that was closed before the start has no stream.
         if stream is not None:
             with contextlib.suppress(OSError):
                 stream.flush()

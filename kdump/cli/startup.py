@@ -31,7 +31,7 @@ from kdump.verify.startups import Item, KeepsChanging, StartOptions, is_partitio
 
 
 def run_startup(given: VerifyArguments) -> int:
-    """The command; gives its exit status."""
+    """Run the command; gives its exit status."""
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
@@ -55,7 +55,7 @@ def run_startup(given: VerifyArguments) -> int:
         text = _json(item) if output == "jsonl" else _text(item, is_brief=not given.verbose)
         if isinstance(item, StartCheck) and not has_topic_id(item):
             strays.append(item.path)
-        # Of those in a log directory it is told once, with what holds for all of it.
+        # For partitions of a log directory it is shown once, with what holds for all of it.
         if output == "text" and (item.path in paths or isinstance(item, LogDirectoryCheck)):
             text += stray_text(item.path, strays)
             strays = []
@@ -65,7 +65,7 @@ def run_startup(given: VerifyArguments) -> int:
 
 
 def _runner(given: VerifyArguments, console: Console) -> Runner:
-    """What does the work: this process, a pool, or Spark. Raises as ``engine_options.session``."""
+    """The runner of the tasks: this process, a pool, or Spark. Raises as ``engine_options.session``."""
     paths, jobs = given.paths, given.jobs
     if given.engine == "auto" and not given.master and len(paths) == 1 and is_partition(paths[0]):
         # A partition is one task, however many segments it has.

@@ -132,7 +132,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
 def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
     run.see_finding(finding)
     if finding.code is Codes.FOREIGN_FILE:
-        # Nothing of the file is in the figures, and the page only counts what is wrong.
+        # The figures have nothing of the file, and the page only counts findings.
         console.note(f"{finding.path}: {finding.message}")
 
 
@@ -147,7 +147,7 @@ def _text(report: FiguresReport, by: By, output: str, console: Console) -> str:
 
 
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
-    """What checks the partitions, once the logs are folded where that is done elsewhere.
+    """The judge of the partitions, after the logs were folded where that is done elsewhere.
 
     Raises as ``engine_options.session``.
     """

@@ -75,7 +75,7 @@ def verify(paths: tuple[str, ...], **others: Any) -> int:
 
 
 def _verify(given: VerifyArguments) -> int:
-    """The check of segments and what is beside them; gives the exit status."""
+    """Check segments and the files beside them; gives the exit status."""
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
     failing = frozenset({Severity.ERROR, Severity.WARNING} if given.strict else {Severity.ERROR})

@@ -1,4 +1,4 @@
-"""``convert`` as tasks: a segment each. The tasks stage what they write, and the caller puts it in place."""
+"""``convert`` as tasks, one per segment. The tasks stage what they write; the caller gives the files their names."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _RESULT: Final = PlainData((Codes, Finding, LossKind, EndMarker, SegmentResult, 
 
 
 def run_jobs(jobs: Sequence[Job], run: Runner, source: str) -> list[SegmentResult]:
-    """The results of all jobs, in their order. Nothing is left of tasks that failed, or were run again.
+    """The results of all jobs, in order. Nothing is left of tasks that failed or ran again.
 
     Args:
-        jobs: their sources and targets must mean the same in every process.
-        run: where they run.
-        source: the PATH that they were planned for.
+        jobs: their sources and targets must mean the same files in every process.
+        run: runs the tasks.
+        source: the PATH for which the jobs were planned.
 
     Raises:
         KdumpError: the job fails.

@@ -56,7 +56,7 @@ class CleanedCopy:
 
     @property
     def may_be_cleaned(self) -> bool:
-        """Offsets may be missing because of the log cleaner. Its checkpoint has a line for each log that it cleaned."""
+        """The log cleaner may have removed offsets: its checkpoint has a line for each log that it cleaned."""
         has_no_line = self._contents.copy.place.has_cleaner_checkpoint
         return self._is_topic_compacted or (bool(self._gap_first.size) and not has_no_line)
 

@@ -1,6 +1,6 @@
-"""The run of a dump over several files, whatever the output format.
+"""The run of a dump over several files, in any output format.
 
-What is wrong with one file is reported, and the next file follows.
+An error of one file is reported, and the next file follows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class DumpRun:
     """A run over several files.
 
-    ``damaged`` and ``unreadable`` say what was met, for exit status 1 and 3.
+    ``damaged`` and ``unreadable`` decide about exit status 1 and 3.
 
     Args:
         options: what is shown, and in which format.
@@ -60,7 +60,7 @@ class DumpRun:
         self._undecoded_count = 0
 
     def dump(self, target: Target) -> None:
-        """Dump one file. Whatever is wrong with it is one error, and the run goes on."""
+        """Dump one file. What is wrong with it is reported as one error, and the run goes on."""
         for _ in self.steps(target):
             pass
 
@@ -88,7 +88,7 @@ class DumpRun:
         return self._output.finish()
 
     def fail(self, error: KdumpError) -> None:
-        """Report what is wrong and remember it."""
+        """Report an error and remember it."""
         if error.code in INPUT_CODES:
             self.unreadable = True
         else:
@@ -97,7 +97,7 @@ class DumpRun:
 
     @contextmanager
     def _file(self, target: Target) -> Iterator[None]:
-        """Whatever kdump raises in here is this file's failure."""
+        """Errors of kdump in this context are errors of this file."""
         try:
             yield
         except KdumpError as error:
@@ -162,7 +162,7 @@ class DumpRun:
         )
 
     def _stop(self, target: Target, error: DamageError, source: Source) -> None:
-        """A log was read up to a damaged place: report it, and whether more entries come after it."""
+        """Report the damage up to which a log was read, and whether more entries come after it."""
         is_shown = self._output.shows_damage(target, error)
         self.damaged |= is_shown
         if self._is_foreign(source):
@@ -173,7 +173,7 @@ class DumpRun:
             self.reporter.note(f"{source.path}: more entries follow position {error.position}; --resync shows them")
 
     def _is_foreign(self, source: Source) -> bool:
-        """A damaged log is no log but a file of another type, which is reported."""
+        """Whether a damaged log is a file of another type. If so, report it."""
         from kdump.log.filetypes import identify
 
         foreign = identify(source)
@@ -191,7 +191,7 @@ class DumpRun:
         return TransactionReader()
 
     def _committed(self, selection: Selection, path: str) -> Selection:
-        """What a reader of committed transactions gets of a log; reports where an open one stops it."""
+        """The selection for a reader of committed transactions. Reports where an open transaction ends it."""
         transactions = self._transactions.of(path)
         found = self._transactions.first_open(path)
         if found is not None and found not in self._reported_open:
@@ -206,7 +206,7 @@ class DumpRun:
         self._undecoded_count += 1
 
     def _sum_up_undecoded(self, path: str) -> None:
-        """Report what of a log did not decode: the first record, and how many there are."""
+        """Report what did not decode in a log: the first record, and how many there are."""
         if self._first_undecoded is None:
             return
         offset, error = self._first_undecoded

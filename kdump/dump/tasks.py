@@ -1,4 +1,4 @@
-"""Structured dumps of many logs, in pieces that can be made apart and put together again in order.
+"""Structured dumps of many logs, in pieces that are made apart and joined in order.
 
 A log is not cut here: without ``--resync`` its dump ends at the first damage.
 """
@@ -38,18 +38,18 @@ class PieceKind(IntEnum):
     NOTE = 2
     """A line for standard error."""
     STATUS = 3
-    """A JSON array of two: the run met damage, something unreadable."""
+    """A JSON array of two: the run met damage, the run met something unreadable."""
 
 
 class DumpPiece(NamedTuple):
-    """A part of what a task gave, in its order."""
+    """A part of the result of a task, in its order."""
 
     kind: PieceKind
     data: bytes
 
 
 class DumpTask(NamedTuple):
-    """Logs that are dumped one after the other; ``is_first``: nothing comes before them."""
+    """Logs that are dumped one after the other. ``is_first``: nothing comes before them."""
 
     paths: tuple[str, ...]
     is_first: bool
@@ -58,8 +58,8 @@ class DumpTask(NamedTuple):
 def plan_dump(paths: Iterable[str], *, task_bytes: int = SPLIT_BYTES, whole_partitions: bool = False) -> list[DumpTask]:
     """Logs in their order, put together until a task has ``task_bytes``.
 
-    ``whole_partitions``: a task goes on to the last log of a directory. For ``read_committed``: where the end of a
-    transaction is lost, what is open in one log depends on those that were read before it.
+    ``whole_partitions``: a task ends only after the last log of a directory. ``read_committed`` needs it: where the end
+    of a transaction is lost, what is open in one log depends on the logs before it.
     """
     paths = list(paths)
     lasts = {os.path.dirname(path): number for number, path in enumerate(paths)} if whole_partitions else {}
@@ -70,7 +70,7 @@ def plan_dump(paths: Iterable[str], *, task_bytes: int = SPLIT_BYTES, whole_part
         try:
             size = files.size(path) + OPEN_COST
         except KdumpError:
-            # Opening it will say what is wrong.
+            # Opening it reports what is wrong.
             size = OPEN_COST
         if not tasks or (size > room and number > last):
             tasks.append([])
@@ -89,7 +89,7 @@ def dump_work(paths: Iterable[str], options: DumpOptions, *, verbose: bool) -> W
 
 
 def _packed(piece: DumpPiece) -> bytes:
-    """Output is most of the result, and stays as it is: one byte is put before it."""
+    """A piece as bytes. Most of the result is output, which stays as it is after one byte."""
     return b"%c%b" % (piece.kind, piece.data)
 
 
@@ -146,7 +146,7 @@ class CollectedRun:
             case PieceKind.ERROR:
                 self._run.fail(_ERROR.unpack(piece.data))
             case PieceKind.NOTE:
-                # Each task says of a partition what one run says once.
+                # Each task reports about a partition what one run reports once.
                 if piece.data not in self._notes:
                     self._notes.add(piece.data)
                     self._run.reporter.complain(piece.data.decode("utf-8", "surrogateescape"))

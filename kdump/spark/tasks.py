@@ -1,4 +1,4 @@
-"""Tasks on Spark: each is a row of its own partition, and what a worker makes of it comes back as rows."""
+"""Tasks on Spark. Each task is a row of its own partition, and its results come back as rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROWS_AT_A_TIME: Final = 64
 _BYTES_AT_A_TIME: Final = 1 << 20
 _LEAVES: Final = "spark.sql.leafNodeDefaultParallelism"
 _MOST_IN_PLAN: Final = 16 << 20
-"""Bytes; more than 48 MiB (``spark.sql.execution.arrow.localRelationThreshold``) are no leaf of the plan."""
+"""Bytes. More than 48 MiB (``spark.sql.execution.arrow.localRelationThreshold``) cannot be a leaf of the plan."""
 
 
 def on_spark(spark: SparkSession, tasks: Sequence[TaskT], work: Work[TaskT, ResultT]) -> Iterator[ResultT]:
@@ -64,7 +64,7 @@ def _one_task_at_a_time(spark: SparkSession, tasks: Sequence[Any], worker: Worke
     made = distributed(spark, tasks).mapInArrow(worker, from_arrow_schema(_RESULTS))
     made.persist(StorageLevel.DISK_ONLY)
     try:
-        # This makes all of them at the same time. Fetched one after the other they would be made one after the other.
+        # This makes all results at the same time. Fetched one by one, they would be made one by one.
         made.count()
         for row in made.toLocalIterator():
             yield bytes(row["result"])

@@ -43,11 +43,11 @@ _JUDGEMENT: Final = PlainData(
     )
 )  # fmt: skip
 _FEW_TASKS: Final = 64
-"""What so many see is judged by the driver, which saves the shuffle and a stage."""
+"""The driver judges the results of up to this many tasks, which saves the shuffle and a stage."""
 _MOST_SEEN: Final = 4 << 20
 """Bytes from one of few tasks: 50,000 batches. Of partitions that come to more the driver does not want to know."""
 _TOO_MUCH: Final = -1
-"""In the place of a piece's number: its task saw more than that."""
+"""Stands for the number of a piece: the task has more results than that."""
 
 
 class SparkJudge(DistributedCheck):
@@ -89,7 +89,7 @@ def judgements(
     *,
     split_bytes: int = SPLIT_BYTES,
 ) -> Iterator[tuple[int, Judgement]]:
-    """What is to be said of groups of segments: (group, item), the items of a group together and in order.
+    """The judgement of groups of segments: (group, item), the items of a group together and in order.
 
     Args:
         spark: the session.

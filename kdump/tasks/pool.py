@@ -1,6 +1,6 @@
 """A pool of processes on this machine that run tasks.
 
-A thread here feeds each process: it sends a task, takes the results as they come, and starts another process where one
+A thread here feeds each process. It sends a task, takes the results as they come, and starts another process where one
 was killed. Results come as plain data, as from a cluster, so that both give the same.
 """
 
@@ -26,17 +26,17 @@ from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import ResultT, TaskT, Work
 
 _AHEAD: Final = 2
-"""Tasks for each process that are begun before their results are asked for. It bounds what is held of the results."""
+"""Tasks for each process that begin before their results are needed. It bounds the results in memory."""
 _ERROR: Final = PlainData(())
 _RESULT, _OVER, _FAILED, _BROKEN = b"r", b"o", b"f", b"b"
 """How a message of a worker begins: a result, the end of the task, a KdumpError, an error that nobody foresaw."""
 
 _Results: TypeAlias = "tuple[list[bytes], KdumpError | None]"
-"""What a task gave, packed, and the error where its process was killed before the end."""
+"""The packed results of a task, and the error where its process was killed before the end."""
 
 
 class ProcessPool:
-    """Some processes. They are started when there is work, and killed at the end of ``with``, however it comes.
+    """Some processes. They are started when there is work, and killed at the end of ``with``.
 
     Args:
         jobs: how many processes.
@@ -44,7 +44,7 @@ class ProcessPool:
     """
 
     def __init__(self, jobs: int, preload: str) -> None:
-        # A plain fork would copy the locks of this process' threads, and none of the threads.
+        # A plain fork would copy the locks of this process' threads, but not the threads.
         context = get_context("forkserver")
         context.set_forkserver_preload([preload])
         self._workers = [_Worker(context) for _ in range(jobs)]
@@ -82,7 +82,7 @@ class ProcessPool:
                 yield from work.lost(task, results, error)
 
     def _run_one(self, work: Work[Any, Any], task: object) -> _Results:
-        """Run a task in a process that has nothing to do. This is called in a thread."""
+        """Run a task in a free process. This is called in a thread."""
         worker = self._idle.get()
         results: list[bytes] = []
         try:
@@ -101,7 +101,7 @@ class ProcessPool:
 
 
 class _Worker:
-    """A process that is started when a task is sent to it, and again for the next one when it was killed."""
+    """A process. It is started when a task is sent to it, and again for the next task when it was killed."""
 
     def __init__(self, context: ForkServerContext) -> None:
         self._context = context
@@ -127,7 +127,7 @@ class _Worker:
         return self._connection.recv_bytes()
 
     def death(self) -> str:
-        """How the process ended. The next task gets another one."""
+        """How the process ended. The next task gets a new one."""
         process, connection = self._process, self._connection
         self._process = self._connection = None
         if connection is not None:
@@ -141,7 +141,7 @@ class _Worker:
         return f"was killed by signal {-code}" + (", as where memory runs out" if -code == signal.SIGKILL else "")
 
     def end(self) -> None:
-        """Kill the process. No other is started."""
+        """Kill the process, and start no other."""
         self._is_over = True
         if (process := self._process) is not None:
             process.kill()
@@ -149,8 +149,11 @@ class _Worker:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """What is started in here never gets the interrupt of a terminal: it is killed by the process that did get it."""
-    # It is started first, as it lets interrupts through again.
+    """Processes that are started in this context do not get the interrupt of a terminal.
+
+    The process that gets it kills them.
+    """
+    # It is started first, because it lets interrupts through again.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
@@ -160,7 +163,7 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _work(connection: Connection) -> None:
-    """What a process does: one task after the other, until the process that sends them is gone."""
+    """The loop of a process: it runs one task after the other until the sending process is gone."""
     with suppress(EOFError, OSError):
         while True:
             function, pack, place, task = pickle.loads(connection.recv_bytes())

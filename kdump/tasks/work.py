@@ -25,7 +25,7 @@ class Workplace:
     """What a process needs to find the files that another process planned to read.
 
     ``directory``: where relative paths start; None where there are none. ``given``: the PATHs of the user, with the
-    credentials of URIs. ``rate``: bytes a second that the process may read; None: any.
+    credentials of URIs. ``rate``: bytes a second that the process may read; None: any number.
     """
 
     directory: str | None = None
@@ -34,14 +34,17 @@ class Workplace:
 
     @classmethod
     def of(cls, given: Iterable[str], others: Iterable[str] = (), *, rate: int | None = None) -> Self:
-        """For work on the PATHs ``given`` (without credentials) and on ``others``, in this process' directory."""
+        """The place for work on the PATHs ``given`` (without credentials) and on ``others``.
+
+        Its directory is that of this process.
+        """
         given = tuple(given)
         is_relative = any(files.absolute(path) != path for path in (*given, *others))
         return cls(os.getcwd() if is_relative else None, tuple(map(files.with_credentials, given)), rate)
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Do what a process has to do before its first task. Afterwards it is in its own directory again."""
+        """Set up the process before its first task. At the end it is in its own directory again."""
         for path in self.given:
             files.strip_credentials(path)
         with metered(self.rate), nullcontext() if self.directory is None else chdir(self.directory):
@@ -57,14 +60,14 @@ class Work(Generic[TaskT, ResultT]):
     """What is done with each task.
 
     Attributes:
-        function: gives the results of a task, as they are made. Outside of this process it must be a function of a
+        function: gives the results of a task, as they are made. For other processes it must be a function of a
             module, or a ``functools.partial`` of one.
         pack: a result as bytes, for its way from another process; see ``plaindata``.
         unpack: the result that was packed.
-        place: what another process does before its first task.
-        lost: gives what takes the place of the results that a task still owed when its process was killed, by the
-            task, the results before, and the error. By default it raises the error.
-        is_large: the results of all tasks together may be more than memory holds.
+        place: what another process sets up before its first task.
+        lost: called when a process was killed, with the task, its results so far, and the error. It gives what takes
+            the place of the missing results. By default it raises the error.
+        is_large: the results of all tasks together may need more than memory.
     """
 
     function: Callable[[TaskT], Iterable[ResultT]]
@@ -83,6 +86,6 @@ class Runner(Protocol):
 
 
 def in_process(tasks: Sequence[TaskT], work: Work[TaskT, ResultT]) -> Iterator[ResultT]:
-    """A ``Runner``: one task after the other in this process, each when its results are asked for."""
+    """A ``Runner`` that runs one task after the other in this process, when its results are needed."""
     for task in tasks:
         yield from work.function(task)

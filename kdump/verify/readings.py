@@ -82,7 +82,7 @@ def groups_of(path: str) -> list[Group]:
 class ReadingTask:
     """A split of one segment of a group; ``group`` and ``segment`` are numbers.
 
-    ``following``: the segment after that one, where there is one.
+    ``following``: the segment after that one if there is one.
     """
 
     group: int

@@ -197,14 +197,14 @@ def test_csv(home: Path) -> None:
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
 @pytest.mark.slow
 def test_records_that_are_there_twice_are_told(home: Path, form: str, count: int) -> None:
-    """Those in the log that lie behind offset 5 and are not above it; the large one goes the columnar way."""
+    """Those in the log that lie after offset 5 and are not above it; the large one goes the columnar way."""
     (home / "twice").mkdir()
     again = [v2_batch(plain_rows(count), base_offset=offset) for offset in (5, 5 + count, 5, 5 + 2 * count)]
     (home / "twice" / f"{5:020}.log").write_bytes(b"".join(again))
     (home / "twice" / f"{5 + 3 * count:020}.log").write_bytes(again[0])
     status, _, said = convert(home, "twice", "-o", "out", "--to", form)
     assert status == CLEAN
-    what = f"{count:,} records have offsets that do not rise, first 5 behind {{}}: they may be there twice"
+    what = f"{count:,} records have offsets that do not rise, first 5 after {{}}: they may be there twice"
     assert [line for line in said.splitlines() if "do not rise" in line] == [
         f"kdump: twice/{base:020}.log: {what.format(highest)} (see kdump verify)"
         for base, highest in ((5, 4 + 2 * count), (5 + 3 * count, 4 + 3 * count))
