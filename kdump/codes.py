@@ -947,6 +947,14 @@ class Codes(Enum):
         "mirrored topics with kdump diff --content.",
         Severity.WARNING,
     )
+    COPY_CHANGED = Code(
+        "KD910",
+        "copy-changed",
+        "batches that are not what the manifest says",
+        "The batches of a range of offsets are not those that were there when the manifest was written: records were "
+        "changed, removed or added, or the log cleaner has been there. Run kdump verify on the copy, and compare it "
+        "with another one.",
+    )
     COPY_LAG = Code(
         "KD911",
         "copy-lag",

@@ -104,6 +104,7 @@ class VerifyArguments(EngineArguments):
     output: str
     max_decompressed_size: int
     color: str
+    manifest: str | None
     startup: bool
     is_clean: bool | None
     recovery_point: int | None

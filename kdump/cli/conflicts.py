@@ -208,7 +208,9 @@ VERIFY: Final = (
         "--now",
         needs=("--startup",),
     ),
-    Conflict("--output junit", "--quick", "--strict", "--max-decompressed-size", excludes=("--startup",)),
+    Conflict(
+        *("--output junit", "--quick", "--strict", "--max-decompressed-size", "--manifest"), excludes=("--startup",)
+    ),
     *_engine(),
 )
 

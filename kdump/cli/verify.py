@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -13,9 +14,10 @@ from kdump.cli.console import Console
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.startup_options import startup_options
-from kdump.codes import Finding, KdumpError, Severity
+from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.log.files import strip_credentials
 from kdump.reading.reporter import Reporter
+from kdump.system.files import NewFile, publish
 from kdump.verify.partition import Item, PartitionCheck
 from kdump.verify.report import JUnitReport, finding_json, finding_line, summary_line
 from kdump.verify.run import Judge, Verification
@@ -47,6 +49,12 @@ Examples:
 @color_option("the text")
 @startup_options
 @engine_options
+@click.option(
+    "--manifest",
+    type=click.Path(),
+    metavar="FILE",
+    help="Also write what is there to FILE: a SHA-256 per file, offsets and digests per partition.",
+)
 @reading_options
 @common_options
 def verify(paths: tuple[str, ...], **others: Any) -> int:
@@ -104,12 +112,33 @@ def _verify(given: VerifyArguments) -> int:
                 console.out.write(_line(item, given.output, color=console.color).encode("utf-8", "surrogateescape"))
         except KdumpError as error:
             fail(error.located(path))
+    if given.manifest is not None:
+        _write_manifest(given.manifest, given.paths, fail)
     if given.output == "junit":
         console.out.write(report.xml())
     elif given.output == "text" and console.is_terminal:
         console.out.write(overview.text().encode("utf-8", "surrogateescape"))
     console.close()
     return status.code
+
+
+def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError], None]) -> None:
+    """Write what the PATHs hold to a file, which appears whole or not at all."""
+    from kdump.diff.manifest import manifest_lines
+
+    try:
+        file = NewFile(path)
+    except OSError as error:
+        fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path))
+        return
+    try:
+        for line in manifest_lines(paths, fail):
+            file.write(line.encode("utf-8", "surrogateescape"))
+        publish([file.finish()])
+    except OSError as error:
+        fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path))
+    finally:
+        file.discard()
 
 
 def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, reporter: Reporter) -> Judge:

@@ -106,7 +106,7 @@ def read_digests(
     """
     reader = BlockReader(options.limit, with_records=True, only_valid=True)
     parts = [_none()]
-    for stored in _stored(table, numbers, opened):
+    for stored in stored_batches(table, numbers, opened):
         parts += _digests(stored, reader, options)
     return _joined(parts)
 
@@ -117,7 +117,7 @@ def read_stored(table: CopyTable, numbers: NDArray[np.int64], opened: Opener, li
     Raises:
         KdumpError: a log cannot be opened or read.
     """
-    for stored in _stored(table, numbers, opened):
+    for stored in stored_batches(table, numbers, opened):
         for number, (start, end) in zip(stored.numbers.tolist(), pairwise(stored.bounds), strict=True):
             row = table.rows[number]
             entry = stored.data[start:end]
@@ -131,7 +131,7 @@ def read_stored(table: CopyTable, numbers: NDArray[np.int64], opened: Opener, li
 
 
 @dataclass(frozen=True, slots=True)
-class _StoredBatches:
+class StoredBatches:
     """Some batches of a segment that lie side by side; the bytes of batch i are ``data[bounds[i]:bounds[i + 1]]``."""
 
     rows: Rows
@@ -141,7 +141,7 @@ class _StoredBatches:
     bounds: list[int]
 
 
-def _stored(table: CopyTable, numbers: NDArray[np.int64], opened: Opener) -> Iterator[_StoredBatches]:
+def stored_batches(table: CopyTable, numbers: NDArray[np.int64], opened: Opener) -> Iterator[StoredBatches]:
     """The batches with these numbers, which rise, some at a time."""
     rows = table.rows[numbers]
     ends = rows["position"] + rows["size"]
@@ -156,7 +156,7 @@ def _stored(table: CopyTable, numbers: NDArray[np.int64], opened: Opener) -> Ite
                 if len(data) == end - start:
                     limits = [*(rows["position"][part] - start).tolist(), end - start]
                     first_offsets = table.first[numbers[part]]
-                    yield _StoredBatches(rows[part], first_offsets, numbers[part], memoryview(data), limits)
+                    yield StoredBatches(rows[part], first_offsets, numbers[part], memoryview(data), limits)
 
 
 def _side_by_side(start: NDArray[np.int64], end: NDArray[np.int64], first: int, last: int) -> Iterator[slice]:
@@ -169,7 +169,7 @@ def _side_by_side(start: NDArray[np.int64], end: NDArray[np.int64], first: int, 
         first = following
 
 
-def _digests(stored: _StoredBatches, reader: BlockReader, options: ContentOptions) -> Iterator[RecordDigests]:
+def _digests(stored: StoredBatches, reader: BlockReader, options: ContentOptions) -> Iterator[RecordDigests]:
     damaged = np.flatnonzero(~stored.rows["is_valid"]).tolist()
     is_read = np.zeros(stored.numbers.size, np.bool_)
     for part in reader.read(stored.data, stored.bounds, 0, damaged=damaged):

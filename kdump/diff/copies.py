@@ -53,6 +53,7 @@ class LoadedCopy:
         damage: what is damaged in it, whether or not a start would cut it off.
         failure: why a broker would not start on it; None where it would.
         opened: opens a segment of the table.
+        cut: offsets, first and last, of batches that are there, and that a start cuts off.
     """
 
     place: CopyPlace
@@ -64,6 +65,7 @@ class LoadedCopy:
     damage: tuple[Finding, ...]
     failure: str | None
     opened: Opener
+    cut: tuple[tuple[int, int], ...] = ()
 
     @property
     def path(self) -> str:
@@ -125,6 +127,7 @@ def load(place: CopyPlace) -> LoadedCopy:
         _damage(table, kept, is_clean=place.settings.is_clean),
         None,
         reader,
+        _cut(table, dict(state.segments)),
     )
 
 
@@ -238,6 +241,14 @@ def _after_start(directory: Directory, table: CopyTable, state: _State, opened: 
         return directory.open(names[number])
 
     return read_table(segments, from_directory, lambda path: False), from_directory
+
+
+def _cut(table: CopyTable, sizes: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
+    """The offsets of batches that are beyond what is left of their segments; ``sizes``: by base offset."""
+    is_cut = ~table.is_within(sizes)
+    starts = np.flatnonzero(np.diff(is_cut, prepend=False) & is_cut)
+    ends = np.flatnonzero(np.diff(is_cut, append=False) & is_cut)
+    return tuple(zip(table.first[starts].tolist(), table.last[ends].tolist(), strict=True))
 
 
 def _damage(table: CopyTable, kept: CopyTable, *, is_clean: bool) -> tuple[Finding, ...]:

@@ -31,7 +31,7 @@ class CopyContents:
 
     def __init__(self, copy: LoadedCopy, options: ContentOptions) -> None:
         self.copy = copy
-        self._options = options
+        self.options = options
         self._is_read = np.zeros(copy.table.rows.size, np.bool_)
         self._records: RecordDigests | None = None
 
@@ -43,7 +43,7 @@ class CopyContents:
         """
         missing = np.flatnonzero(rows & ~self._is_read)
         if missing.size or self._records is None:
-            found = read_digests(self.copy.table, missing, self.copy.opened, self._options)
+            found = read_digests(self.copy.table, missing, self.copy.opened, self.options)
             self._is_read[missing] = True
             self._records = found if self._records is None else self._records.joined(found)
         return self._records.take(rows[self._records.row])
@@ -267,7 +267,8 @@ class CopyPair:
             for contents, records, at in ((self.first, left, mine), (self.second, right, their))
         ]
         label = np.where(same, Held.SAME_RECORD, Held.OTHER_RECORD)
-        label[readable & (epochs[0] != epochs[1])] = Held.OTHER_EPOCH
+        if not self.first.options.only_content:
+            label[readable & (epochs[0] != epochs[1])] = Held.OTHER_EPOCH
         yield Intervals.of(offset, offset, label.astype(np.int64))
         for records, at, only in ((left, mine, Held.ONLY_FIRST), (right, their, Held.ONLY_SECOND)):
             alone = np.ones(records.offset.size, np.bool_)
@@ -283,6 +284,8 @@ class CopyPair:
         """Of the rows of the first copy, which the second has under another leader epoch."""
         mine, their = self.matches
         found = np.zeros(inside.size, np.bool_)
+        if self.first.options.only_content:
+            return found
         epochs = self.first.copy.table.rows["leader_epoch"][mine], self.second.copy.table.rows["leader_epoch"][their]
         found[mine[epochs[0] != epochs[1]]] = True
         found &= inside

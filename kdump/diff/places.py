@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -19,6 +20,7 @@ from kdump.log.names import (
     CLUSTER_METADATA,
     LOG_DIRECTORY_TEXT_FILES,
     Kind,
+    is_uri,
     parse_partition_directory,
     partition_of_file,
 )
@@ -172,6 +174,10 @@ class _Known(NamedTuple):
 
 def _known_above(directory: str) -> _Known:
     above = os.path.dirname(files.absolute(directory))
+    if is_uri(above):
+        # Checkpoints are only looked for in directories of a store that were listed.
+        with suppress(KdumpError):
+            files.listing(above)
     if not any(files.exists(os.path.join(above, name)) for name in sorted(LOG_DIRECTORY_TEXT_FILES)):
         return _Known(_WITHOUT_LOG_DIRECTORY, None)
     return _Known(read_log_directory(above), above)

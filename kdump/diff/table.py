@@ -5,7 +5,7 @@ A row is small, as there is one for each batch of three copies or more in memory
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Final
@@ -116,6 +116,14 @@ class CopyTable:
         full: NDArray[np.bool_] = (rows["record_count"] == self.last - self.first + 1) & ~is_wrapper & rows["is_valid"]
         return full
 
+    def is_within(self, sizes: Mapping[int, int]) -> NDArray[np.bool_]:
+        """Which entries end within so many bytes of their segments, by base offset; shape (rows,)."""
+        limits = np.array([sizes.get(segment.base_offset, -1) for segment in self.segments], np.int64)
+        if not limits.size:
+            return np.zeros(0, np.bool_)
+        within: NDArray[np.bool_] = self.rows["position"] + self.rows["size"] <= limits[self.rows["segment"]]
+        return within
+
     def kept(self, sizes: dict[int, int]) -> CopyTable:
         """What a start keeps of it: ``sizes`` has the bytes of each segment that is left, by base offset."""
         kept = tuple(
@@ -123,9 +131,8 @@ class CopyTable:
             for segment in self.segments
             if segment.base_offset in sizes
         )
-        limits = np.array([sizes.get(segment.base_offset, -1) for segment in self.segments], np.int64)
-        numbers = np.cumsum(limits >= 0) - 1
-        is_kept = self.rows["position"] + self.rows["size"] <= limits[self.rows["segment"]]
+        numbers = np.cumsum([segment.base_offset in sizes for segment in self.segments]) - 1
+        is_kept = self.is_within(sizes)
         rows = self.rows[is_kept]
         rows["segment"] = numbers[rows["segment"]]
         by_path = {segment.path: segment.size for segment in kept}

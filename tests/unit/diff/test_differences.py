@@ -228,3 +228,17 @@ def test_damage_that_a_start_cuts_off(tmp_path: Path) -> None:
     # A torn tail is none: a broker that was killed leaves it.
     path.write_bytes(bytes(data[: size - 5]))
     assert told(compared(tmp_path / "a" / "t-0", tmp_path / "b" / "t-0")) == [("lag", 0, 19, (1,))]
+
+
+def test_what_a_start_cuts_out_of_the_middle_is_damage(tmp_path: Path) -> None:
+    """Without its .index a segment is recovered, also after a clean stop: it ends before the damage."""
+    whole = make_copy(tmp_path / "a" / "t-0", [row(0, 5, 10), row(15)])
+    other = make_copy(tmp_path / "b" / "t-0", [row(0, 5, 10), row(15)])
+    path = other / f"{0:020}.log"
+    data = bytearray(path.read_bytes())
+    data[len(MadeBatch(0).data()) + 100] ^= 1
+    path.write_bytes(data)
+    assert told(compared(whole, other)) == [("damage", 5, 9, (1,)), ("damage", 10, 14, (1,))]
+    for base in (0, 15):
+        (other / f"{base:020}.index").write_bytes(b"")
+    assert told(compared(whole, other)) == [("damage", 5, 9, (1,))]
