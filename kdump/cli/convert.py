@@ -282,6 +282,6 @@ def _has_pyarrow() -> bool:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        click.echo("kdump: --to parquet needs pyarrow: pip install 'kdump[parquet]'", err=True)
+        click.echo("kdump: --to parquet needs pyarrow: pip install 'kafka-kdump[parquet]'", err=True)
         return False
     return True
