@@ -122,6 +122,10 @@ class StatsArguments(EngineArguments):
     html: str | None
     what_if: tuple[WhatIf, ...]
     at: int | None
+    at_offset: int | None
+    topics: tuple[str, ...]
+    brokers: tuple[int, ...]
+    show_secrets: bool
     max_decompressed_size: int
     color: str
 

@@ -194,9 +194,15 @@ VERIFY: Final = (
     *_engine("--jobs"),
 )
 
+_STATE: Final = ("--at", "--at-offset")
+"""The options that ask for a state."""
+
 STATS: Final = (
-    Conflict("--quick", "--html", "--by", excludes=("--what-if", "--at")),
-    *_engine("--what-if", "--at"),
+    Conflict("--quick", "--html", "--by", excludes=("--what-if", *_STATE)),
+    *_each_other("--at", "--at-offset"),
+    Conflict("--what-if", excludes=("--at-offset",)),
+    Conflict("--topic", "--broker", "--show-secrets", "--output records", needs=_STATE),
+    *_engine("--what-if", *_STATE),
 )
 
 _TO: Final = ("--to jsonl", "--to csv", "--to parquet")

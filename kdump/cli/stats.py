@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,8 @@ Examples:
   kdump stats --quick --by hour orders-0        bytes and records by hour, headers only
   kdump stats --output jsonl . | jq .tombstones a JSON line a segment
   kdump stats --what-if retention=7d orders-0   which segments would be deleted
-  kdump stats --at -1h __consumer_offsets-*     what was committed an hour ago""",
+  kdump stats --at -1h __consumer_offsets-*     what was committed an hour ago
+  kdump stats --at now __cluster_metadata-0     what the cluster knows""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @click.option(
@@ -46,9 +48,9 @@ Examples:
 @click.option("--quick", is_flag=True, help="Headers only: nothing is decompressed, no key or value is looked at.")
 @click.option(
     "--output",
-    type=click.Choice(["table", "jsonl"]),
+    type=click.Choice(["table", "jsonl", "records"]),
     default="table",
-    help="A human-readable page (default), or one JSON line per group.",
+    help="A human-readable page (default), or JSON lines. With --at also records: those of a snapshot.",
 )
 @click.option(
     "--html",
@@ -74,9 +76,8 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     GivenOptions().check(STATS)
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
-    if given.what_if or given.at is not None:
-        from kdump.cli.whatif import answer
-
+    answer = _answer(given)
+    if answer is not None:
         return answer(given, console)
     from kdump.stats.grouping import By
     from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
@@ -127,6 +128,19 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     console.close()
     status.add(damaged=run.is_damaged)
     return status.code
+
+
+def _answer(given: StatsArguments) -> Callable[[StatsArguments, Console], int] | None:
+    """What answers a question in place of the figures; None where there is none."""
+    if given.what_if:
+        from kdump.cli.whatif import answer
+
+        return answer
+    if given.at is not None or given.at_offset is not None:
+        from kdump.cli.state import answer_state
+
+        return answer_state
+    return None
 
 
 def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:

@@ -1,4 +1,4 @@
-"""``--what-if`` and ``--at``: questions that ``kdump stats`` answers in place of its figures."""
+"""``--what-if``, ``--at`` and others: questions that ``kdump stats`` answers in place of its figures."""
 
 from __future__ import annotations
 
@@ -33,6 +33,18 @@ _SIZES: Final = {
     "tib": 1 << 40,
 }
 _LIMIT: Final = re.compile(r"(\d+)([a-z]+)", re.IGNORECASE)
+
+
+NOW: Final = 2**63 - 1
+"""``--at now``: everything counts, whatever its time."""
+
+
+class AtMoment(Moment):
+    """A point in time, or ``now``."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Usage error for anything else."""
+        return NOW if value == "now" else super().convert(value, param, ctx)
 
 
 class WhatIf(NamedTuple):
@@ -71,14 +83,40 @@ class WhatIfParam(click.ParamType[WhatIf]):
 
 
 def whatif_options(function: _Function) -> _Function:
-    """The two options; the function takes them as ``what_if`` and ``at``."""
+    """The options; the function takes them by the names in StatsArguments."""
     for option in (
         click.option(
+            "--show-secrets",
+            is_flag=True,
+            help="With the salts and keys of SCRAM users, passwords in configs, and ids of delegation tokens.",
+        ),
+        click.option(
+            "--broker",
+            "brokers",
+            type=int,
+            multiple=True,
+            metavar="ID",
+            help="Of the metadata only this broker and the partitions with a replica on it. May be repeated.",
+        ),
+        click.option(
+            "--topic",
+            "topics",
+            multiple=True,
+            metavar="NAME",
+            help="Of the metadata only this topic. May be repeated.",
+        ),
+        click.option(
+            "--at-offset",
+            type=click.IntRange(0),
+            metavar="N",
+            help="As --at, after the last whole batch up to this offset of the metadata log.",
+        ),
+        click.option(
             "--at",
-            type=Moment(),
+            type=AtMoment(),
             metavar="TIME",
-            help="The committed offsets, or the states of transactional ids, as of this time. With --what-if: take it "
-            "for now.",
+            help="The metadata of the cluster, the committed offsets and the states of transactional ids, as of this "
+            "time or now. With --what-if: take it for now.",
         ),
         click.option(
             "--what-if",

@@ -128,3 +128,5 @@ _STEPS: Final[dict[int, Callable[[_State, dict[str, Any]], None]]] = {
     19: _State.remove_acl,
     22: _State.remove_scram,
 }
+BOOKED: Final = frozenset({*_STEPS, _BEGIN, _END, _ABORT})
+"""The types of records that a controller may refuse though they apply to the image."""

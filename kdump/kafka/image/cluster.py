@@ -100,10 +100,7 @@ class ClusterDelta:
         self._brokers[broker] = self._registration(broker, epoch, action) | changes
 
     def _registration(self, broker: int, epoch: int, action: str) -> Registration:
-        if broker in self._brokers:
-            found = self._brokers[broker]
-        else:
-            found = self._image.brokers.get(broker)
+        found = self._brokers[broker] if broker in self._brokers else self._image.brokers.get(broker)
         if found is None:
             raise ReplayError(f"cannot {action} broker {broker}: it is not registered")
         if found["brokerEpoch"] != epoch:

@@ -39,7 +39,7 @@ class Provenance(NamedTuple):
 class MetadataImage:
     """All that the cluster knows. ``metadata_version``: None before the first FeatureLevelRecord of it."""
 
-    provenance: Provenance = Provenance()
+    provenance: Provenance = field(default_factory=Provenance)
     metadata_version: int | None = None
     features: dict[str, int] = field(default_factory=dict)
     """Finalized levels without metadata.version."""
@@ -68,6 +68,8 @@ class MetadataDelta:
         self.image = image
         self.topics = TopicsDelta(image.topics)
         self.cluster = ClusterDelta(image.cluster)
+        self.is_empty = True
+        self._is_wide = False
         self._metadata_version: int | None = None
         self._features: dict[str, int | None] = {}
         self._configs: dict[Resource, dict[str, str | None]] = {}
@@ -81,6 +83,9 @@ class MetadataDelta:
         """Add the change of one record. ReplayError where it does not apply."""
         step = _STEPS.get(record_type)
         if step is not None:
+            self.is_empty = False
+            # Most batches change partitions only.
+            self._is_wide |= record_type not in _OF_PARTITIONS
             step(self, values)
 
     def apply(self, provenance: Provenance) -> None:
@@ -88,11 +93,13 @@ class MetadataDelta:
         self.topics.check()
         image = self.image
         image.provenance = provenance
+        self.topics.apply()
+        if not self._is_wide:
+            return
         if self._metadata_version is not None:
             image.metadata_version = self._metadata_version
         _put(image.features, self._features)
         self.cluster.apply()
-        self.topics.apply()
         _put_inner(image.configs, self._configs)
         _put_inner(image.quotas, self._quotas)
         if self._next_producer_id is not None:
@@ -102,7 +109,10 @@ class MetadataDelta:
         _put(image.tokens, self._tokens)
 
     def _apply_scram(self) -> None:
-        """As ScramDelta does: after the last user of a mechanism goes, users that come after it are lost."""
+        """As ScramDelta does: after the last user of a mechanism goes, users that come after it are lost.
+
+        Source: docs/spec/metadata.md#33-deltas.
+        """
         mechanisms = self.image.scram
         for mechanism, changes in self._scram.items():
             users = mechanisms.setdefault(mechanism, {})
@@ -230,3 +240,4 @@ _STEPS: Final[Mapping[int, Callable[[MetadataDelta, dict[str, Any]], object]]] =
     28: lambda delta, values: delta.topics.clear_elr(values),
 }
 """The change of each type of record, by its number; other types change nothing."""
+_OF_PARTITIONS: Final = (3, 5)

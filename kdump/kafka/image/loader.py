@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kdump.codes import Codes, DamageError
 from kdump.format import control
-from kdump.kafka.image.books import ControllerBooks
+from kdump.kafka.image.books import BOOKED, ControllerBooks
 from kdump.kafka.image.faults import Fault, Grade, ReplayError
 from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance
 from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError, snapshot_batches
@@ -122,17 +122,15 @@ class ImageLoader:
             if BEGIN <= record_type <= ABORT:
                 self._mark(record_type, offset)
             else:
-                if self._transaction is _Transaction.STARTED:
-                    self._transaction = _Transaction.CONTINUED
-                elif self._transaction in (_Transaction.ENDED, _Transaction.ABORTED):
-                    self._transaction = _Transaction.NONE
+                if self._transaction is not _Transaction.NONE:
+                    self._transaction = _Transaction.CONTINUED if self._transaction in _OPEN else _Transaction.NONE
                 if self._watch is not None:
                     self._watch(batch, offset, message)
                 self._delta.replay(record_type, values)
         except ReplayError as error:
             self._fault(Grade.IMAGE, offset, message.schema.name, str(error))
             return
-        if self._books is not None:
+        if self._books is not None and record_type in BOOKED:
             try:
                 self._books.replay(record_type, values, offset, in_snapshot=self._snapshot is not None)
             except ReplayError as error:
@@ -166,7 +164,8 @@ class ImageLoader:
         self._reset()
 
     def _reset(self) -> None:
-        self._delta = MetadataDelta(self.image)
+        if not self._delta.is_empty:
+            self._delta = MetadataDelta(self.image)
         self._transaction = _Transaction.NONE
         self._is_fresh = True
 
@@ -182,9 +181,7 @@ class ImageLoader:
                 values: dict[str, Any] = control.parse_kraft(schema, value)
             except DamageError as error:
                 offset = batch.base_offset + number
-                raise UnreadableBatchError(
-                    error.message, batch.path, batch.position, offset, is_cut=False
-                ) from None
+                raise UnreadableBatchError(error.message, batch.path, batch.position, offset, is_cut=False) from None
             if kind == control.SNAPSHOT_HEADER:
                 timestamp = values["lastContainedLogTimestamp"]
             else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -37,7 +37,7 @@ class MetadataBatch(NamedTuple):
     epoch: int
     timestamp: int
     is_control: bool
-    records: list[tuple[bytes | None, bytes]]
+    records: Sequence[tuple[bytes | None, bytes]]
     """(key, value); the key is null unless it is a control batch."""
     position: int
     path: str
@@ -181,7 +181,7 @@ def read_batches(source: Source, start: int = 0) -> Iterator[MetadataBatch]:
 def _block(block: BatchBlock, chunk: Chunk, path: str) -> Iterator[MetadataBatch]:
     records = block.records
     assert records is not None
-    view = memoryview(block.arena)
+    view = block.arena.data
     plain = (records.key_size < 0) & (records.value_size > 0) & (records.timestamp_delta == 0)
     plain &= records.header_count == 0
     values = list(zip(records.value_start.tolist(), (records.value_start + records.value_size).tolist(), strict=True))

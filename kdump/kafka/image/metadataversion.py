@@ -1,6 +1,6 @@
 """What each level of ``metadata.version`` can write.
 
-Source: docs/spec/metadata.md#4-from-the-image-to-records (MetadataVersion 4.3.1).
+Source: docs/spec/metadata.md#32-from-the-image-to-records (MetadataVersion 4.3.1).
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ CORDONED_DIRECTORIES: Final = 30
 """The first level that has each of these."""
 
 _NAMES: Final = (
-    "3.3-IV3 3.4-IV0 3.5-IV0 3.5-IV1 3.5-IV2 3.6-IV0 3.6-IV1 3.6-IV2 3.7-IV0 3.7-IV1 3.7-IV2 3.7-IV3 3.7-IV4 3.8-IV0 "
-    "3.9-IV0 4.0-IV0 4.0-IV1 4.0-IV2 4.0-IV3 4.1-IV0 4.1-IV1 4.2-IV0 4.2-IV1 4.3-IV0 4.4-IV0"
-).split()
-LEVELS: Final = {number: name for number, name in enumerate(_NAMES, 7)}
+    "3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2",
+    "3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0", "4.0-IV0",
+    "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0",
+    "4.4-IV0",
+)  # fmt: skip
+LEVELS: Final = dict(enumerate(_NAMES, 7))
 """The name of each level that Kafka 4.3.1 knows."""
 SUPPORTED_FEATURES: Final = {
     FEATURE: (7, 30),

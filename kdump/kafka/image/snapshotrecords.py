@@ -1,6 +1,6 @@
 """The image as the records of a snapshot of it.
 
-Source: docs/spec/metadata.md#4-from-the-image-to-records (MetadataImage.write). The version of each record is the one
+Source: docs/spec/metadata.md#32-from-the-image-to-records (MetadataImage.write). The version of each record is the one
 that the image's metadata.version writes.
 """
 
@@ -25,12 +25,25 @@ def snapshot_records(image: MetadataImage) -> Iterator[DecodedMessage]:
     yield _record("FeatureLevelRecord", {"name": metadataversion.FEATURE, "featureLevel": level})
     for name, feature_level in image.features.items():
         yield _record("FeatureLevelRecord", {"name": name, "featureLevel": feature_level})
+    yield from _nodes(image, level)
+    yield from _topics(image, level)
+    yield from _settings(image)
+    if image.next_producer_id >= 0:
+        values = {"brokerId": -1, "brokerEpoch": -1, "nextProducerId": image.next_producer_id}
+        yield _record("ProducerIdsRecord", values)
+    yield from _security(image, level)
+
+
+def _nodes(image: MetadataImage, level: int) -> Iterator[DecodedMessage]:
     version = metadataversion.broker_record_version(level)
     for broker in image.cluster.brokers.values():
         yield _record("RegisterBrokerRecord", _writable_broker(broker, level), version)
     if level >= metadataversion.CONTROLLER_REGISTRATION:
         for controller in image.cluster.controllers.values():
             yield _record("RegisterControllerRecord", controller)
+
+
+def _topics(image: MetadataImage, level: int) -> Iterator[DecodedMessage]:
     version = metadataversion.partition_record_version(level)
     for topic in image.topics.by_id.values():
         yield _record("TopicRecord", {"name": topic.name, "topicId": topic.topic_id})
@@ -39,18 +52,19 @@ def snapshot_records(image: MetadataImage) -> Iterator[DecodedMessage]:
             if not image.is_elr_enabled:
                 values |= {"eligibleLeaderReplicas": None, "lastKnownElr": None}
             yield _record("PartitionRecord", values, version)
+
+
+def _settings(image: MetadataImage) -> Iterator[DecodedMessage]:
     for (kind, resource), configs in image.configs.items():
         for name, value in configs.items():
-            yield _record(
-                "ConfigRecord", {"resourceType": kind, "resourceName": resource, "name": name, "value": value}
-            )
+            values = {"resourceType": kind, "resourceName": resource, "name": name, "value": value}
+            yield _record("ConfigRecord", values)
     for entity, quotas in image.quotas.items():
         for key, quota in quotas.items():
-            values = {"entity": _entity(entity), "key": key, "value": quota, "remove": False}
-            yield _record("ClientQuotaRecord", values)
-    if image.next_producer_id >= 0:
-        values = {"brokerId": -1, "brokerEpoch": -1, "nextProducerId": image.next_producer_id}
-        yield _record("ProducerIdsRecord", values)
+            yield _record("ClientQuotaRecord", {"entity": _entity(entity), "key": key, "value": quota, "remove": False})
+
+
+def _security(image: MetadataImage, level: int) -> Iterator[DecodedMessage]:
     for acl in image.acls.values():
         yield _record("AccessControlEntryRecord", acl)
     if level >= metadataversion.SCRAM:

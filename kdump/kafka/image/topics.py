@@ -19,6 +19,16 @@ NO_LEADER: Final = -1
 _NO_LEADER_CHANGE: Final = -2
 _RECOVERY_UNCHANGED: Final = -1
 RECOVERY_STATES: Final = ("RECOVERED", "RECOVERING")
+_LISTS: Final = (
+    "replicas",
+    "directories",
+    "isr",
+    "removingReplicas",
+    "addingReplicas",
+    "eligibleLeaderReplicas",
+    "lastKnownElr",
+)
+"""The members of a PartitionChangeRecord that are null where they change nothing."""
 
 
 class PartitionRegistration(NamedTuple):
@@ -64,26 +74,37 @@ class PartitionRegistration(NamedTuple):
 
     def merged(self, values: dict[str, Any]) -> PartitionRegistration:
         """The partition after a PartitionChangeRecord: what it leaves out stays."""
-
-        def chosen(name: str, now: tuple[Any, ...]) -> tuple[Any, ...]:
-            return now if values[name] is None else tuple(values[name])
-
-        replicas = chosen("replicas", self.replicas)
+        kept: tuple[tuple[Any, ...], ...] = (
+            self.replicas,
+            self.directories,
+            self.isr,
+            self.removing,
+            self.adding,
+            self.elr,
+            self.last_known_elr,
+        )
+        chosen: list[tuple[Any, ...]] = [
+            now if (new := values[name]) is None else tuple(new) for name, now in zip(_LISTS, kept, strict=True)
+        ]
+        replicas, directories, isr, removing, adding, elr, last_known_elr = chosen
         leader, recovery = values["leader"], values["leaderRecoveryState"]
         is_elected = leader != _NO_LEADER_CHANGE
-        return PartitionRegistration(
+        partition = PartitionRegistration(
             replicas,
-            _assigned(chosen("directories", self.directories), len(replicas)),
-            chosen("isr", self.isr),
-            chosen("removingReplicas", self.removing),
-            chosen("addingReplicas", self.adding),
+            directories,
+            isr,
+            removing,
+            adding,
             leader if is_elected else self.leader,
             self.recovery if recovery == _RECOVERY_UNCHANGED else recovery,
             self.leader_epoch + is_elected,
             self.partition_epoch + 1,
-            chosen("eligibleLeaderReplicas", self.elr),
-            chosen("lastKnownElr", self.last_known_elr),
-        ).checked()
+            elr,
+            last_known_elr,
+        )
+        if replicas is self.replicas and directories is self.directories and recovery == _RECOVERY_UNCHANGED:
+            return partition
+        return partition._replace(directories=_assigned(directories, len(replicas))).checked()
 
     def without_elr(self) -> PartitionRegistration:
         """The partition after a ClearElrRecord, if it had eligible leader replicas."""
@@ -213,7 +234,7 @@ class TopicsDelta:
         name = values["topicName"]
         if name:
             topic = self._image.by_name.get(name)
-            topic_id = self._created.get(name) or (topic and topic.topic_id)
+            topic_id = self._created.get(name) or (None if topic is None else topic.topic_id)
             if topic_id is None:
                 raise ReplayError(f"there is no topic {name}")
             wanted = [topic_id]
