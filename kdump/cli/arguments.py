@@ -1,4 +1,4 @@
-"""What each command was given, with types: the attributes are click's names of the options, the values are click's.
+"""The values of each command's options, with types. The attributes have click's names, the values are click's.
 
 A test compares each class with its command.
 """
@@ -30,6 +30,7 @@ class EngineArguments(Arguments):
     """Options that say where a command runs."""
 
     engine: str
+    jobs: int | None
     master: str | None
     conf: tuple[tuple[str, str], ...]
 
@@ -103,13 +104,24 @@ class VerifyArguments(EngineArguments):
     output: str
     max_decompressed_size: int
     color: str
-    jobs: int
     startup: bool
     is_clean: bool | None
     recovery_point: int | None
     log_start_offset: int | None
     segment_index_bytes: int | None
     now: int | None
+
+
+class DiffArguments(EngineArguments):
+    """Options of ``kdump diff``."""
+
+    paths: tuple[str, ...]
+    records: bool
+    content: bool
+    strict: bool
+    output: str
+    max_decompressed_size: int
+    color: str
 
 
 class StatsArguments(EngineArguments):

@@ -46,7 +46,7 @@ class TimeRange(click.ParamType[Range]):
 
 
 def _noted(given: Range, value: object, ctx: click.Context | None) -> Range:
-    """Nothing is in a range whose bounds are the wrong way round: that is no error, but hardly what was meant."""
+    """Warn of a range whose bounds are the wrong way round. It is empty, which is no error, but hardly meant."""
     is_backwards = given.first is not None and given.end is not None and given.first > given.end
     if is_backwards and not (ctx and ctx.resilient_parsing):
         click.echo(f"kdump: {value} ends before it begins: nothing is in it", err=True)

@@ -31,7 +31,7 @@ from kdump.system.blocks import escaped
 
 
 def repair_json(repaired: Repaired) -> str:
-    """The same as a JSON object in one line."""
+    """The result as a JSON object in one line."""
     plan = repaired.plan
     members = {
         "type": "repair",
@@ -87,7 +87,7 @@ def finished_text(finished: Finished) -> str:
 
 
 def finished_json(finished: Finished) -> str:
-    """The same as a JSON object in one line."""
+    """The finished repairs as a JSON object in one line."""
     return json.dumps({"type": "finished", "path": finished.path, "manifests": list(finished.manifests)}) + "\n"
 
 
@@ -274,9 +274,9 @@ def _options(given: RepairArguments) -> RepairOptions:
 
 
 def _once(text: str, place: PartitionLocation, told: set[str]) -> str:
-    """``text`` without the lines about the log directory that were told with another partition of it.
+    """``text`` without lines about the log directory that were shown with another partition of it.
 
-    ``told``: such lines; they are added to.
+    ``told``: such lines. New ones are added.
     """
     if place.log_directory is None:
         return text

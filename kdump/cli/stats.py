@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli import engine_options, whatif_options
+from kdump.cli import whatif_options
 from kdump.cli.arguments import StatsArguments
 from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
 from kdump.cli.conflicts import STATS, GivenOptions
 from kdump.cli.console import Console
+from kdump.cli.engine_options import choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.html_page import HtmlPage
 from kdump.codes import Codes, Finding, KdumpError
@@ -61,7 +61,7 @@ Examples:
 @whatif_options.whatif_options
 @limit_option()
 @color_option("the page")
-@engine_options.engine_options
+@engine_options
 @reading_options
 @common_options
 def stats(paths: tuple[str, ...], **others: Any) -> int:
@@ -76,8 +76,10 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     GivenOptions().check(STATS)
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
-    answer = _answer(given)
-    if answer is not None:
+    asked = _answer(given)
+    if asked is not None:
+        option, answer = asked
+        choose_engine(given, paths, console, only_here=option)
         return answer(given, console)
     from kdump.stats.grouping import By
     from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
@@ -130,23 +132,24 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     return status.code
 
 
-def _answer(given: StatsArguments) -> Callable[[StatsArguments, Console], int] | None:
-    """What answers a question in place of the figures; None where there is none."""
+def _answer(given: StatsArguments) -> tuple[str, Callable[[StatsArguments, Console], int]] | None:
+    """The option that asks a question in place of the figures, and what answers it; None where there is none."""
     if given.what_if:
         from kdump.cli.whatif import answer
 
-        return answer
-    if given.at is not None or given.at_offset is not None:
-        from kdump.cli.state import answer_state
+        return "--what-if", answer
+    option = next((name for name in ("at", "at_offset") if getattr(given, name) is not None), None)
+    if option is None:
+        return None
+    from kdump.cli.state import answer_state
 
-        return answer_state
-    return None
+    return f"--{option.replace('_', '-')}", answer_state
 
 
 def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
     run.see_finding(finding)
     if finding.code is Codes.FOREIGN_FILE:
-        # Nothing of the file is in the figures, and the page only counts what is wrong.
+        # The figures have nothing of the file, and the page only counts findings.
         console.note(f"{finding.path}: {finding.message}")
 
 
@@ -161,17 +164,17 @@ def _text(report: FiguresReport, by: By, output: str, console: Console) -> str:
 
 
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
-    """What checks the partitions, once the logs are folded where that is done elsewhere.
-
-    Raises as ``engine_options.session``.
-    """
+    """What checks the partitions, and has their logs folded into ``run``. Raises as ``choose_engine``."""
     paths = given.paths
-    spark = engine_options.session(given, paths, console.note, local_only=given.rate is not None)
-    if spark is None:
-        return run.judge()
-    from kdump.spark.tasks import on_spark
-    from kdump.spark.verify import SparkJudge
-    from kdump.stats.tasks import take_folds
+    engine = choose_engine(given, paths, console)
+    if engine.spark is not None:
+        from kdump.spark.verify import SparkJudge
+        from kdump.stats.tasks import take_folds
 
-    take_folds(paths, options, run, partial(on_spark, spark))
-    return SparkJudge(spark, paths, options.checks, here=run.judge()).segments
+        take_folds(paths, options, run, engine.run)
+        return SparkJudge(engine.spark, paths, options.checks, here=run.judge()).segments
+    if engine.pool is None:
+        return run.judge()
+    from kdump.stats.tasks import folding_judge
+
+    return folding_judge(paths, options, run, engine.run, min_tasks=engine.min_tasks)

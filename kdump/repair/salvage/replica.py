@@ -219,7 +219,7 @@ class _ReplicaSegment:
 
     @property
     def was_cleaned(self) -> bool:
-        """The log cleaner has been at the segment."""
+        """Whether the log cleaner compacted the segment."""
         begins_late = len(self.good) and int(self.good.position[0]) == 0 and int(self.good.first[0]) > self.base
         return bool(begins_late) or not self.good.is_gapless()
 
