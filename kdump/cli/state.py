@@ -12,14 +12,19 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
 from kdump.rows.scalarlines import json_line
+from kdump.stats.state.changes import ChangeSelection, write_changes
 from kdump.stats.state.metadatarows import Row, StateSelection, image_rows
 from kdump.stats.state.metadatastate import MetadataState
+from kdump.verify.metadatalog import replay_findings
 
 
 def answer_state(given: StatsArguments, console: Console) -> int:
     """Show the state that ``given`` asks for, and give the exit status."""
     run = _StateRun(given, console)
-    run.metadata()
+    if given.at is None and given.at_offset is None:
+        run.changes()
+    else:
+        run.metadata()
     if given.at is not None and given.output in ("table", "jsonl"):
         run.coordinators(given.at)
     run.finish()
@@ -34,7 +39,7 @@ class _StateRun:
         self._given = given
         self._console = console
         self._is_something_there = False
-        self._selected = StateSelection(frozenset(given.topics), frozenset(given.brokers), given.show_secrets)
+        self._selection = StateSelection(frozenset(given.topics), frozenset(given.brokers), given.show_secrets)
         self.status = RunStatus(console.show_error)
 
     def metadata(self) -> None:
@@ -50,6 +55,33 @@ class _StateRun:
                 continue
             self._show_metadata(state)
             for finding in state.findings:
+                self._show_finding(finding)
+
+    def changes(self) -> None:
+        """What changed in the metadata of each cluster among the paths."""
+        from kdump.stats.state.changepage import change_line
+
+        given, console = self._given, self._console
+        chosen = ChangeSelection.of(self._selection, given.history)
+        is_json = given.output == "jsonl"
+
+        def show(row: Row) -> None:
+            if chosen.has(row):
+                if is_json:
+                    self._rows([row])
+                else:
+                    self._write(change_line(row))
+
+        for copies in by_cluster(find_copies(given.paths, self.status.fail)):
+            self._is_something_there = True
+            try:
+                replayed, note = write_changes(copies, given.between, given.between_offsets, show, given.show_secrets)
+            except KdumpError as error:
+                self.status.fail(error)
+                continue
+            if note is not None:
+                console.note(note)
+            for finding in replay_findings(replayed):
                 self._show_finding(finding)
 
     def coordinators(self, at: int) -> None:
@@ -91,15 +123,20 @@ class _StateRun:
         match self._given.output:
             case "jsonl":
                 self._rows([state.head(), *state.voters()])
-                self._rows(image_rows(state.image, self._selected))
+                self._rows(image_rows(state.image, self._selection))
             case "records":
-                for line in state.records(self._selected):
+                for line in state.records(self._selection):
                     self._write(line)
+            case "commands":
+                from kdump.stats.state.metadatacommands import metadata_commands
+
+                for line in metadata_commands(state.image, self._selection):
+                    self._write(f"{line}\n")
             case "table":
                 from kdump.stats.state.metadatapage import metadata_page
 
                 console = self._console
-                self._write(metadata_page(state, self._selected, width=console.width, color=console.color))
+                self._write(metadata_page(state, self._selection, width=console.width, color=console.color))
 
     def _show_finding(self, finding: Finding) -> None:
         from kdump.verify.report import finding_json, finding_line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -48,9 +48,10 @@ Examples:
 @click.option("--quick", is_flag=True, help="Headers only: nothing is decompressed, no key or value is looked at.")
 @click.option(
     "--output",
-    type=click.Choice(["table", "jsonl", "records"]),
+    type=click.Choice(["table", "jsonl", "records", "commands"]),
     default="table",
-    help="A human-readable page (default), or JSON lines. With --at also records: those of a snapshot.",
+    help="A human-readable page (default), or JSON lines. With --at also records: those of a snapshot; "
+    "commands: those that would make it again.",
 )
 @click.option(
     "--html",
@@ -132,13 +133,16 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     return status.code
 
 
+_STATE_OPTIONS: Final = ("at", "at_offset", "between", "between_offsets", "history")
+
+
 def _answer(given: StatsArguments) -> tuple[str, Callable[[StatsArguments, Console], int]] | None:
     """The option that asks a question in place of the figures, and what answers it; None where there is none."""
     if given.what_if:
         from kdump.cli.whatif import answer
 
         return "--what-if", answer
-    option = next((name for name in ("at", "at_offset") if getattr(given, name) is not None), None)
+    option = next((name for name in _STATE_OPTIONS if getattr(given, name) is not None), None)
     if option is None:
         return None
     from kdump.cli.state import answer_state

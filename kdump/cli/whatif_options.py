@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
-from kdump.cli.params import Moment
+from kdump.cli.params import Moment, OffsetRange, TimeRange
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -82,6 +82,30 @@ class WhatIfParam(click.ParamType[WhatIf]):
         return WhatIf(question, **found)
 
 
+class HistoryOf(NamedTuple):
+    """Whose history is asked for: ``kind`` is ``topic``, ``partition`` or ``broker``."""
+
+    kind: str
+    name: str
+
+
+class HistoryParam(click.ParamType[HistoryOf]):
+    """``topic=NAME``, ``partition=NAME-0`` or ``broker=ID``."""
+
+    name = "OF"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> HistoryOf:
+        """Usage error for anything else."""
+        if isinstance(value, HistoryOf):
+            return value
+        kind, equals, name = str(value).partition("=")
+        if kind not in ("topic", "partition", "broker") or not equals or not name:
+            self.fail(f"'{value}' is none of topic=NAME, partition=NAME-0, broker=ID", param, ctx)
+        if kind == "broker" and not name.isdecimal():
+            self.fail(f"'{name}' is no broker id", param, ctx)
+        return HistoryOf(kind, name)
+
+
 def whatif_options(function: _Function) -> _Function:
     """The options; the function takes them by the names in StatsArguments."""
     for option in (
@@ -104,6 +128,24 @@ def whatif_options(function: _Function) -> _Function:
             multiple=True,
             metavar="NAME",
             help="Of the metadata only this topic. May be repeated.",
+        ),
+        click.option(
+            "--history",
+            type=HistoryParam(),
+            metavar="topic=NAME",
+            help="All changes of a topic, a partition (partition=NAME-0) or a broker (broker=ID) in the metadata log.",
+        ),
+        click.option(
+            "--between-offsets",
+            type=OffsetRange(),
+            metavar="A:B",
+            help="As --between, by offsets of the metadata log: from A up to but not including B.",
+        ),
+        click.option(
+            "--between",
+            type=TimeRange(),
+            metavar="T1..T2",
+            help="What changed in the metadata of the cluster from T1 up to but not including T2, in order.",
         ),
         click.option(
             "--at-offset",

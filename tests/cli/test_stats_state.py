@@ -121,6 +121,10 @@ def test_verify_and_stats_say_what_is_wrong(root: Path, name: str, code: str) ->
         ["--output", "records", CLUSTER],
         ["--at-offset", "-1", CLUSTER],
         ["--at", "now", "--quick", CLUSTER],
+        ["--at", "now", "--between-offsets", "1:2", CLUSTER],
+        ["--history", "colour=red", CLUSTER],
+        ["--history", "broker=x", CLUSTER],
+        ["--history", "topic=a", "--output", "records", CLUSTER],
     ],
 )
 def test_usage(root: Path, words: list[str]) -> None:
@@ -131,3 +135,72 @@ def test_nothing_there(tmp_path: Path) -> None:
     status, out, errors = stats("--at", "now", ".", cwd=tmp_path)
     assert (status, out) == (UNREADABLE, "")
     assert "no segment files" in errors
+
+
+def test_commands(root: Path) -> None:
+    _, out, errors = stats("--at", "now", "--output", "commands", CLUSTER, cwd=root)
+    assert errors == ""
+    lines = out.splitlines()
+    assert 'kafka-features.sh --bootstrap-server "$SERVER" upgrade --metadata 4.3-IV0' in lines
+    create = 'kafka-topics.sh --bootstrap-server "$SERVER" --create --topic'
+    assert f"{create} elr-41 --replica-assignment 1:2:3,2:3:1,3:1:2" in lines
+    assert any(line.startswith("kafka-acls.sh") and "--deny-principal User:bob" in line for line in lines)
+    assert sum("password=PASSWORD" in line for line in lines) == 2
+    _, out, _ = stats("--at", "now", "--output", "commands", "--topic", "elr-41", CLUSTER, cwd=root)
+    assert [line.split()[0] for line in out.splitlines()] == ["kafka-topics.sh", "kafka-configs.sh"]
+
+
+def test_between(root: Path) -> None:
+    found = rows("--between-offsets", "71:72", CLUSTER, cwd=root)
+    assert [(row["change"], row["topic"], row["offset"]) for row in found] == [("topic-deleted", "clicks", 71)]
+    found = rows("--between-offsets", "262:263", CLUSTER, cwd=root)
+    assert [row["change"] for row in found] == ["unclean-leader", "isr", "last-known-elr"]
+    assert (found[0]["topic"], found[0]["partition"]) == ("payments", 2)
+    assert found[0]["before"] == {"leader": -1, "leaderEpoch": 3}
+    first, end = found[0]["timestamp"], found[0]["timestamp"] + 1
+    by_time = rows("--between", f"{first}..{end}", CLUSTER, cwd=root)
+    assert found == [row for row in by_time if row["offset"] == 262]
+    assert {row["timestamp"] for row in by_time} == {first}
+
+
+def test_changes_lead_to_the_image(root: Path) -> None:
+    """Topics and leaders of the image are what the changes say."""
+    topics: dict[str, str] = {}
+    leaders: dict[tuple[str, int], int] = {}
+    for row in rows("--between-offsets", ":", CLUSTER, cwd=root):
+        if row["change"] == "topic-created":
+            topics[row["topicId"]] = row["topic"]
+        elif row["change"] == "topic-deleted":
+            assert topics.pop(row["topicId"]) == row["topic"]
+        elif row["change"] in ("partition-created", "leader", "unclean-leader"):
+            leaders[row["topicId"], row["partition"]] = row["after"]["leader"]
+    found = rows("--at", "now", CLUSTER, cwd=root)
+    assert topics == {row["topicId"]: row["name"] for row in found if row["type"] == "topic"}
+    image = {(row["topicId"], row["partition"]): row["leader"] for row in found if row["type"] == "partition"}
+    assert {key: leader for key, leader in leaders.items() if key[0] in topics} == image
+
+
+def test_history(root: Path) -> None:
+    assert {row["topic"] for row in rows("--history", "topic=orders", CLUSTER, cwd=root)} == {"orders"}
+    found = rows("--history", "partition=payments-2", CLUSTER, cwd=root)
+    assert {(row["topic"], row["partition"]) for row in found} == {("payments", 2)}
+    changes = [row["change"] for row in rows("--history", "broker=3", "--between-offsets", ":200", CLUSTER, cwd=root)]
+    assert changes[:3] == ["broker-registered", "broker-unfenced", "broker-fenced"]
+    status, out, errors = stats("--history", "broker=3", "cluster/n2", cwd=root)
+    assert (status, "known from a snapshot only" in errors) == (CLEAN, True)
+    assert "3 broker-registered" in out
+
+
+def test_what_was_aborted_did_not_change(root: Path) -> None:
+    last = [
+        rows("--between-offsets", "109:", f"damaged/{name}-transaction", cwd=root) for name in ("aborted", "committed")
+    ]
+    assert [len(found) for found in last] == [0, 1]
+    status, out, _ = stats("--between-offsets", "109:", "damaged/open-transaction", cwd=root)
+    assert (status, out.count("topic-created")) == (CLEAN, 0)
+
+
+def test_refused_records_are_no_changes(root: Path) -> None:
+    for name in ("fence-unknown", "remove-unknown-topic", "change-unknown-topic"):
+        status, out, _ = stats("--between-offsets", "109:", f"damaged/{name}", cwd=root)
+        assert (status, out) == (DAMAGE, "")

@@ -23,8 +23,8 @@ class ControllerBooks:
     """What a controller remembers of the records so far."""
 
     def __init__(self) -> None:
-        self._state = _State()
-        self._before: _State | None = None
+        self._state = _Books()
+        self._before: _Books | None = None
 
     def replay(self, record_type: int, values: dict[str, Any], offset: int, *, in_snapshot: bool) -> None:
         """The next record. Raises ReplayError where a controller stops."""
@@ -41,7 +41,7 @@ class ControllerBooks:
             step(self._state, values)
 
 
-class _State:
+class _Books:
     def __init__(self) -> None:
         self.topics: dict[str, str] = {}
         self.names: dict[str, str] = {}
@@ -115,18 +115,18 @@ class _State:
         self.credentials.remove(key)
 
 
-_STEPS: Final[dict[int, Callable[[_State, dict[str, Any]], None]]] = {
-    0: _State.register_broker,
-    1: _State.unregister_broker,
-    2: _State.topic,
-    4: _State.config,
-    9: _State.remove_topic,
-    11: _State.scram,
-    12: _State.feature,
-    15: _State.producer_ids,
-    18: _State.acl,
-    19: _State.remove_acl,
-    22: _State.remove_scram,
+_STEPS: Final[dict[int, Callable[[_Books, dict[str, Any]], None]]] = {
+    0: _Books.register_broker,
+    1: _Books.unregister_broker,
+    2: _Books.topic,
+    4: _Books.config,
+    9: _Books.remove_topic,
+    11: _Books.scram,
+    12: _Books.feature,
+    15: _Books.producer_ids,
+    18: _Books.acl,
+    19: _Books.remove_acl,
+    22: _Books.remove_scram,
 }
 BOOKED: Final = frozenset({*_STEPS, _BEGIN, _END, _ABORT})
 """The types of records that a controller may refuse though they apply to the image."""

@@ -87,6 +87,10 @@ class ClusterDelta:
             changes["cordonedLogDirs"] = values["cordonedLogDirs"]
         self._change(broker, epoch, "change", changes)
 
+    def broker(self, broker: int) -> Registration | None:
+        """A broker with the changes so far."""
+        return self._brokers[broker] if broker in self._brokers else self._image.brokers.get(broker)
+
     def apply(self) -> None:
         """Change the image."""
         for broker, registration in self._brokers.items():
@@ -100,7 +104,7 @@ class ClusterDelta:
         self._brokers[broker] = self._registration(broker, epoch, action) | changes
 
     def _registration(self, broker: int, epoch: int, action: str) -> Registration:
-        found = self._brokers[broker] if broker in self._brokers else self._image.brokers.get(broker)
+        found = self.broker(broker)
         if found is None:
             raise ReplayError(f"cannot {action} broker {broker}: it is not registered")
         if found["brokerEpoch"] != epoch:

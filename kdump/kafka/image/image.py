@@ -125,6 +125,21 @@ class MetadataDelta:
                 if not users:
                     mechanisms.pop(mechanism, None)
 
+    def config_of(self, resource: Resource, name: str) -> str | None:
+        """The value of a config with the changes so far."""
+        changed = self._configs.get(resource, {})
+        return changed[name] if name in changed else self.image.configs.get(resource, {}).get(name)
+
+    def feature_of(self, name: str) -> int | None:
+        """The level of a feature with the changes so far."""
+        if name == metadataversion.FEATURE:
+            return self.image.metadata_version if self._metadata_version is None else self._metadata_version
+        return self._features[name] if name in self._features else self.image.features.get(name)
+
+    def acl_of(self, acl: str) -> dict[str, Any] | None:
+        """An ACL with the changes so far."""
+        return self._acls[acl] if acl in self._acls else self.image.acls.get(acl)
+
     def feature(self, values: dict[str, Any]) -> None:
         """FeatureLevelRecord."""
         name, level = values["name"], values["featureLevel"]

@@ -5,9 +5,8 @@ Source: docs/spec/metadata.md#2-loading (MetadataBatchLoader, RecordsSnapshotRea
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from kdump.codes import Codes, DamageError
 from kdump.format import control
@@ -39,8 +38,18 @@ class _Transaction(Enum):
 
 _OPEN: Final = (_Transaction.STARTED, _Transaction.CONTINUED)
 
-Watcher = Callable[[MetadataBatch, int, DecodedMessage], None]
-"""Told of each record that is applied: its batch, its offset, and the record."""
+
+class Watcher(Protocol):
+    """Sees what is loaded."""
+
+    def record(self, batch: MetadataBatch, offset: int, message: DecodedMessage, before: MetadataDelta) -> None:
+        """A record of the log, marks of transactions too, before it is applied to ``before``."""
+
+    def refused(self) -> None:
+        """The record that came last does not apply."""
+
+    def election(self, batch: MetadataBatch, offset: int, kind: int, values: dict[str, Any]) -> None:
+        """A control record of the log."""
 
 
 class ImageLoader:
@@ -49,7 +58,7 @@ class ImageLoader:
     ``faults``: what was wrong, in order. ``quorum``: what the control records say.
 
     Args:
-        watch: told of each data record before it is applied.
+        watch: sees the records of the log, not those of a snapshot.
         with_controller: also say what a controller refuses.
     """
 
@@ -118,16 +127,18 @@ class ImageLoader:
 
     def _replay(self, batch: MetadataBatch, offset: int, message: DecodedMessage) -> None:
         record_type, values = message.record_type, message.values
+        if self._watch is not None and self._snapshot is None:
+            self._watch.record(batch, offset, message, self._delta)
         try:
             if BEGIN <= record_type <= ABORT:
                 self._mark(record_type, offset)
             else:
                 if self._transaction is not _Transaction.NONE:
                     self._transaction = _Transaction.CONTINUED if self._transaction in _OPEN else _Transaction.NONE
-                if self._watch is not None:
-                    self._watch(batch, offset, message)
                 self._delta.replay(record_type, values)
         except ReplayError as error:
+            if self._watch is not None and self._snapshot is None:
+                self._watch.refused()
             self._fault(Grade.IMAGE, offset, message.schema.name, str(error))
             return
         if self._books is not None and record_type in BOOKED:
@@ -186,6 +197,8 @@ class ImageLoader:
                 timestamp = values["lastContainedLogTimestamp"]
             else:
                 self.quorum.see(kind, values, batch.epoch)
+                if self._watch is not None and self._snapshot is None:
+                    self._watch.election(batch, batch.base_offset + number, kind, values)
         return timestamp
 
     def _fault(self, grade: Grade, offset: int, record: str, message: str) -> None:

@@ -26,16 +26,17 @@ from kdump.kafka.image.snapshotrecords import losses
 class StatePoint(NamedTuple):
     """Up to where a log is read: whole batches up to ``offset``, or before the first one later than ``timestamp`` (ms).
 
-    Neither: all of it.
+    Neither: all of it. ``is_whole``: the batch that ``offset`` is in counts as a whole.
     """
 
     offset: int | None = None
     timestamp: int | None = None
+    is_whole: bool = False
 
     def is_before(self, batch: MetadataBatch) -> bool:
         """The batch does not count any more."""
         if self.offset is not None:
-            return batch.last_offset > self.offset
+            return (batch.base_offset if self.is_whole else batch.last_offset) > self.offset
         return self.timestamp is not None and batch.timestamp > self.timestamp
 
     def has(self, snapshot: SnapshotFile) -> bool:
@@ -68,13 +69,21 @@ class Replayed:
     open_transaction: int | None = None
 
 
-def replay(log: MetadataLog, until: StatePoint, watch: Watcher | None = None, *, alone: bool = False) -> Replayed:
+def replay(
+    log: MetadataLog,
+    until: StatePoint,
+    watch: Watcher | None = None,
+    *,
+    since: StatePoint | None = None,
+    alone: bool = False,
+) -> Replayed:
     """The image at a moment, from the latest snapshot that can be loaded and the log after it.
 
     Args:
         log: the files.
         until: the moment.
-        watch: told of each record of the log, and not of those in the snapshot.
+        watch: sees the records of the log that are applied.
+        since: a moment before: the snapshot is not a later one.
         alone: use no snapshot.
 
     Raises:
@@ -88,7 +97,7 @@ def replay(log: MetadataLog, until: StatePoint, watch: Watcher | None = None, *,
             # The whole log says more than older snapshots.
             break
         try:
-            if not until.has(candidate):
+            if not (since or until).has(candidate):
                 continue
             loader.load_snapshot(candidate)
             snapshot = candidate

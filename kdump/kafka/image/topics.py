@@ -244,6 +244,20 @@ class TopicsDelta:
             if topic_id not in self._deleted:
                 self._delta(topic_id).clear_elr()
 
+    def name_of(self, topic_id: str) -> str | None:
+        """The name of a topic, with the changes so far; None where there is none."""
+        delta = self._changed.get(topic_id)
+        topic = self._image.by_id.get(topic_id) if delta is None else delta.image
+        return None if topic is None else topic.name
+
+    def partition_of(self, topic_id: str, number: int) -> PartitionRegistration | None:
+        """A partition with the changes so far."""
+        delta = self._changed.get(topic_id)
+        if delta is not None and number in delta.changes:
+            return delta.changes[number]
+        topic = self._image.by_id.get(topic_id) if delta is None else delta.image
+        return None if topic is None else topic.partitions.get(number)
+
     def finish_snapshot(self) -> None:
         """A snapshot is complete: what it does not name is gone."""
         self._deleted |= self._image.by_id.keys() - self._changed.keys()
