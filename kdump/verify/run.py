@@ -15,7 +15,7 @@ from kdump.log import files
 from kdump.log.names import Kind, parse_partition_directory
 from kdump.log.opening import read_whole
 from kdump.log.partition import segment_files
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, resolve
+from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, is_zookeeper, resolve
 from kdump.verify.logdir import Checkpoints, PartitionExtent, check_log_directory
 from kdump.verify.partition import (
     Item,
@@ -60,6 +60,9 @@ class Verification:
             KdumpError: MISSING, UNREADABLE, NO_SEGMENTS or NOT_A_SEGMENT_FILE.
         """
         self._failed.clear()
+        if is_zookeeper(path):
+            yield from _zookeeper(path)
+            return
         match resolve(path):
             case PathDirectory() as directory:
                 yield from self._directory(directory)
@@ -157,6 +160,15 @@ def findings(path: str, *, deep: bool = True) -> Iterator[Finding]:
     ):
         if isinstance(item, Finding):
             yield item
+
+
+def _zookeeper(path: str) -> Iterator[Item]:
+    """Check a data directory of ZooKeeper, or one of its files."""
+    from kdump.verify.zookeeperdata import check_zookeeper
+    from kdump.zookeeper.datafiles import data_sets
+
+    for found in data_sets([path]):
+        yield from check_zookeeper(found, restores=files.is_directory(path))
 
 
 def checked_log(file: Sibling) -> str | None:
