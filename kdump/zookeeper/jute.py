@@ -5,9 +5,17 @@ Source: docs/spec/zookeeper.md#11-jute-types.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from kdump.codes import DamageError
 from kdump.wire.cursor import Cursor
+
+MAX_BUFFER: Final = 0xFFFFF
+"""``jute.maxbuffer``; a server of 3.5.6 and later reads twice as much, for what it adds to a request."""
+
+
+class RefusedError(DamageError):
+    """ZooKeeper throws an IOException at these bytes, and does not take them for the end of a file."""
 
 
 class AccessRule(NamedTuple):
@@ -19,15 +27,22 @@ class AccessRule(NamedTuple):
 
 
 class JuteReader(Cursor):
-    """Reads the fields of jute records. Every read past the end is a DamageError."""
+    """Reads the fields of jute records. Every read past the end is a DamageError.
+
+    ``most``: the bytes of the largest buffer.
+    """
+
+    most = 2 * MAX_BUFFER
 
     def boolean(self) -> bool:
         """The next byte is not 0."""
         return self.integer(1) != 0
 
     def buffer_or_none(self) -> bytes | None:
-        """The next buffer; None: it is null. DamageError for other negative lengths."""
+        """The next buffer; None: it is null. RefusedError for other negative lengths and those over ``most``."""
         size = self.integer(4)
+        if not -1 <= size <= self.most:
+            raise RefusedError(self.code, f"Unreasonable length = {size}")
         return None if size == -1 else self.take(size)
 
     def text(self) -> str:

@@ -30,13 +30,15 @@ def release_of(files: DataSet, until: int | None = None) -> Release:
     """
     late = [log for log in files.logs if until is not None and log.zxid > until]
     early = files.logs[: len(files.logs) - len(late)]
-    by_logs = next((found for log in (*reversed(early), *late) if (found := _of_log(log)) is not None), None)
-    if by_logs in (Release.V33, Release.V36):
-        return by_logs
+    by_logs = (found for log in (*reversed(early), *late) if (found := _of_log(log)) is not None)
+    newest = next(by_logs, None)
+    if newest in (Release.V33, Release.V36):
+        return newest
     by_snapshots = next((found for one in reversed(files.snapshots) if (found := _of_snapshot(one)) is not None), None)
-    if by_logs is None:
+    if newest is None:
         return by_snapshots or (Release.V34 if files.files else Release.V36)
-    return max(by_logs, by_snapshots or by_logs)
+    # What is only there since 3.5 need not be in the newest log.
+    return max(newest, by_snapshots or max(by_logs, default=newest))
 
 
 def _of_log(file: DataFile) -> Release | None:

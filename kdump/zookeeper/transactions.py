@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Final
 
 from kdump.codes import Codes, DamageError
-from kdump.zookeeper.jute import AccessRule, JuteReader
+from kdump.zookeeper.jute import AccessRule, JuteReader, RefusedError
 
 
 class TxnType(IntEnum):
@@ -49,7 +49,7 @@ _TTL_OWNER: Final = -1 << 56
 """The stored owner of a TTL node is this and the TTL in ms."""
 _DIGEST_SIZE: Final = 12
 _DIGEST_VERSION: Final = 2
-"""The first version whose digest is a number."""
+"""The version whose digest is a number."""
 
 
 def is_ttl_owner(owner: int) -> bool:
@@ -97,20 +97,25 @@ class Transaction:
     digest: int | None = None
 
 
-def parse_transaction(data: bytes) -> Transaction:
+def parse_transaction(data: bytes, most: int) -> Transaction:
     """One transaction of its bytes between length and end mark.
 
+    Args:
+        data: the bytes.
+        most: the bytes of the largest buffer.
+
     Raises:
-        DamageError: ZOOKEEPER_LOG, the bytes are too few or the type is unknown.
+        DamageError: ZOOKEEPER_LOG, the bytes are too few.
+        RefusedError: ZOOKEEPER_LOG, the type is unknown, or a length is impossible.
     """
     reader = JuteReader(data, code=Codes.ZOOKEEPER_LOG)
+    reader.most = most
     session, cxid = reader.integer(8), reader.integer(4)
     zxid, time = reader.integer(8), reader.integer(8)
     body = _body(reader.integer(4), reader)
     digest = None
-    if reader.remaining >= _DIGEST_SIZE:
-        version = reader.integer(4)
-        digest = reader.integer(8) if version >= _DIGEST_VERSION else None
+    if reader.remaining == _DIGEST_SIZE and reader.integer(4) == _DIGEST_VERSION:
+        digest = reader.integer(8)
     return Transaction(session, cxid, zxid, time, body, digest)
 
 
@@ -118,7 +123,8 @@ def _body(number: int, reader: JuteReader) -> TxnBody:
     try:
         kind = TxnType(number)
     except ValueError:
-        raise DamageError(Codes.ZOOKEEPER_LOG, f"unsupported transaction of type {number}") from None
+        # The words of ZooKeeper.
+        raise RefusedError(Codes.ZOOKEEPER_LOG, f"Unsupported Txn with type=%d{number}") from None
     body = TxnBody(kind)
     if kind in CREATES:
         _read_create(body, reader)

@@ -14,6 +14,7 @@ from zlib import adler32
 
 from kdump.codes import DamageError
 from kdump.zookeeper.datafiles import DataFile
+from kdump.zookeeper.jute import MAX_BUFFER, RefusedError
 from kdump.zookeeper.transactions import Transaction, parse_transaction
 from kdump.zookeeper.tree import Release
 
@@ -23,7 +24,6 @@ _ENTRY: Final = struct.Struct(">qi")
 _END_MARK: Final = 0x42
 _STARTS: Final = re.compile(rb"(?=\0\0\0\0[^\0])")
 """Where an entry may begin: the upper half of a checksum is 0, the lower half hardly ever begins with 0."""
-_MAX_BUFFER: Final = 0xFFFFF
 
 
 class EndKind(Enum):
@@ -66,8 +66,7 @@ class TxnLog:
         self.data = data
         self.end = LogEnd(0, EndKind.COMPLETE)
         self._path = path
-        # From 3.5.6 on there is room for what the server adds to a request of the largest size.
-        self._most = _MAX_BUFFER * (2 if release >= Release.V35 else 1)
+        self._most = MAX_BUFFER * (2 if release >= Release.V35 else 1)
 
     @classmethod
     def of(cls, file: DataFile, release: Release) -> TxnLog:
@@ -134,10 +133,10 @@ class TxnLog:
         if adler32(content) != checksum:
             return LogEnd(position, EndKind.FAILURE, "java.io.IOException: CRC check failed")
         try:
-            transaction = parse_transaction(content)
+            transaction = parse_transaction(content, self._most)
+        except RefusedError as error:
+            return LogEnd(position, EndKind.FAILURE, f"java.io.IOException: {error.message}")
         except DamageError as error:
             # Too few bytes are the end of a log to ZooKeeper.
-            is_short = "unsupported" not in error.message
-            kind = EndKind.QUIET if is_short else EndKind.FAILURE
-            return LogEnd(position, kind, error.message if is_short else f"java.io.IOException: {error.message}")
+            return LogEnd(position, EndKind.QUIET, error.message)
         return LogEntry(position, _ENTRY.size + size + 1, transaction)

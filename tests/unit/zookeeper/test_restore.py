@@ -6,6 +6,7 @@ import gzip
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,11 @@ from tests.harness.zookeepercases import (
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack_cases("zookeeper", tmp_path_factory.mktemp("cases"))
+
+
+@pytest.fixture(scope="module")
+def mutants(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack_cases("zookeepermutants", tmp_path_factory.mktemp("cases"))
 
 
 def test_live_trees(root: Path) -> None:
@@ -176,3 +182,33 @@ def test_every_flipped_byte_of_a_file_is_no_traceback(root: Path, tmp_path: Path
             damaged[position] ^= 0x80
             (tmp_path / "version-2" / name).write_bytes(damaged)
             restore(data_set(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("version", "release"), [("3.4.6", Release.V34), ("3.5.9", Release.V35), ("3.8.4", Release.V36)]
+)
+def test_mutants(mutants: Path, version: str, release: Release) -> None:
+    """Directories with random damage, against what the real FileTxnSnapLog restores of them."""
+    truths = sorted((mutants / version).glob("*.truth"))
+    assert len(truths) == 25
+    for truth in truths:
+        head, *nodes = truth.read_text().splitlines()
+        last, replayed, exception, sessions = head.split("\t")
+        found = restore(data_set(truth.with_suffix("")))
+        assert found.tree.release is release, truth
+        assert sorted(map(line_of, shown(found.tree).values())) == sorted(nodes), truth
+        assert found.replayed == int(replayed), truth
+        assert (
+            sessions == f"{{{', '.join(f'{one}={timeout}' for one, timeout in sorted(found.tree.sessions.items()))}}}"
+        )
+        if found.failure is None:
+            assert (exception, int(last)) == ("-", found.last_zxid), truth
+        else:
+            assert exception.replace("DIR", str(truth.with_suffix(""))).startswith(found.failure), truth
+
+
+def line_of(node: dict[str, Any]) -> str:
+    names = ("czxid", "mzxid", "pzxid", "ctime", "mtime", "version", "cversion", "aversion", "ephemeralOwner")
+    numbers = ",".join(str(node[name]) for name in (*names, "numChildren"))
+    acl = "".join(f"{rule['perms']}:{rule['scheme']}:{rule['id']};" for rule in node["acl"])
+    return f"{node['path']}|{'null' if node['data'] is None else node['data']}|{numbers}|{acl}"
