@@ -14,7 +14,7 @@ MAX_BUFFER: Final = 0xFFFFF
 """``jute.maxbuffer``; a server of 3.5.6 and later reads twice as much, for what it adds to a request."""
 
 
-class RefusedError(DamageError):
+class RefusedBytesError(DamageError):
     """ZooKeeper throws an IOException at these bytes, and does not take them for the end of a file."""
 
 
@@ -39,10 +39,10 @@ class JuteReader(Cursor):
         return self.integer(1) != 0
 
     def buffer_or_none(self) -> bytes | None:
-        """The next buffer; None: it is null. RefusedError for other negative lengths and those over ``most``."""
+        """The next buffer; None: it is null. RefusedBytesError for other negative lengths and those over ``most``."""
         size = self.integer(4)
         if not -1 <= size <= self.most:
-            raise RefusedError(self.code, f"Unreasonable length = {size}")
+            raise RefusedBytesError(self.code, f"Unreasonable length = {size}")
         return None if size == -1 else self.take(size)
 
     def text(self) -> str:

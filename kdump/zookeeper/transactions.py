@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Final
 
 from kdump.codes import Codes, DamageError
-from kdump.zookeeper.jute import AccessRule, JuteReader, RefusedError
+from kdump.zookeeper.jute import AccessRule, JuteReader, RefusedBytesError
 
 
 class TxnType(IntEnum):
@@ -106,7 +106,7 @@ def parse_transaction(data: bytes, most: int) -> Transaction:
 
     Raises:
         DamageError: ZOOKEEPER_LOG, the bytes are too few.
-        RefusedError: ZOOKEEPER_LOG, the type is unknown, or a length is impossible.
+        RefusedBytesError: ZOOKEEPER_LOG, the type is unknown, or a length is impossible.
     """
     reader = JuteReader(data, code=Codes.ZOOKEEPER_LOG)
     reader.most = most
@@ -124,7 +124,7 @@ def _body(number: int, reader: JuteReader) -> TxnBody:
         kind = TxnType(number)
     except ValueError:
         # The words of ZooKeeper.
-        raise RefusedError(Codes.ZOOKEEPER_LOG, f"Unsupported Txn with type=%d{number}") from None
+        raise RefusedBytesError(Codes.ZOOKEEPER_LOG, f"Unsupported Txn with type=%d{number}") from None
     body = TxnBody(kind)
     if kind in CREATES:
         _read_create(body, reader)

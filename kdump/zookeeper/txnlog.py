@@ -14,7 +14,7 @@ from zlib import adler32
 
 from kdump.codes import DamageError
 from kdump.zookeeper.datafiles import DataFile
-from kdump.zookeeper.jute import MAX_BUFFER, RefusedError
+from kdump.zookeeper.jute import MAX_BUFFER, RefusedBytesError
 from kdump.zookeeper.transactions import Transaction, parse_transaction
 from kdump.zookeeper.tree import Release
 
@@ -134,7 +134,7 @@ class TxnLog:
             return LogEnd(position, EndKind.FAILURE, "java.io.IOException: CRC check failed")
         try:
             transaction = parse_transaction(content, self._most)
-        except RefusedError as error:
+        except RefusedBytesError as error:
             return LogEnd(position, EndKind.FAILURE, f"java.io.IOException: {error.message}")
         except DamageError as error:
             # Too few bytes are the end of a log to ZooKeeper.
