@@ -26,6 +26,17 @@ class Arguments:
         self.__dict__.update(given)
 
 
+class LogArguments(Arguments):
+    """The option that says which logs the files are."""
+
+    log_format: str | None
+
+    @property
+    def is_07(self) -> bool:
+        """The files are logs of Kafka 0.7, whatever their names."""
+        return self.log_format is not None
+
+
 class EngineArguments(Arguments):
     """Options that say where a command runs."""
 
@@ -34,7 +45,7 @@ class EngineArguments(Arguments):
     conf: tuple[tuple[str, str], ...]
 
 
-class DumpArguments(EngineArguments):
+class DumpArguments(LogArguments, EngineArguments):
     """Options of ``kdump dump``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import click
 
 from kdump.cli import engine_options, exit_status, view_options
 from kdump.cli.arguments import DumpArguments
-from kdump.cli.common import begin, common_options, limit_option, reading_options
+from kdump.cli.common import begin, common_options, limit_option, log_format_option, reading_options
 from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
@@ -25,9 +25,9 @@ from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
-from kdump.log.names import is_uri
+from kdump.log.names import Kind, is_uri
 from kdump.log.opening import open_source
-from kdump.log.paths import OtherFile, PathDirectory, TextFile, is_text_file, resolve
+from kdump.log.paths import OtherFile, PathDirectory, Stream, TextFile, as_log_07, is_text_file, resolve
 from kdump.payloads.java import split_commas
 from kdump.reading.printing import Emit
 from kdump.reading.reporter import Reporter
@@ -60,6 +60,7 @@ Examples:
     metavar="A,B,...",
     help="Comma-separated files, taken as DumpLogSegments takes them; PATHs are then ignored, as there.",
 )
+@log_format_option
 @click.option("--all-files", is_flag=True, help="In directories, also dump index, snapshot and checkpoint files.")
 @java_options
 @view_options.view_options
@@ -130,7 +131,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
                 finder.see(target, has_rows=budget.seen > before)
 
         if given.files is not None:
-            _dump_names(run, given.files, dump_one)
+            _dump_names(run, given, dump_one)
         elif follow:
             from kdump.dump.follow import followed
 
@@ -142,7 +143,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
             except KdumpError as error:
                 run.fail(error)
         else:
-            for target in _targets(run, paths, given.all_files):
+            for target in _targets(run, given):
                 if finder is None or finder.wants(target, map(strip_credentials, paths)):
                     dump_one(target)
         return run
@@ -276,7 +277,7 @@ def _dump_on_spark(spark: Session, options: DumpOptions, given: DumpArguments, c
     paths = given.paths
     run = DumpRun(options, console.out.write, console.reporter(verbose=given.verbose))
     collected = CollectedRun(run, console.out.write)
-    targets = _targets(run, paths, all_files=False)
+    targets = _targets(run, given)
     tasks = plan_dump((target.path for target in targets), whole_partitions=options.read_committed)
     work = dump_work(list(map(strip_credentials, paths)), options, verbose=given.verbose)
     try:
@@ -287,9 +288,9 @@ def _dump_on_spark(spark: Session, options: DumpOptions, given: DumpArguments, c
     return run
 
 
-def _dump_names(run: DumpRun, files: str, dump_one: Callable[[Target], None]) -> None:
-    for name in split_commas(files):
-        target = target_by_java_name(name)
+def _dump_names(run: DumpRun, given: DumpArguments, dump_one: Callable[[Target], None]) -> None:
+    for name in split_commas(given.files or ""):
+        target = target_by_java_name(name, is_07=given.is_07)
         if target is None:
             run.ignore(name)
         else:
@@ -297,15 +298,17 @@ def _dump_names(run: DumpRun, files: str, dump_one: Callable[[Target], None]) ->
             dump_one(target)
 
 
-def _targets(run: DumpRun, paths: Sequence[str], all_files: bool) -> Iterator[Target]:
-    for path in map(strip_credentials, paths):
+def _targets(run: DumpRun, given: DumpArguments) -> Iterator[Target]:
+    for path in map(strip_credentials, given.paths):
         try:
-            found = resolve(path)
+            found = as_log_07(resolve(path)) if given.is_07 else resolve(path)
             if isinstance(found, PathDirectory):
-                for file in found.files(run.fail, all_files=all_files):
+                for file in found.files(run.fail, all_files=given.all_files):
                     yield replace(target_of(file), is_listed=True)
             elif isinstance(found, OtherFile) and not isinstance(found, TextFile):
                 raise _no_segment_file(found)
+            elif isinstance(found, Stream) and given.is_07:
+                yield Target(path, Kind.LOG_07, 0)
             else:
                 yield target_of(found)
         except KdumpError as error:
