@@ -105,7 +105,7 @@ class DumpArguments(LogArguments, EngineArguments):
         return self.output == "kafka" and self.template is None
 
 
-class VerifyArguments(EngineArguments):
+class VerifyArguments(LogArguments, EngineArguments):
     """Options of ``kdump verify``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]

@@ -43,6 +43,7 @@ def run_startup(given: VerifyArguments) -> int:
         given.segment_index_bytes or DEFAULT_INDEX_SIZE,
         given.now,
         checksums=output == "jsonl",
+        is_07=given.is_07,
     )
     try:
         run = _runner(given, console)
@@ -53,7 +54,7 @@ def run_startup(given: VerifyArguments) -> int:
     for item in start_all(paths, options, status.fail, run):
         status.add(damaged=_is_harmful(item))
         text = _json(item) if output == "jsonl" else _text(item, is_brief=not given.verbose)
-        if isinstance(item, StartCheck) and not has_topic_id(item):
+        if isinstance(item, StartCheck) and not item.is_07 and not has_topic_id(item):
             strays.append(item.path)
         # Of those in a log directory it is told once, with what holds for all of it.
         if output == "text" and (item.path in paths or isinstance(item, LogDirectoryCheck)):
@@ -104,7 +105,7 @@ def _text(item: Item, *, is_brief: bool) -> str:
     if not isinstance(item, StartCheck):
         return log_directory_text(item)
     text = startup_text(item, is_brief=is_brief)
-    return text if item.is_harmless else text + _ways(item)
+    return text if item.is_harmless or item.is_07 else text + _ways(item)
 
 
 def _ways(check: StartCheck) -> str:

@@ -8,7 +8,14 @@ import click
 
 from kdump.cli import engine_options
 from kdump.cli.arguments import VerifyArguments
-from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
+from kdump.cli.common import (
+    begin,
+    color_option,
+    common_options,
+    limit_option,
+    log_format_option,
+    reading_options,
+)
 from kdump.cli.conflicts import VERIFY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
@@ -34,6 +41,7 @@ Examples:
   zstdcat X.log.zst | kdump verify -            a segment from a pipe""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@log_format_option
 @click.option("--quick", "depth", flag_value="quick", help="Framing and checksums only, nothing is decompressed.")
 @click.option("--deep", "depth", flag_value="deep", default=True, help="Decode every record too (default).")
 @click.option("--strict", is_flag=True, help="End with 1 for warnings too.")
@@ -81,7 +89,9 @@ def _verify(given: VerifyArguments) -> int:
         status.fail(error)
 
     try:
-        verification = Verification(_judge(options, given, console, reporter), on_error=fail)
+        verification = Verification(
+            _judge(options, given, console, reporter), on_error=fail, options=options, is_07=given.is_07
+        )
     except KdumpError as error:
         status.fail(error)
         return status.code
@@ -115,6 +125,8 @@ def _verify(given: VerifyArguments) -> int:
 def _judge(options: CheckOptions, given: VerifyArguments, console: Console, reporter: Reporter) -> Judge:
     """What checks the partitions: this process, a pool, or Spark. Raises as ``engine_options.session``."""
     paths, jobs = given.paths, given.jobs
+    if given.is_07:
+        return PartitionCheck(options).segments
     spark = engine_options.session(given, paths, console.note, local_only=jobs > 1)
     if spark is not None:
         from kdump.spark.verify import SparkJudge

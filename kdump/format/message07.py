@@ -117,7 +117,7 @@ def parse_message(data: memoryview, offset: int) -> Message07:
         offset: the byte position of the entry in the partition.
 
     Raises:
-        DamageError: MAGIC, or HEADER_CUT where the length leaves no place for the CRC.
+        DamageError: MAGIC, or LEGACY_MESSAGE where the length leaves no place for the CRC.
     """
     length: int = LENGTH.unpack_from(data)[0]
     magic = data[MAGIC_POSITION] - (data[MAGIC_POSITION] >> 7 << 8)
@@ -125,7 +125,7 @@ def parse_message(data: memoryview, offset: int) -> Message07:
         raise DamageError(Codes.MAGIC, f"Magic byte value of {magic} is unknown")
     payload = _WITHOUT_ATTRIBUTES[magic]
     if len(data) < payload:
-        raise DamageError(Codes.HEADER_CUT, f"a message of magic {magic} with length {length} ends inside its CRC")
+        raise DamageError(Codes.LEGACY_MESSAGE, f"a message of magic {magic} with length {length} ends inside its CRC")
     attributes = data[MAGIC_POSITION + 1] if magic else 0
     crc = int.from_bytes(data[payload - 4 : payload], "big")
     return Message07(offset, length, crc, magic, attributes, NO_TIMESTAMP, data)
@@ -143,8 +143,8 @@ def read_records(entry: Message07, limit: int = compression.DEFAULT_LIMIT) -> It
     Each record of a wrapper but the last leads back to the wrapper, because there is no offset inside it.
 
     Raises:
-        DamageError: CODEC, PAYLOAD, PAYLOAD_TOO_LARGE, LEGACY_WRAPPER, MAGIC or HEADER_CUT, after the records before
-            the damage.
+        DamageError: CODEC, PAYLOAD, PAYLOAD_TOO_LARGE, LEGACY_WRAPPER, LEGACY_MESSAGE or MAGIC, after the records
+            before the damage.
     """
     if entry.codec == compression.NONE:
         yield Record07.of(entry, entry.next_offset)

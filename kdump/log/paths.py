@@ -146,6 +146,11 @@ class PartitionFolder:
         """The segment files, without those of Kafka 0.7."""
         return [os.path.join(self.path, name) for name in self.names]
 
+    @property
+    def paths_07(self) -> list[str]:
+        """The logs of Kafka 0.7."""
+        return [os.path.join(self.path, name) for name in self.names_07]
+
 
 class PathDirectory(_Path):
     """A directory: a partition, a log directory, or neither."""

@@ -12,10 +12,19 @@ from typing import TypeAlias
 
 from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
 from kdump.log import files
-from kdump.log.names import Kind, parse_partition_directory
+from kdump.log.names import Kind, is_log_07, parse_partition_directory
 from kdump.log.opening import read_whole
 from kdump.log.partition import segment_files
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, resolve
+from kdump.log.paths import (
+    LogSegment,
+    LogSegment07,
+    OtherFile,
+    PathDirectory,
+    Sibling,
+    Stream,
+    as_log_07,
+    resolve,
+)
 from kdump.verify.logdir import Checkpoints, PartitionExtent, check_log_directory
 from kdump.verify.partition import (
     Item,
@@ -46,11 +55,22 @@ class Verification:
     Args:
         judge: checks the segments of a partition: ``PartitionCheck.segments``, or a callable in its place.
         on_error: takes what is wrong with one partition of several; None: the first error is raised after the others.
+        options: how deep logs of Kafka 0.7 are checked.
+        is_07: files are such logs, whatever their names.
     """
 
-    def __init__(self, judge: Judge | None = None, *, on_error: Callable[[KdumpError], None] | None = None) -> None:
+    def __init__(
+        self,
+        judge: Judge | None = None,
+        *,
+        on_error: Callable[[KdumpError], None] | None = None,
+        options: CheckOptions | None = None,
+        is_07: bool = False,
+    ) -> None:
         self._judge = judge or PartitionCheck().segments
         self._on_error = on_error
+        self._options = options or CheckOptions()
+        self._is_07 = is_07
         self._failed: list[KdumpError] = []
 
     def path(self, path: str) -> Iterator[Item]:
@@ -60,11 +80,13 @@ class Verification:
             KdumpError: MISSING, UNREADABLE, NO_SEGMENTS or NOT_A_SEGMENT_FILE.
         """
         self._failed.clear()
-        match resolve(path):
+        match as_log_07(resolve(path)) if self._is_07 else resolve(path):
             case PathDirectory() as directory:
                 yield from self._directory(directory)
-            case Stream():
+            case Stream() if not self._is_07:
                 yield from self._log(path)
+            case Stream() | LogSegment07() as file:
+                yield from self._logs_07([path], named=is_log_07(file.path))
             case LogSegment(kind=kind):
                 if kind is Kind.LOG:
                     for finding in check_names([os.path.basename(path)]):
@@ -82,6 +104,8 @@ class Verification:
         without_logs = []
         checkpoints = Checkpoints(directory.path)
         for partition in directory.partitions(errors.append):
+            if partition.names_07:
+                yield from self._logs_07(partition.paths_07)
             if not partition.names:
                 without_logs.append(partition.path)
                 continue
@@ -119,6 +143,16 @@ class Verification:
             if isinstance(item, KdumpError):
                 raise item
             if not isinstance(item, PartitionExtent):
+                yield item
+
+    def _logs_07(self, paths: Sequence[str], *, named: bool = True) -> Iterator[Item]:
+        """Check the logs of a Kafka 0.7 partition."""
+        from kdump.verify.log07 import check_logs_07  # not needed by a check of today's logs
+
+        for item in check_logs_07(paths, self._options, named=named):
+            if isinstance(item, KdumpError):
+                self._fail(item)
+            else:
                 yield item
 
     def _fail(self, error: KdumpError) -> None:

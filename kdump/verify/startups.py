@@ -42,7 +42,7 @@ from kdump.kafka.startup.outcome import (
 from kdump.log import files
 from kdump.log.listing import ListingEntry
 from kdump.log.lock import is_held
-from kdump.log.names import CLUSTER_METADATA, Kind, parse_file_name, parse_partition_directory
+from kdump.log.names import CLUSTER_METADATA, Kind, is_log_07, parse_file_name, parse_partition_directory
 from kdump.log.opening import read_whole
 from kdump.log.partition import no_segments
 from kdump.log.paths import PathDirectory, resolve
@@ -51,6 +51,7 @@ from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, Workplace, in_process
 from kdump.verify.reach import AlreadyLost, KnownOffsets, PartitionEvidence
 from kdump.verify.settling import Watch, settled
+from kdump.verify.start07 import check_start_07, is_log_directory_07, obstacles_07
 from kdump.verify.startcheck import (
     LogDirectoryCheck,
     LossReason,
@@ -70,7 +71,8 @@ _OF_LOG_DIRECTORIES: Final = {META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINT_CH
 class StartOptions(NamedTuple):
     """What is used instead of what the log directory says; None: nothing.
 
-    ``max_index_size``: segment.index.bytes; ``now``: the time, ms; ``checksums``: see check_start.
+    ``max_index_size``: segment.index.bytes; ``now``: the time, ms; ``checksums``: see check_start; ``is_07``: the
+    broker is one of Kafka 0.7, also where no file of a directory says so.
     """
 
     is_clean: bool | None = None
@@ -79,6 +81,7 @@ class StartOptions(NamedTuple):
     max_index_size: int = DEFAULT_INDEX_SIZE
     now: int | None = None
     checksums: bool = False
+    is_07: bool = False
 
 
 class Task(NamedTuple):
@@ -87,6 +90,7 @@ class Task(NamedTuple):
     path: str
     settings: LoadSettings
     checksums: bool
+    is_07: bool = False
 
     def run(self) -> StartCheck | KdumpError:
         """The answer, or why there is none. If a broker changes the files meanwhile: what two answers agree in."""
@@ -97,6 +101,8 @@ class Task(NamedTuple):
             try:
                 directory = Directory.on_disk(self.path)
                 watch = Watch(self.path, *(os.path.join(self.path, name) for name in directory.before))
+                if self.is_07:
+                    return check_start_07(directory, self.settings, checksums=self.checksums)
                 return check_start(
                     directory,
                     self.settings,
@@ -169,6 +175,7 @@ class _StartTarget(NamedTuple):
     is_whole: bool
     tasks: list[Task]
     obstacles: list[Obstacle]
+    is_07: bool = False
 
 
 def _run_all(group: Sequence[Task]) -> Iterator[StartCheck | KdumpError]:
@@ -208,7 +215,7 @@ def start_all(
             places.append(_place(path, options))
         except KdumpError as error:
             on_error(error.located(path))
-    duplicates = _duplicates(places)
+    duplicates = _duplicates(place for place in places if not place.is_07)
     told: set[Obstacle] = set()
     for place in places:
         failed = []
@@ -237,7 +244,9 @@ def start_all(
                 yield obstacle
         if place.is_whole:
             is_clean = place.log_directory.is_clean if options.is_clean is None else options.is_clean
-            yield LogDirectoryCheck(place.path, is_clean, len(place.tasks), tuple(failed), unread, tuple(obstacles))
+            yield LogDirectoryCheck(
+                place.path, is_clean, len(place.tasks), tuple(failed), unread, tuple(obstacles), place.is_07
+            )
 
 
 def task_of(directory: str, options: StartOptions) -> Task:
@@ -264,7 +273,7 @@ def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
         log_start = known.log_starts.get(partition, 0) if partition is not None else 0
     is_clean = known.is_clean if options.is_clean is None else options.is_clean
     settings = LoadSettings(is_clean, recovery_point, log_start, options.max_index_size, options.now)
-    return Task(directory, settings, options.checksums)
+    return Task(directory, settings, options.checksums, options.is_07)
 
 
 def _place(path: str, options: StartOptions) -> _StartTarget:
@@ -275,6 +284,8 @@ def _place(path: str, options: StartOptions) -> _StartTarget:
     entries = files.listing(path)
     if os.path.basename(files.absolute(path)).startswith(f"{CLUSTER_METADATA}-"):
         raise KdumpError(Codes.UNREADABLE, "the log of a KRaft cluster's metadata, which other code loads: no answer")
+    if options.is_07 or any(is_log_07(entry.name) for entry in entries) or _is_log_directory_07(path, entries):
+        return _place_07(path, entries, options._replace(is_07=True))
     if _holds_segments(path, entries):
         above = _above(path)
         known = read_log_directory(above)
@@ -288,6 +299,28 @@ def _place(path: str, options: StartOptions) -> _StartTarget:
     message = "the name is not <topic>-<number>"
     obstacles = [Obstacle(os.path.join(path, name), KAFKA, message) for name in folders.unparsable]
     return _StartTarget(path, known, True, tasks, obstacles + _refusals(path, known))
+
+
+def _is_log_directory_07(path: str, entries: Sequence[ListingEntry]) -> bool:
+    """No file of a broker of today lies in it, and logs of Kafka 0.7 lie in its folders."""
+    if any(entry.name in _OF_LOG_DIRECTORIES - {CLEAN_SHUTDOWN} for entry in entries):
+        return False
+    return not _holds_segments(path, entries) and is_log_directory_07(entries)
+
+
+def _place_07(path: str, entries: Sequence[ListingEntry], options: StartOptions) -> _StartTarget:
+    known = read_log_directory(path)
+    folders = sorted(entry.name for entry in entries if entry.is_directory)
+    if any(is_log_07(entry.name) for entry in entries) or (not folders and parse_folder(_name_of(path))):
+        above = _above(path)
+        obstacles = obstacles_07(above, [_name_of(path)])
+        return _StartTarget(path, known, False, [_task(path, read_log_directory(above), options)], obstacles, True)
+    tasks = [_task(os.path.join(path, name), known, options) for name in folders]
+    return _StartTarget(path, known, True, tasks, obstacles_07(path, folders), True)
+
+
+def _name_of(path: str) -> str:
+    return os.path.basename(files.absolute(path))
 
 
 def _refusals(path: str, known: LogDirectory) -> list[Obstacle]:

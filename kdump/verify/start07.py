@@ -1,0 +1,87 @@
+"""``kdump verify --startup`` for the partitions of Kafka 0.7: what its loader makes of them, and what it loses.
+
+Source: docs/spec/old-kafka.md#16-recovery, docs/spec/old-kafka.md#17-broker-start-and-directory-names.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from kdump.kafka.loader07 import folder_failure, start_07
+from kdump.kafka.startup.content import Content, ContentSource, sha256
+from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.outcome import Start
+from kdump.log import files
+from kdump.log.gaps import Gap
+from kdump.log.listing import ListingEntry
+from kdump.log.names import is_log_07
+from kdump.log.resync07 import ResyncWalk07
+from kdump.verify.log07 import entries_of
+from kdump.verify.startcheck import LossReason, LostRange, Obstacle, StartCheck, StartedFile
+
+
+def check_start_07(directory: Directory, settings: LoadSettings, *, checksums: bool = False) -> StartCheck:
+    """Predict what the start of a Kafka 0.7 broker makes of a partition directory; see ``check_start``.
+
+    Raises:
+        KdumpError: a file cannot be read.
+    """
+    start = start_07(directory, is_clean=settings.is_clean)
+    bytes_read = directory.bytes_read
+    lost = tuple(_lost(directory, start))
+    end_before = None
+    if start.served is not None:
+        end_before = max((start.served.end_offset, *(loss.last_offset + 1 for loss in lost)))
+    started = tuple(
+        StartedFile(
+            name,
+            action,
+            None if content is None else content.size,
+            sha256(content) if checksums and content is not None else None,
+            directory.before[name].size if name in directory.before else None,
+        )
+        for name, action, content in directory.changes()
+    )
+    return StartCheck(directory.path, settings, start, started, lost, (), (), end_before, (), bytes_read, is_07=True)
+
+
+def _lost(directory: Directory, start: Start) -> Iterator[LostRange]:
+    for base_offset, bytes_cut, end_offset, _ in start.recovered:
+        if not bytes_cut:
+            continue
+        name = next(
+            name for name, content in directory.before.items() if directory.get(name) != content and is_log_07(name)
+        )
+        before = directory.before[name]
+        records, good = _entries(name, before, end_offset - base_offset)
+        yield LostRange(end_offset, base_offset + before.size - 1, records, LossReason.CUT, good)
+
+
+def _entries(name: str, content: Content, start: int) -> tuple[int, int]:
+    """How many entries a log has from a position on, and how many of them have the right CRC."""
+    entries = good = 0
+    with ContentSource(name, content) as source:
+        for item in ResyncWalk07(source, 0, start=start).items():
+            if not isinstance(item, Gap):
+                for message, _ in entries_of(item, 0):
+                    entries += 1
+                    good += message.is_valid
+    return entries, good
+
+
+def is_log_directory_07(entries: Iterable[ListingEntry]) -> bool:
+    """A partition directory in it has logs of Kafka 0.7."""
+    folders = (entry.path for entry in entries if entry.is_directory)
+    return any(is_log_07(inside.name) for folder in folders for inside in files.listing(folder))
+
+
+def obstacles_07(path: str, folders: Iterable[str]) -> list[Obstacle]:
+    """The directories by whose names a broker of Kafka 0.7 stops."""
+    failures = ((name, folder_failure(name)) for name in folders)
+    return [
+        Obstacle(os.path.join(path, name), failure.java_class or "", failure.message)
+        for name, failure in failures
+        if failure is not None
+    ]
