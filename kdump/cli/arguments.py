@@ -161,7 +161,7 @@ class ConvertArguments(EngineArguments):
     max_decompressed_size: int
 
 
-class RepairArguments(Arguments):
+class RepairArguments(LogArguments):
     """Options of ``kdump repair``."""
 
     paths: tuple[str, ...]

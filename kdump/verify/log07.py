@@ -6,7 +6,7 @@ Source: docs/spec/old-kafka.md#1-the-07-log-on-disk.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from kdump.codes import HOSTILE_CODES, Codes, DamageError, Finding, KdumpError, Severity
@@ -14,7 +14,7 @@ from kdump.format.message07 import Message07, parse_message, read_records
 from kdump.kafka.loader07 import not_recovered_07, recover_07
 from kdump.kafka.recover import Recovery
 from kdump.log.gaps import Gap
-from kdump.log.names import Kind
+from kdump.log.names import Kind, is_log_07, is_uri
 from kdump.log.opening import open_source
 from kdump.log.resync07 import ResyncWalk07
 from kdump.log.source import Source
@@ -39,8 +39,9 @@ def check_logs_07(paths: Sequence[str], options: CheckOptions, *, named: bool = 
     """
     check = _PartitionCheck07(options)
     for number, path in enumerate(paths):
+        is_last = number == len(paths) - 1 and (len(paths) > 1 or not named or is_last_log(path))
         try:
-            yield from check.log(path, is_last=number == len(paths) - 1, named=named)
+            yield from check.log(path, is_last=is_last, named=named)
         except KdumpError as error:
             if error.code in HOSTILE_CODES:
                 yield Finding(error.code, error.message, 0, path=path)
@@ -104,6 +105,35 @@ def _check_name(path: str, base_offset: int | None, end_before: int | None) -> I
     else:
         message = f"begins at offset {base_offset}, before the end {end_before} of the log before: {tail}"
         yield Finding(Codes.SEGMENT_OVERLAP, message, 0)
+
+
+def is_last_log(path: str, names: Iterable[str] | None = None) -> bool:
+    """No log in its directory has a higher offset: only the last one is recovered.
+
+    ``names``: of the files in the directory; None: it is listed.
+    """
+    own = _base_offset(path)
+    if own is None:
+        return True
+    if names is None:
+        names = () if is_uri(path) else os.listdir(os.path.dirname(path) or ".")
+    others = (_base_offset(name) for name in names if is_log_07(name))
+    return all(other is None or other <= own for other in others)
+
+
+def count_entries(source: Source, start: int) -> tuple[int, int]:
+    """How many messages a log has from a position on, and how many of them have the right CRC.
+
+    Raises:
+        KdumpError: the log cannot be read.
+    """
+    entries = good = 0
+    for item in ResyncWalk07(source, 0, start=start).items():
+        if not isinstance(item, Gap):
+            for message, _ in entries_of(item, 0):
+                entries += 1
+                good += message.is_valid
+    return entries, good
 
 
 def entries_of(chunk: Chunk, base_offset: int) -> Iterator[tuple[Message07, int]]:

@@ -9,16 +9,14 @@ import os
 from collections.abc import Iterable, Iterator
 
 from kdump.kafka.loader07 import folder_failure, start_07
-from kdump.kafka.startup.content import Content, ContentSource, sha256
+from kdump.kafka.startup.content import ContentSource, sha256
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.outcome import Start
 from kdump.log import files
-from kdump.log.gaps import Gap
 from kdump.log.listing import ListingEntry
 from kdump.log.names import is_log_07
-from kdump.log.resync07 import ResyncWalk07
-from kdump.verify.log07 import entries_of
+from kdump.verify.log07 import count_entries
 from kdump.verify.startcheck import LossReason, LostRange, Obstacle, StartCheck, StartedFile
 
 
@@ -55,20 +53,9 @@ def _lost(directory: Directory, start: Start) -> Iterator[LostRange]:
             name for name, content in directory.before.items() if directory.get(name) != content and is_log_07(name)
         )
         before = directory.before[name]
-        records, good = _entries(name, before, end_offset - base_offset)
+        with ContentSource(name, before) as source:
+            records, good = count_entries(source, end_offset - base_offset)
         yield LostRange(end_offset, base_offset + before.size - 1, records, LossReason.CUT, good)
-
-
-def _entries(name: str, content: Content, start: int) -> tuple[int, int]:
-    """How many entries a log has from a position on, and how many of them have the right CRC."""
-    entries = good = 0
-    with ContentSource(name, content) as source:
-        for item in ResyncWalk07(source, 0, start=start).items():
-            if not isinstance(item, Gap):
-                for message, _ in entries_of(item, 0):
-                    entries += 1
-                    good += message.is_valid
-    return entries, good
 
 
 def is_log_directory_07(entries: Iterable[ListingEntry]) -> bool:
