@@ -198,6 +198,14 @@ class Codes(Enum):
         "A broker that recovers it truncates it to 0 bytes (verify --startup predicts that). Unpack the file, or "
         "put the right file in its place.",
     )
+    FRAME = Code(
+        "KD111",
+        "frame",
+        "a saved request or response is malformed",
+        "What dump --frame was given does not fit the layout of the request or response: a length reaches over the "
+        "end, or bytes are left over. Check that the file holds what the option names: a frame of Kafka 0.7 with its "
+        "length field, a body of today without size and header.",
+    )
 
     CODEC = Code(
         "KD201",

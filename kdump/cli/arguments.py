@@ -52,6 +52,7 @@ class DumpArguments(LogArguments, EngineArguments):
     files: str | None
     all_files: bool
     explain: int | None
+    frame: str | None
     max_decompressed_size: int
     # Of DumpLogSegments.
     deep_iteration: bool

@@ -93,6 +93,7 @@ DUMP_LOCAL_ONLY: Final = (
     "-n",
     "--tail",
     "--follow",
+    "--frame",
     "--group",
     "--transactional-id",
     "a stream",
@@ -104,6 +105,12 @@ _DECODERS: Final = (*_TOPIC_DECODERS, *_OWN_DECODERS, "--group", "--transactiona
 
 DUMP: Final = (
     *_EXPLAIN,
+    Conflict(
+        "--frame",
+        excludes=("--files", "--all-files", "--log-format", "--follow", "--tail", "--group", "--transactional-id"),
+        message="--frame reads saved requests and responses, it does not go with {other}",
+    ),
+    Conflict("--frame", excludes=("--redact", "--redact-key", *_DECODERS, "--isolation read_committed")),
     Conflict(
         "text files only",
         only=_EVERYWHERE | {"paths", "all_files", "output", "fields", "color", "pager", "engine", "master", "conf"},

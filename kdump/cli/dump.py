@@ -71,6 +71,12 @@ Examples:
     metavar="POSITION",
     help="Explain the bytes around a file position, field by field, damage included.",
 )
+@click.option(
+    "--frame",
+    metavar="KIND",
+    help="The files are saved requests or responses: fetch, multifetch, produce, multiproduce or offsets of Kafka 0.7; "
+    "fetch-response[:V] or produce-request[:V], the body of one of today, of API version V.",
+)
 @engine_options.engine_options
 @reading_options
 @common_options
@@ -100,6 +106,10 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     )
     begin(given, console)
     options = _text_options(given) if given.is_text else _row_options(given, console)
+    if given.frame is not None:
+        from kdump.cli.frame import dump_frames  # not needed by a dump of logs
+
+        return dump_frames(given, options, _text(given) if given.is_text else None, console)
     status = RunStatus(console.show_error)
     try:
         is_local_only = options_given.first(DUMP_LOCAL_ONLY) is not None
@@ -209,17 +219,15 @@ def _explain(position: int, given: DumpArguments) -> int:
     return status.code
 
 
-def _text_options(given: DumpArguments) -> DumpOptions:
-    """The compatible text."""
-    selection = view_options.selection(given)
+def _text(given: DumpArguments) -> TextOptions:
+    """What the compatible text shows."""
     decoders = given.key_decoder_class, given.value_decoder_class
-    decoding = view_options.decoding(given)
-    text = TextOptions(
+    return TextOptions(
         print_data_log=given.print_data_log
         or given.view == "records"
-        or selection.by_contents
+        or view_options.selection(given).by_contents
         or any(name is not None for name in decoders)
-        or decoding.is_made,
+        or view_options.decoding(given).is_made,
         skip_record_metadata=given.skip_record_metadata,
         verify_index_only=given.verify_index_only,
         index_sanity_check=given.index_sanity_check,
@@ -227,6 +235,11 @@ def _text_options(given: DumpArguments) -> DumpOptions:
         key_decoder=decoder(decoders[0]),
         value_decoder=decoder(decoders[1]),
     )
+
+
+def _text_options(given: DumpArguments) -> DumpOptions:
+    """The compatible text."""
+    text = _text(given)
     return _options(
         given,
         text_output(text),
