@@ -124,7 +124,7 @@ class VerifyArguments(LogArguments, EngineArguments):
     now: int | None
 
 
-class StatsArguments(EngineArguments):
+class StatsArguments(LogArguments, EngineArguments):
     """Options of ``kdump stats``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
@@ -138,11 +138,12 @@ class StatsArguments(EngineArguments):
     color: str
 
 
-class ConvertArguments(EngineArguments):
+class ConvertArguments(LogArguments, EngineArguments):
     """Options of ``kdump convert``."""
 
     source: str
     destination: str
+    offset_map: bool
     to_magic: int | None
     codec: str
     level: int | None

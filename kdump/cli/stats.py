@@ -9,7 +9,7 @@ import click
 
 from kdump.cli import engine_options, whatif_options
 from kdump.cli.arguments import StatsArguments
-from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
+from kdump.cli.common import begin, color_option, common_options, limit_option, log_format_option, reading_options
 from kdump.cli.conflicts import STATS, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
@@ -57,6 +57,7 @@ Examples:
     help="Write a report with charts too: one file, which a browser shows without a network.",
 )
 @whatif_options.whatif_options
+@log_format_option
 @limit_option()
 @color_option("the page")
 @engine_options.engine_options
@@ -97,7 +98,9 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     except KdumpError as error:
         status.fail(error)
         return status.code
-    verification = Verification(judge, on_error=status.fail)
+    verification = Verification(
+        judge, on_error=status.fail, options=options.checks, is_07=given.is_07, see_07=run.see_07
+    )
     said = FindingDeduplicator()
     for path in dict.fromkeys(paths):
         try:
@@ -152,6 +155,8 @@ def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console:
     Raises as ``engine_options.session``.
     """
     paths = given.paths
+    if given.is_07:
+        return run.judge()
     spark = engine_options.session(given, paths, console.note, local_only=given.rate is not None)
     if spark is None:
         return run.judge()

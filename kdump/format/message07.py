@@ -21,8 +21,8 @@ MIN_LENGTH: Final = 5
 MAGIC_POSITION: Final = 4
 _CODEC_MASK: Final = 3
 _MAGICS: Final = (0, 1)
-_WITHOUT_ATTRIBUTES: Final = (9, 10)
-"""Where the payload begins in an entry, by magic."""
+HEAD_SIZES: Final = (9, 10)
+"""Bytes of an entry before its payload, by magic."""
 _CODEC_NAMES: Final = ("none", "gzip", "snappy", "unknown")
 
 
@@ -56,6 +56,11 @@ class Message07(Message):
         return _CODEC_NAMES[self.codec]
 
     @property
+    def is_log_append_time(self) -> bool:
+        """There is no timestamp."""
+        return False
+
+    @property
     def timestamp_type(self) -> str:
         """No message of 0.7 has a timestamp."""
         return NO_TIMESTAMP_TYPE
@@ -63,7 +68,7 @@ class Message07(Message):
     @property
     def payload(self) -> memoryview:
         """The payload as it is stored."""
-        return self.data[_WITHOUT_ATTRIBUTES[self.magic] :]
+        return self.data[HEAD_SIZES[self.magic] :]
 
     @property
     def is_valid(self) -> bool:
@@ -88,7 +93,7 @@ class Message07(Message):
 
     def content_positions(self) -> tuple[tuple[int, bytes | None], ...]:
         """See Message."""
-        return ((_WITHOUT_ATTRIBUTES[self.magic], self.value()),)
+        return ((HEAD_SIZES[self.magic], self.value()),)
 
 
 class Record07(LegacyRecord):
@@ -123,7 +128,7 @@ def parse_message(data: memoryview, offset: int) -> Message07:
     magic = data[MAGIC_POSITION] - (data[MAGIC_POSITION] >> 7 << 8)
     if magic not in _MAGICS:
         raise DamageError(Codes.MAGIC, f"Magic byte value of {magic} is unknown")
-    payload = _WITHOUT_ATTRIBUTES[magic]
+    payload = HEAD_SIZES[magic]
     if len(data) < payload:
         raise DamageError(Codes.LEGACY_MESSAGE, f"a message of magic {magic} with length {length} ends inside its CRC")
     attributes = data[MAGIC_POSITION + 1] if magic else 0

@@ -116,6 +116,11 @@ def is_log_07(path: str) -> bool:
     return path.endswith(Kind.LOG_07.value)
 
 
+def base_of_07(path: str) -> int:
+    """The byte position at which a log of Kafka 0.7 begins in its partition, by its name; 0 without one."""
+    return parse_offset(PurePosixPath(path).name.partition(".")[0]) or 0
+
+
 def sibling(path: str, kind: Kind) -> str:
     """The path of ``path``'s sibling of another kind, with the same state suffix."""
     directory, slash, name = path.rpartition("/")

@@ -19,7 +19,7 @@ from kdump.kafka.startup.content import Content, ContentSource, sha256
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.outcome import StartFailure
 from kdump.log.fingerprint import FileFingerprint
-from kdump.log.names import is_log_07, parse_offset
+from kdump.log.names import base_of_07, is_log_07
 from kdump.log.opening import open_source
 from kdump.repair.account import named
 from kdump.repair.apply.copies import Staging
@@ -190,7 +190,7 @@ def _one_file(path: str) -> Directory:
 def _log(directory: Directory, name: str, *, is_whole: bool) -> RepairedLog07:
     path = os.path.join(directory.path, name)
     content = directory.before[name]
-    base_offset = parse_offset(name.partition(".")[0]) or 0
+    base_offset = base_of_07(name)
     with ContentSource(path, content) as source:
         is_last = is_last_log(path, directory.before if is_whole else None)
         recovery = recover_07(source, base_offset) if is_last else not_recovered_07(base_offset, content.size)

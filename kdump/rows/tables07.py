@@ -84,5 +84,5 @@ _OF_07: Final = (
 
 
 def table_07(table: Table) -> Table:
-    """The table of 0.7 in the place of a table of ``rows.tables``."""
-    return next(found for today, found in _OF_07 if today is table)
+    """The table of 0.7 in the place of a table of ``rows.tables``; one of 0.7 is its own."""
+    return next(found for today, found in _OF_07 if table in (today, found))

@@ -19,7 +19,7 @@ from kdump.log.extents import Extent, extent_of
 from kdump.log.named import is_named
 from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, expanded, file_by_name, resolve
+from kdump.log.paths import LogSegment, LogSegment07, OtherFile, PathDirectory, expanded, file_by_name, resolve
 from kdump.log.source import Source
 from kdump.reading.selection import Range
 
@@ -37,7 +37,8 @@ class LogFile:
     """A log as the plan saw it.
 
     ``path`` names it from anywhere, ``given`` opens it in any process (a URI with its credentials), ``context`` is what
-    its rows say. ``offsets``: those that it can hold by its name and that of the next one.
+    its rows say. ``offsets``: those that it can hold by its name and that of the next one. ``is_07``: it is a log of
+    Kafka 0.7.
     """
 
     path: str
@@ -47,6 +48,7 @@ class LogFile:
     offsets: Range = field(default_factory=Range)
     given: str = field(default="", repr=False)
     is_named: bool = False
+    is_07: bool = False
 
     def open(self) -> Source:
         """The file, in whatever process. Raises as ``open_source``."""
@@ -128,13 +130,14 @@ class Wanted:
         return self.offsets.intersection(Range(self.starts.get(own), self.ends.get(own)))
 
 
-def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> list[LogFile]:
+def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None], *, with_07: bool = False) -> list[LogFile]:
     """The logs that paths stand for: files, partition and log directories, globs of any of them.
 
     Args:
         paths: as they were given; a relative one is relative to this process' directory.
         on_error: takes what cannot be found or looked at, and files that are no logs by their names; of what fits a
             pattern, other files and directories without segments are passed over.
+        with_07: logs of Kafka 0.7 too.
     """
     found: list[LogFile] = []
 
@@ -147,7 +150,7 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> l
         is_pattern = fitting != [given]
         for path in fitting:
             try:
-                found += _logs_of(_segments_of(path, tell), tell)
+                found += _logs_of(_segments_of(path, tell, with_07=with_07), tell)
             except KdumpError as error:
                 tell(error)
     return _without_duplicates(found)
@@ -162,19 +165,24 @@ def listed_logs(paths: Iterable[str]) -> list[LogFile]:
     return _without_duplicates(list(_logs_of(found, lambda error: None)))
 
 
-def _segments_of(path: str, on_error: Callable[[KdumpError], None]) -> Iterable[LogSegment]:
+def _segments_of(
+    path: str, on_error: Callable[[KdumpError], None], *, with_07: bool
+) -> Iterable[LogSegment | LogSegment07]:
     """A file, or what lies in a directory. KdumpError for a file that is no log by its name."""
     found = resolve(path)
     if isinstance(found, PathDirectory):
-        return found.logs(on_error)
+        wanted = (LogSegment, LogSegment07) if with_07 else LogSegment
+        return (file for file in found.files(on_error) if isinstance(file, wanted))
     # A pipe is a log here only where it has the name of one.
     log = file_by_name(path)
-    if not isinstance(log, LogSegment):
-        raise OtherFile(path).error
-    return [log]
+    if isinstance(log, LogSegment) or (with_07 and isinstance(log, LogSegment07)):
+        return [log]
+    raise OtherFile(path).error
 
 
-def _logs_of(segments: Iterable[LogSegment], on_error: Callable[[KdumpError], None]) -> Iterator[LogFile]:
+def _logs_of(
+    segments: Iterable[LogSegment | LogSegment07], on_error: Callable[[KdumpError], None]
+) -> Iterator[LogFile]:
     """Logs of some partitions, each partition's in offset order."""
     previous: LogFile | None = None
     for segment in segments:
@@ -186,7 +194,8 @@ def _logs_of(segments: Iterable[LogSegment], on_error: Callable[[KdumpError], No
             continue
         whole = files.absolute(path)
         given = files.with_credentials(whole)
-        log = LogFile(whole, FileContext.of(path), base_offset, size, given=given, is_named=is_named(path))
+        is_07 = isinstance(segment, LogSegment07)
+        log = LogFile(whole, FileContext.of(path), base_offset, size, given=given, is_named=is_named(path), is_07=is_07)
         if previous is not None:
             is_next = os.path.dirname(previous.path) == os.path.dirname(log.path)
             yield replace(previous, offsets=Range(None, base_offset)) if is_next else previous
@@ -224,12 +233,13 @@ def plan(
 def cut(log: LogFile, split_bytes: int) -> Iterator[Split]:
     """The splits of a log, none of an empty one.
 
-    The last one may be a tenth larger: brokers roll a segment a little after its size, which is no task.
+    The last one may be a tenth larger: brokers roll a segment a little after its size, which is no task. A log of
+    Kafka 0.7 stays whole: only its start tells where entries begin.
     """
     if not log.size:
         return
     first = 0
-    while 10 * (log.size - first) > 11 * split_bytes:
+    while not log.is_07 and 10 * (log.size - first) > 11 * split_bytes:
         yield Split(log, first, first + split_bytes)
         first += split_bytes
     yield Split(log, first, log.size)

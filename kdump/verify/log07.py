@@ -6,8 +6,9 @@ Source: docs/spec/old-kafka.md#1-the-07-log-on-disk.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Final, TypeAlias
 
 from kdump.codes import HOSTILE_CODES, Codes, DamageError, Finding, KdumpError, Severity
 from kdump.format.message07 import Message07, parse_message, read_records
@@ -27,7 +28,13 @@ from kdump.verify.summary import SegmentSummary
 _USED_ATTRIBUTES: Final = 3
 
 
-def check_logs_07(paths: Sequence[str], options: CheckOptions, *, named: bool = True) -> Iterator[Item | KdumpError]:
+See07: TypeAlias = Callable[[str, Sequence[tuple[Message07, int]]], None]
+"""Takes the path of a log and the next entries of it, each with its position; none when the log was opened."""
+
+
+def check_logs_07(
+    paths: Sequence[str], options: CheckOptions, *, named: bool = True, see: See07 = lambda path, entries: None
+) -> Iterator[Item | KdumpError]:
     """Check the logs of one partition.
 
     A log that cannot be read is an error among the items.
@@ -36,8 +43,9 @@ def check_logs_07(paths: Sequence[str], options: CheckOptions, *, named: bool = 
         paths: the logs, in the order of their offsets; or one log.
         options: how deep.
         named: the names are those of the logs of a partition; False: a stream, or files of any name.
+        see: is shown the entries.
     """
-    check = _PartitionCheck07(options)
+    check = _PartitionCheck07(options, see)
     for number, path in enumerate(paths):
         is_last = number == len(paths) - 1 and (len(paths) > 1 or not named or is_last_log(path))
         try:
@@ -50,8 +58,9 @@ def check_logs_07(paths: Sequence[str], options: CheckOptions, *, named: bool = 
 
 
 class _PartitionCheck07:
-    def __init__(self, options: CheckOptions) -> None:
+    def __init__(self, options: CheckOptions, see: See07) -> None:
         self._options = options
+        self._see = see
         self._end_before: int | None = None
         """Where the log before this one ends; None: there is none, or nothing tells."""
 
@@ -64,7 +73,8 @@ class _PartitionCheck07:
             if named:
                 for finding in _check_name(path, base_offset, end_before):
                     yield counted(finding, path, counts)
-            reading = _LogReading07(source, base_offset or 0, self._options)
+            self._see(path, ())
+            reading = _LogReading07(source, base_offset or 0, self._options, partial(self._see, path))
             for finding in reading.findings():
                 yield counted(finding, path, counts)
             if base_offset is not None and source.size is not None:
@@ -146,8 +156,15 @@ def entries_of(chunk: Chunk, base_offset: int) -> Iterator[tuple[Message07, int]
 class _LogReading07:
     """One pass over a log; the figures are those of what was read until now."""
 
-    def __init__(self, source: Source, base_offset: int, options: CheckOptions) -> None:
+    def __init__(
+        self,
+        source: Source,
+        base_offset: int,
+        options: CheckOptions,
+        see: Callable[[Sequence[tuple[Message07, int]]], None],
+    ) -> None:
         self._source = source
+        self._see = see
         self._base_offset = base_offset
         self._options = options
         self.entries = 0
@@ -168,7 +185,9 @@ class _LogReading07:
                     item.continue_at,
                 )
                 continue
-            for message, position in entries_of(item, self._base_offset):
+            entries = list(entries_of(item, self._base_offset))
+            self._see(entries)
+            for message, position in entries:
                 self.entries += 1
                 if self.first_offset is None:
                     self.first_offset = message.offset

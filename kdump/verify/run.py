@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
 from kdump.log import files
@@ -45,6 +45,9 @@ from kdump.verify.siblings import (
 )
 from kdump.verify.summary import SegmentSummary
 
+if TYPE_CHECKING:
+    from kdump.verify.log07 import See07
+
 Judge: TypeAlias = Callable[[Sequence[str], str | None], Iterator[Judgement]]
 """See ``PartitionCheck.segments``."""
 
@@ -57,6 +60,7 @@ class Verification:
         on_error: takes what is wrong with one partition of several; None: the first error is raised after the others.
         options: how deep logs of Kafka 0.7 are checked.
         is_07: files are such logs, whatever their names.
+        see_07: is shown the entries of such logs.
     """
 
     def __init__(
@@ -66,11 +70,13 @@ class Verification:
         on_error: Callable[[KdumpError], None] | None = None,
         options: CheckOptions | None = None,
         is_07: bool = False,
+        see_07: See07 = lambda path, entries: None,
     ) -> None:
         self._judge = judge or PartitionCheck().segments
         self._on_error = on_error
         self._options = options or CheckOptions()
         self._is_07 = is_07
+        self._see_07 = see_07
         self._failed: list[KdumpError] = []
 
     def path(self, path: str) -> Iterator[Item]:
@@ -149,7 +155,7 @@ class Verification:
         """Check the logs of a Kafka 0.7 partition."""
         from kdump.verify.log07 import check_logs_07  # not needed by a check of today's logs
 
-        for item in check_logs_07(paths, self._options, named=named):
+        for item in check_logs_07(paths, self._options, named=named, see=self._see_07):
             if isinstance(item, KdumpError):
                 self._fail(item)
             else:
