@@ -8,7 +8,7 @@ from kdump.cli import exit_status, view_options
 from kdump.cli.arguments import DumpArguments
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
-from kdump.codes import KdumpError
+from kdump.codes import INPUT_CODES, KdumpError
 from kdump.dump.frames import AmbiguousVersionError, FrameOptions, FrameRun
 from kdump.dump.output import DumpOptions
 from kdump.dump.text.options import TextOptions
@@ -58,7 +58,7 @@ def dump_frames(given: DumpArguments, options: DumpOptions, text: TextOptions | 
             console.show_error(error)
             is_ambiguous = True
         except KdumpError as error:
-            status.fail(error.located(path))
+            status.fail(error.located(path), is_damage=error.code not in INPUT_CODES)
     console.close()
     status.add(damaged=run.damaged)
     return exit_status.USAGE if is_ambiguous else status.code
