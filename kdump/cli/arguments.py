@@ -95,6 +95,16 @@ class DumpArguments(EngineArguments):
         return self.output == "kafka" and self.template is None
 
 
+class ExplainArguments(Arguments):
+    """Options of ``kdump explain``. Sizes and positions are bytes."""
+
+    path: str
+    position: int | None
+    offset: int | None
+    max_decompressed_size: int
+    color: str
+
+
 class VerifyArguments(EngineArguments):
     """Options of ``kdump verify``. Times are ms since 1970, sizes bytes."""
 

@@ -273,6 +273,10 @@ REPAIR: Final = (
     *_each_other("--like-broker", "--salvage", "--indexes"),
     Conflict(excludes=("an empty path",), message="a path is empty"),
     Conflict(
+        excludes=("-o names a format",),
+        message="-o names a directory; --output {other} prints the plan in that format",
+    ),
+    Conflict(
         "--undo",
         only=_EVERYWHERE | {"replace_changed", "backup_dir", "force", "output_format"},
         message="--undo goes with nothing else but --replace-changed, --backup-dir and --force",

@@ -14,6 +14,7 @@ from kdump.cli.console import Console
 from kdump.cli.engine_options import choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.html_page import HtmlPage
+from kdump.cli.params import OutputFormat
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import strip_credentials
 from kdump.system.units import counted
@@ -46,7 +47,7 @@ Examples:
 @click.option("--quick", is_flag=True, help="Headers only: nothing is decompressed, no key or value is looked at.")
 @click.option(
     "--output",
-    type=click.Choice(["table", "jsonl"]),
+    type=OutputFormat(["table", "jsonl"]),
     default="table",
     help="A human-readable page (default), or one JSON line per group.",
 )
