@@ -398,7 +398,7 @@ def _merged(found: Iterable[CopyDifference]) -> list[CopyDifference]:
         first = -1 if one.first_offset is None else one.first_offset
         return one.kind.is_explained, first, -1 if one.last_offset is None else one.last_offset, one.kind.name
 
-    merged = []
+    merged: list[CopyDifference] = []
     for _, same in groupby(sorted(found, key=place), key=place):
         several = list(same)
         if several[0].kind is DifferenceKind.DAMAGE:

@@ -38,7 +38,7 @@ _MOST: Final = 1 << 30
 _FILE_LINE: Final = re.compile(r"(\\?)([0-9a-f]{64})  (.*)")
 
 
-class OffsetRange(NamedTuple):
+class RangeDigest(NamedTuple):
     """Batches of a partition: the first and last offset that they hold, how many they and their records are."""
 
     first: int
@@ -61,7 +61,7 @@ class ListedPartition:
     log_end: int
     high_watermark: int
     epochs: tuple[tuple[int, int], ...]
-    ranges: tuple[OffsetRange, ...]
+    ranges: tuple[RangeDigest, ...]
 
 
 class ListedFile(NamedTuple):
@@ -149,7 +149,7 @@ def read_manifest(path: str) -> CopyManifest:
     return CopyManifest(path, roots, found, tuple(partitions))
 
 
-def ranges_of(copy: LoadedCopy, first: int, end: int) -> Iterator[OffsetRange]:
+def ranges_of(copy: LoadedCopy, first: int, end: int) -> Iterator[RangeDigest]:
     """The ranges of a copy, of the batches between two offsets (``end`` exclusive), in the order of the log.
 
     Raises:
@@ -161,11 +161,11 @@ def ranges_of(copy: LoadedCopy, first: int, end: int) -> Iterator[OffsetRange]:
     digest = hashlib.sha256()
     current: list[int] = []
 
-    def closed() -> OffsetRange:
+    def closed() -> RangeDigest:
         rows = np.array(current)
         records = int(np.maximum(table.rows["record_count"][rows], 0).sum())
         span = int(table.first[rows].min()), int(table.last[rows].max())
-        return OffsetRange(*span, rows.size, records, digest.hexdigest())
+        return RangeDigest(*span, rows.size, records, digest.hexdigest())
 
     for stored in stored_batches(table, numbers, copy.opened):
         places = place[stored.numbers]
@@ -263,5 +263,5 @@ def _partition(told: dict[str, Any]) -> ListedPartition:
     )
 
 
-def _range(first: int, last: int, batches: int, records: int, digest: str) -> OffsetRange:
-    return OffsetRange(int(first), int(last), int(batches), int(records), str(digest))
+def _range(first: int, last: int, batches: int, records: int, digest: str) -> RangeDigest:
+    return RangeDigest(int(first), int(last), int(batches), int(records), str(digest))
