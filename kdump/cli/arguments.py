@@ -30,6 +30,7 @@ class EngineArguments(Arguments):
     """Options that say where a command runs."""
 
     engine: str
+    jobs: int | None
     master: str | None
     conf: tuple[tuple[str, str], ...]
 
@@ -103,7 +104,6 @@ class VerifyArguments(EngineArguments):
     output: str
     max_decompressed_size: int
     color: str
-    jobs: int
     manifest: str | None
     startup: bool
     is_clean: bool | None
@@ -123,7 +123,6 @@ class DiffArguments(EngineArguments):
     output: str
     max_decompressed_size: int
     color: str
-    jobs: int
 
 
 class StatsArguments(EngineArguments):

@@ -65,7 +65,14 @@ def _engine(*local_only: str) -> tuple[Conflict, ...]:
             excludes=("--engine local",),
             message="--master and --conf go with Spark, not with --engine local",
         ),
-        Conflict("--rate", "--idle", *local_only, excludes=_SPARK, message="{option} goes with --engine local only"),
+        Conflict(
+            "--jobs",
+            "--rate",
+            "--idle",
+            *local_only,
+            excludes=_SPARK,
+            message="{option} goes with --engine local only",
+        ),
     )
 
 
@@ -106,7 +113,8 @@ DUMP: Final = (
     *_EXPLAIN,
     Conflict(
         "text files only",
-        only=_EVERYWHERE | {"paths", "all_files", "output", "fields", "color", "pager", "engine", "master", "conf"},
+        only=_EVERYWHERE
+        | {"paths", "all_files", "output", "fields", "color", "pager", "engine", "jobs", "master", "conf"},
         message="{option} is a text file, shown as it is: {other} does not go with it",
     ),
     Conflict(
@@ -133,6 +141,11 @@ DUMP: Final = (
     ),
     Conflict("--tail", excludes=("a stream",), message="--tail reads its input twice, {other} is a stream"),
     Conflict("--tail", excludes=("--follow", "-n"), message="--tail goes neither with --follow nor with -n"),
+    Conflict(
+        "--jobs",
+        excludes=("--output kafka", "--follow", "--tail"),
+        message="{option} goes with --output jsonl, csv or --format, not with {other}",
+    ),
     *_each_other("--group", "--transactional-id"),
     Conflict("--partitions", needs=("--group", "--transactional-id")),
     Conflict(
@@ -182,8 +195,9 @@ DUMP: Final = (
 
 DIFF: Final = (
     Conflict("--records", excludes=("--output junit",)),
-    *_engine("--jobs"),
+    *_engine(),
 )
+
 VERIFY: Final = (
     Conflict(
         "--clean",
@@ -197,7 +211,7 @@ VERIFY: Final = (
     Conflict(
         *("--output junit", "--quick", "--strict", "--max-decompressed-size", "--manifest"), excludes=("--startup",)
     ),
-    *_engine("--jobs"),
+    *_engine(),
 )
 
 STATS: Final = (

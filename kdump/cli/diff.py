@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Final
 
 import click
 
-from kdump.cli import engine_options
 from kdump.cli.arguments import DiffArguments
 from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
 from kdump.cli.conflicts import DIFF, GivenOptions
 from kdump.cli.console import Console
+from kdump.cli.engine_options import choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.diff.against import FileDifference
@@ -29,8 +28,6 @@ from kdump.diff.report import (
 from kdump.diff.run import DiffOptions, PartitionReport
 from kdump.diff.run import diff as compare
 from kdump.log.files import strip_credentials
-from kdump.tasks.splits import LEAST_FOR_POOL, find_logs
-from kdump.tasks.work import Runner, in_process
 from kdump.verify.report import JUnitReport
 
 _FEWEST_PATHS: Final = 2
@@ -62,8 +59,7 @@ Examples:
 )
 @limit_option()
 @color_option("the page")
-@engine_options.engine_options
-@engine_options.jobs_option
+@engine_options
 @reading_options
 @common_options
 def diff(paths: tuple[str, ...], **others: Any) -> int:
@@ -94,11 +90,11 @@ class _DiffRun:
         given, console = self._given, self._console
         contents = ContentOptions(given.max_decompressed_size, given.content)
         try:
-            runner = self._runner()
+            run = choose_engine(given, given.paths, console).run
         except KdumpError as error:
             self._status.fail(error)
             return self._status.code
-        for item in compare(given.paths, DiffOptions(contents, given.records), self._fail, runner):
+        for item in compare(given.paths, DiffOptions(contents, given.records), self._fail, run):
             if isinstance(item, PartitionReport):
                 self._add(item)
                 text = self._page(item)
@@ -139,15 +135,3 @@ class _DiffRun:
     def _fail(self, error: KdumpError) -> None:
         self._junit.add_error(error)
         self._status.fail(error)
-
-    def _runner(self) -> Runner:
-        """What compares partitions: this process, a pool, or Spark. Raises as ``engine_options.session``."""
-        given = self._given
-        spark = engine_options.session(given, given.paths, self._console.note, local_only=given.jobs > 1)
-        if spark is not None:
-            from kdump.spark.tasks import on_spark
-
-            return partial(on_spark, spark)
-        if given.jobs == 1 or sum(log.size for log in find_logs(given.paths, lambda error: None)) < LEAST_FOR_POOL:
-            return in_process
-        return engine_options.pool(given.jobs, "kdump.diff.run").run

@@ -14,10 +14,10 @@ import sys
 
 import click
 
-from kdump import __version__
 from kdump.cli import exit_status
+from kdump.cli.about import version_option
 
-_COMPLETION = "_KDUMP_COMPLETE"
+COMPLETION = "_KDUMP_COMPLETE"
 """Environment variable by which a shell asks for completions (see click's documentation)."""
 _COMMANDS = {
     "dump": "Print Kafka segment files as DumpLogSegments does.",
@@ -26,6 +26,9 @@ _COMMANDS = {
     "stats": "Count what is in segments: what takes the space, and what is unusual.",
     "repair": "Repair damaged logs; print a plan and its cost first.",
     "convert": "Convert message format, compression or file type.",
+    "man": "Show a page of the manual.",
+    "completion": "Print the completion script of a shell.",
+    "help": "Show the help of a command.",
 }
 
 
@@ -54,7 +57,7 @@ class LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Example: kdump dump --print-data-log 00000000000000000000.log",
 )
-@click.version_option(__version__, message="kdump %(version)s")
+@version_option
 @click.option("--traceback", is_flag=True, help="Show where in kdump an error came from.")
 def cli(traceback: bool) -> None:
     """A forensic tool for Kafka log segments: what is in them, damage included.
@@ -81,11 +84,11 @@ def main() -> None:
 
 
 def _run() -> int:
-    instruction = os.environ.get(_COMPLETION)
+    instruction = os.environ.get(COMPLETION)
     if instruction is not None:
         from click.shell_completion import shell_complete
 
-        return shell_complete(cli, {}, "kdump", _COMPLETION, instruction)
+        return shell_complete(cli, {}, "kdump", COMPLETION, instruction)
     try:
         # Not cli.main(): that ends with 1 when the reader of a pipe has gone away.
         with cli.make_context("kdump", sys.argv[1:]) as context:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli import engine_options, whatif_options
+from kdump.cli import whatif_options
 from kdump.cli.arguments import StatsArguments
 from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
 from kdump.cli.conflicts import STATS, GivenOptions
 from kdump.cli.console import Console
+from kdump.cli.engine_options import choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.html_page import HtmlPage
 from kdump.codes import Codes, Finding, KdumpError
@@ -59,7 +59,7 @@ Examples:
 @whatif_options.whatif_options
 @limit_option()
 @color_option("the page")
-@engine_options.engine_options
+@engine_options
 @reading_options
 @common_options
 def stats(paths: tuple[str, ...], **others: Any) -> int:
@@ -77,6 +77,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     if given.what_if or given.at is not None:
         from kdump.cli.whatif import answer
 
+        choose_engine(given, paths, console, only_here="--what-if" if given.what_if else "--at")
         return answer(given, console)
     from kdump.stats.grouping import By
     from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
@@ -147,17 +148,17 @@ def _text(report: FiguresReport, by: By, output: str, console: Console) -> str:
 
 
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
-    """The judge of the partitions, after the logs were folded where that is done elsewhere.
-
-    Raises as ``engine_options.session``.
-    """
+    """What checks the partitions, and has their logs folded into ``run``. Raises as ``choose_engine``."""
     paths = given.paths
-    spark = engine_options.session(given, paths, console.note, local_only=given.rate is not None)
-    if spark is None:
-        return run.judge()
-    from kdump.spark.tasks import on_spark
-    from kdump.spark.verify import SparkJudge
-    from kdump.stats.tasks import take_folds
+    engine = choose_engine(given, paths, console)
+    if engine.spark is not None:
+        from kdump.spark.verify import SparkJudge
+        from kdump.stats.tasks import take_folds
 
-    take_folds(paths, options, run, partial(on_spark, spark))
-    return SparkJudge(spark, paths, options.checks, here=run.judge()).segments
+        take_folds(paths, options, run, engine.run)
+        return SparkJudge(engine.spark, paths, options.checks, here=run.judge()).segments
+    if engine.pool is None:
+        return run.judge()
+    from kdump.stats.tasks import folding_judge
+
+    return folding_judge(paths, options, run, engine.run, min_tasks=engine.min_tasks)

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from kdump.cli import engine_options
 from kdump.cli.arguments import VerifyArguments
 from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
 from kdump.cli.conflicts import VERIFY, GivenOptions
 from kdump.cli.console import Console
+from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.startup_options import startup_options
 from kdump.codes import Codes, Finding, KdumpError, Severity
@@ -48,8 +48,7 @@ Examples:
 @limit_option()
 @color_option("the text")
 @startup_options
-@engine_options.engine_options
-@engine_options.jobs_option
+@engine_options
 @click.option(
     "--manifest",
     type=click.Path(),
@@ -89,10 +88,11 @@ def _verify(given: VerifyArguments) -> int:
         status.fail(error)
 
     try:
-        verification = Verification(_judge(options, given, console, reporter), on_error=fail)
+        judge = _judge(options, given, choose_engine(given, given.paths, console), reporter)
     except KdumpError as error:
         status.fail(error)
         return status.code
+    verification = Verification(judge, on_error=fail)
     overview = TerminalSummary(width=console.width, color=console.color)
     for path in given.paths:
         try:
@@ -141,21 +141,18 @@ def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError]
         file.discard()
 
 
-def _judge(options: CheckOptions, given: VerifyArguments, console: Console, reporter: Reporter) -> Judge:
-    """What checks the partitions: this process, a pool, or Spark. Raises as ``engine_options.session``."""
-    paths, jobs = given.paths, given.jobs
-    spark = engine_options.session(given, paths, console.note, local_only=jobs > 1)
-    if spark is not None:
+def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, reporter: Reporter) -> Judge:
+    """What checks the partitions. Raises KdumpError where a job on Spark fails."""
+    if engine.spark is not None:
         from kdump.spark.verify import SparkJudge
 
-        return SparkJudge(spark, paths, options).segments
+        return SparkJudge(engine.spark, given.paths, options).segments
 
-    if jobs == 1:
+    if engine.pool is None:
         return PartitionCheck(options).segments
     from kdump.verify.judging import pooled_judge
 
-    run = engine_options.pool(jobs, "kdump.verify.readings").run
-    return pooled_judge(paths, options, run, jobs, rate=given.rate, progress=reporter.progress)
+    return pooled_judge(given.paths, options, engine.run, min_tasks=engine.min_tasks)
 
 
 def _line(item: Item, output: str, *, color: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -207,11 +208,11 @@ def lines(
             FormatLines(template, FileContext("", None, None))
         except ValueError as error:
             raise click.UsageError(f"--format: {error}") from None
-        return lambda context: FormatLines(template, context)
+        return partial(FormatLines, template)
     if given.output == "table":
-        return lambda context: HumanTable(chosen, context, width=width, color=color)
+        return partial(HumanTable, chosen, width=width, color=color)
     syntax: Output = "csv-safe" if given.csv_safe else "csv" if given.output == "csv" else "jsonl"
-    return lambda context: RowLines(syntax, chosen, context)
+    return partial(RowLines, syntax, chosen)
 
 
 def check_decoder(name: str) -> None:

@@ -149,7 +149,7 @@ def diff(
             on_error(error.located(path))
     tasks = _tasks(partitions_of(found), options, manifest, tuple(one.path for one in found))
     work = Work(PartitionTask.run, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_lost)
-    for item in run(tasks, work):
+    for item in run([[task] for task in tasks], work):
         if isinstance(item, KdumpError):
             on_error(item)
         else:
@@ -217,7 +217,7 @@ def _listed_summary(listed: ListedPartition, manifest: str) -> CopySummary:
     )
 
 
-def _lost(task: PartitionTask, results: Sequence[DiffItem], error: KdumpError) -> Iterable[DiffItem]:
+def _lost(task: PartitionTask, count: int, error: KdumpError) -> Iterable[DiffItem]:
     """The process that compared a partition was killed."""
     places = [copy.directory for copy in task.partition.copies]
     return [KdumpError(error.code, error.message, path=next(iter(places), task.manifest))]

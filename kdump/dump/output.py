@@ -62,6 +62,11 @@ class DumpOutput(ABC):
         self.budget = budget
         self.is_first = is_first
 
+    @property
+    def shows_transactions(self) -> bool:
+        """What becomes of transactions is shown, or decides what is."""
+        return False
+
     def emit(self, text: TextBytes) -> None:
         """Take whole lines of a log."""
         self.write(text)
