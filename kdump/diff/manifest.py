@@ -104,9 +104,10 @@ def manifest_lines(paths: Iterable[str], on_error: Callable[[KdumpError], None])
     yield _comment({"type": "manifest", "version": _VERSION, "kdump": __version__, "paths": roots})
     for root in roots:
         try:
+            copies = copies_of(root, on_error).copies
             for path in files_below(root):
                 yield from _file_lines(path, on_error)
-            for place in copies_of(root, on_error).copies:
+            for place in copies:
                 yield _partition_line(load(place))
         except KdumpError as error:
             on_error(error.located(root))

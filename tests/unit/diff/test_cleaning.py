@@ -49,7 +49,7 @@ NEW_A, NEW_B = record(60, b"a", b"new"), record(61, b"b", b"new")
 
 def test_a_replaced_record_at_the_end_of_a_segment(tmp_path: Path) -> None:
     paths = copies(tmp_path, [[A, B], [NEW_A, NEW_B]], [[A], [NEW_A, NEW_B]], [0, 60])
-    assert told(compared(*paths)) == [("compacted", 1, 1, (1,))]
+    assert told(compared(*paths)) == [("compaction", 1, 1, (1,))]
 
 
 def test_a_record_at_the_end_of_a_segment_that_nothing_replaces(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_record_at_the_end_of_a_segment_that_nothing_replaces(tmp_path: Path) 
 def test_within_a_segment_nothing_need_be_left_that_replaces(tmp_path: Path) -> None:
     paths = copies(tmp_path, [[A, B, record(2, b"c")]], [[A, record(2, b"c")]], [0])
     (found,) = compared(*paths)
-    assert told([found]) == [("compacted", 1, 1, (1,))]
+    assert told([found]) == [("compaction", 1, 1, (1,))]
     assert "1 of them without a later record of the key" in found.message
 
 
@@ -68,7 +68,7 @@ def test_an_old_tombstone(tmp_path: Path) -> None:
     """Where an older record of its key is left, it is missing."""
     gone = record(1, b"b", None)
     clean = copies(tmp_path / "clean", [[A, gone], [NEW_A]], [[A], [NEW_A]], [0, 60])
-    assert told(compared(*clean)) == [("compacted", 1, 1, (1,))]
+    assert told(compared(*clean)) == [("compaction", 1, 1, (1,))]
     gone = record(1, b"a", None)
     damaged = copies(tmp_path / "damaged", [[A, gone], [record(60, b"x")]], [[A], [record(60, b"x")]], [0, 60])
     assert told(compared(*damaged)) == [("gap", 1, 1, (1,))]
@@ -76,19 +76,19 @@ def test_an_old_tombstone(tmp_path: Path) -> None:
 
 def test_markers_and_aborted_transactions(tmp_path: Path) -> None:
     data = {"attributes": TRANSACTIONAL, "producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
-    for name, kind, expected in (("aborted", 0, "compacted"), ("committed", 1, "gap")):
+    for name, kind, expected in (("aborted", 0, "compaction"), ("committed", 1, "gap")):
         ours = [[A, record(1, b"t", **data), marker(2, kind, 7)], [NEW_A]]
         paths = copies(tmp_path / name, ours, [[A], [NEW_A]], [0, 60])
         found = told(compared(*paths))
         assert found[0][0] == expected
-        assert found[-1][0] == "compacted"
+        assert found[-1][0] == "compaction"
 
 
 def test_rewritten_batches(tmp_path: Path) -> None:
     whole = v2_batch([Row(0, 0, b"a", b"1"), Row(0, 1, b"b", b"2"), Row(0, 2, b"a", b"3")])
     left = v2_batch([Row(0, 1, b"b", b"2"), Row(0, 2, b"a", b"3")], last_offset_delta=2)
     paths = copies(tmp_path, [[whole]], [[left]], [0])
-    assert told(compared(*paths)) == [("compacted", 0, 0, (1,)), ("rewritten", 1, 2, (0, 1))]
+    assert told(compared(*paths)) == [("compaction", 0, 0, (1,)), ("rewritten", 1, 2, (0, 1))]
 
 
 def test_a_log_that_was_cleaned_up_to_its_end(tmp_path: Path) -> None:
