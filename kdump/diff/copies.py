@@ -83,6 +83,7 @@ class LoadedCopy:
             rows["size"].astype(np.int64),
             rows["segment"].astype(np.int64),
             rows["is_valid"],
+            [segment.base_offset for segment in self.table.segments],
             self.table.breaks,
         )
         first_base = self.table.segments[0].base_offset if self.table.segments else self.log_start

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import Codes, Finding
+from kdump.diff.alignment import rises
 from kdump.format.batch import CODEC_MASK, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC, MAGIC_OFFSET
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
@@ -91,7 +92,7 @@ class CopyTable:
     @cached_property
     def rises(self) -> bool:
         """The last offsets rise from entry to entry, as they do in a log without damage."""
-        return bool((self.last[1:] > self.last[:-1]).all())
+        return rises(self.last)
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
