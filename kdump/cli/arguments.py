@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from kdump.cli.whatif_options import WhatIf
+    from kdump.cli.whatif_options import HistoryOf, WhatIf
     from kdump.reading.selection import HeaderFilter, Range
 
 
@@ -145,6 +145,13 @@ class StatsArguments(EngineArguments):
     html: str | None
     what_if: tuple[WhatIf, ...]
     at: int | None
+    at_offset: int | None
+    between: Range | None
+    between_offsets: Range | None
+    history: HistoryOf | None
+    topics: tuple[str, ...]
+    brokers: tuple[int, ...]
+    show_secrets: bool
     max_decompressed_size: int
     color: str
 

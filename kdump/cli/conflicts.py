@@ -214,9 +214,19 @@ VERIFY: Final = (
     *_engine(),
 )
 
+_STATE: Final = ("--at", "--at-offset")
+"""The options that ask for a state."""
+_CHANGES: Final = ("--between", "--between-offsets", "--history")
+"""The options that ask for changes of a state."""
+
 STATS: Final = (
-    Conflict("--quick", "--html", "--by", excludes=("--what-if", "--at")),
-    *_engine("--what-if", "--at"),
+    Conflict("--quick", "--html", "--by", excludes=("--what-if", *_STATE, *_CHANGES)),
+    *_each_other("--at", "--at-offset", "--between", "--between-offsets"),
+    Conflict("--history", excludes=_STATE),
+    Conflict("--what-if", excludes=("--at-offset", *_CHANGES)),
+    Conflict("--output records", "--output commands", needs=_STATE),
+    Conflict("--topic", "--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),
+    *_engine("--what-if", *_STATE, *_CHANGES),
 )
 
 _TO: Final = ("--to jsonl", "--to csv", "--to parquet")
