@@ -1,4 +1,4 @@
-"""Standard output and standard error, in step with each other."""
+"""Standard output and standard error, kept in order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Console:
     Args:
         color: ``auto``, ``always`` or ``never``.
         escapes: control characters are to be escaped on a terminal.
-        at_once: write every piece as it comes, also into a pipe: it is worth more than a system call.
+        at_once: write every piece as it comes, also into a pipe.
         pager: show standard output in ``$PAGER`` when it is a terminal.
         show_traceback: with every error.
     """
@@ -50,7 +50,7 @@ class Console:
         self.width = shutil.get_terminal_size((_WIDTH_OF_A_PIPE, 24)).columns
         self._pager = _start_pager() if pager and self.is_terminal else None
         if self._pager is not None:
-            # However the command ends: when nobody waits for it any more, a pager and the shell share the terminal.
+            # Always wait: without it a pager and the shell would share the terminal.
             click.get_current_context().call_on_close(partial(_wait_for_user, self._pager))
         descriptor = self._pager.stdin.fileno() if self._pager and self._pager.stdin else _STDOUT
         self.out = BlockWriter(descriptor, at_once=self.is_terminal or at_once, escapes=self.is_terminal and escapes)
@@ -66,17 +66,17 @@ class Console:
         self.errors.flush()
 
     def note(self, line: str) -> None:
-        """The same, with the program's name."""
+        """A line on standard error, after the program's name."""
         self.complain(f"kdump: {line}")
 
     def show_error(self, error: KdumpError) -> None:
-        """The same for what is wrong with a file."""
+        """The error of a file as a line on standard error."""
         self.note(str(error))
         if self._show_traceback:
             self.complain("".join(traceback.format_exception(error)).rstrip())
 
     def reporter(self, *, verbose: bool) -> Reporter:
-        """For a run over files."""
+        """A reporter that writes here."""
         return Reporter(self.show_error, self.complain, self._progress.show, verbose)
 
     def progress(self, path: str, done: int, size: int | None) -> None:
@@ -91,7 +91,7 @@ class Console:
 
 
 def _start_pager() -> subprocess.Popen[bytes] | None:
-    """None, with a word, where ``$PAGER`` cannot be started."""
+    """The pager. None, after a message, where ``$PAGER`` cannot be started."""
     import subprocess
 
     command = os.environ.get("PAGER") or "less -R"
@@ -104,7 +104,7 @@ def _start_pager() -> subprocess.Popen[bytes] | None:
 
 
 def _wait_for_user(pager: subprocess.Popen[bytes]) -> None:
-    """Until the user leaves the pager. An interrupt is meant for it: less stops a search then."""
+    """Wait until the user leaves the pager. An interrupt is meant for the pager: in less it stops a search."""
     assert pager.stdin is not None
     with suppress(OSError):
         pager.stdin.close()

@@ -1,4 +1,4 @@
-"""``--group`` and ``--transactional-id``: which files are read, and what is said of the partition."""
+"""``--group`` and ``--transactional-id``: which files are read, and which partition holds the records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _named(wanted: CoordinatorKey) -> CoordinatorKey:
 
 
 _TELLING: Final = 3
-"""Partitions in a row, from 0 on, that are taken for all of their topic."""
+"""So many partitions in a row, from 0 on, are taken for all partitions of their topic."""
 
 
 class PartitionFinder:
@@ -51,7 +51,7 @@ class PartitionFinder:
         self._found_elsewhere: list[str] = []
 
     def wants(self, target: Target, named: Iterable[str]) -> bool:
-        """A file may hold records of it; ``named``: files and partition directories that are read all the same."""
+        """Whether a file may hold its records. ``named``: files and partition directories that are read anyway."""
         places = {absolute(path).rstrip("/") for path in named}
         if absolute(target.path) in places or directory_of(target.path) in places:
             return True
@@ -61,8 +61,8 @@ class PartitionFinder:
         return self._partitions is None or partition == self._wanted.partition(self._partitions)
 
     def see(self, target: Target, *, has_rows: bool) -> None:
-        """A file was read."""
-        # The rows of an index are nobody's.
+        """Take a file that was read."""
+        # The rows of an index belong to no group.
         has_records = has_rows and target.kind is Kind.LOG
         topic, partition = partition_of_file(target.path) or (None, -1)
         if topic == self._wanted.topic:
@@ -73,10 +73,10 @@ class PartitionFinder:
             self._found_elsewhere.append(target.path)
 
     def notes(self) -> Iterator[str]:
-        """Which partition it is, for standard error."""
+        """Lines for standard error: which partition it is."""
         wanted, partitions = self._wanted, self._partitions
         least = max(self._here, default=0) + 1
-        # From the first partition on all are here: hardly by chance, so the topic has no others.
+        # All partitions from 0 on are here, which is hardly chance: the topic has no others.
         count_here = least if len(self._here) == least >= _TELLING else None
         what = f"{wanted.kind} '{wanted.name}'"
         if partitions is not None:

@@ -1,20 +1,21 @@
-"""``kdump dump``: what DumpLogSegments prints, and the same as rows for scripts and people."""
+"""``kdump dump``: what DumpLogSegments prints, and rows for scripts and people."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from kdump.cli import engine_options, exit_status, view_options
+from kdump.cli import exit_status, view_options
 from kdump.cli.arguments import DumpArguments
 from kdump.cli.common import begin, common_options, limit_option, log_format_option, reading_options
 from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
+from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once
 from kdump.codes import Codes, KdumpError
@@ -26,16 +27,12 @@ from kdump.dump.text.output import text_output
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
 from kdump.log.names import Kind, is_uri
-from kdump.log.opening import open_source
 from kdump.log.paths import OtherFile, PathDirectory, Stream, TextFile, as_log_07, is_text_file, resolve
 from kdump.payloads.java import split_commas
 from kdump.reading.printing import Emit
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
 from kdump.reading.view import ViewOptions
-
-if TYPE_CHECKING:
-    from kdump.spark.sessions import Session
 
 _COUNT_ONLY = 1 << 62
 """Rows to skip when they are only counted."""
@@ -77,7 +74,7 @@ Examples:
     help="The files are saved requests or responses: fetch, multifetch, produce, multiproduce or offsets of Kafka 0.7; "
     "fetch-response[:V] or produce-request[:V], the body of one of today, of API version V.",
 )
-@engine_options.engine_options
+@engine_options
 @reading_options
 @common_options
 def dump(paths: tuple[str, ...], **others: Any) -> int:
@@ -112,21 +109,27 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
         return dump_frames(given, options, _text(given) if given.is_text else None, console)
     status = RunStatus(console.show_error)
     try:
-        is_local_only = options_given.first(DUMP_LOCAL_ONLY) is not None
-        spark = engine_options.session(
-            given, tuple(map(strip_credentials, paths)), console.note, local_only=is_local_only
-        )
+        engine = _engine(given, options_given, console)
     except KdumpError as error:
         status.fail(error)
         return status.code
-    run = _dump_here(options, given, console) if spark is None else _dump_on_spark(spark, options, given, console)
+    is_here = engine.spark is None and engine.pool is None
+    run = _dump_here(options, given, console) if is_here else _dump_elsewhere(engine, options, given, console)
     console.close()
     status.add(damaged=run.damaged, unreadable=run.unreadable)
     return status.code
 
 
+def _engine(given: DumpArguments, options: GivenOptions, console: Console) -> Engine:
+    """What makes the dump. Raises as ``choose_engine``."""
+    if given.is_text:
+        return Engine()
+    only_here = options.first(DUMP_LOCAL_ONLY)
+    return choose_engine(given, tuple(map(strip_credentials, given.paths)), console, only_here=only_here)
+
+
 def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> DumpRun:
-    """Dump all files in this process, and what is to be reported at the end."""
+    """Dump all files in this process, and print the reports at the end."""
     paths = given.paths
     wanted = coordinated(given)
     finder = None if wanted is None else PartitionFinder(wanted, given.partitions)
@@ -158,10 +161,10 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
                     dump_one(target)
         return run
 
-    # Where the records of a group are is told by counting rows, which a budget without end does not do.
+    # Counting rows shows where the records of a group are, and an unlimited budget does not count.
     budget = RowBudget(take=given.take if finder is None or given.take is not None else _COUNT_ONLY)
     if given.tail is not None:
-        # Rows are counted first: bounded memory whatever the rows and the format are.
+        # Rows are counted first, which bounds the memory for any rows and any format.
         counted = RowBudget(skip=_COUNT_ONLY)
         execute(lambda text: None, Reporter(lambda error: None, lambda line: None), counted)
         # No end is set: after the last row there may be damage.
@@ -180,7 +183,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
 
 
 def _facts(given: DumpArguments) -> dict[str, str | bool | None]:
-    """What conflicts with options besides other options."""
+    """Facts that conflict with options."""
     paths = given.paths
     names_files = given.files is not None or given.all_files
     text_file = next(filter(is_text_file, paths), None)
@@ -195,27 +198,15 @@ def _facts(given: DumpArguments) -> dict[str, str | bool | None]:
 
 
 def _explain(position: int, given: DumpArguments) -> int:
-    from kdump.explain import report
+    from kdump.cli.explain import show_explanation
 
     console = Console(color=given.color, escapes=False, pager=given.pager, show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
     try:
-        path = strip_credentials(given.paths[0])
-        with open_source(path) as source:
-            found = report(
-                source,
-                position,
-                limit=given.max_decompressed_size,
-                width=max(80, min(console.width, 120)),
-                color=console.color,
-            )
+        show_explanation(strip_credentials(given.paths[0]), position, given.max_decompressed_size, console, status)
     except KdumpError as error:
         status.fail(error)
-        return status.code
-    console.out.write(found.text.encode("utf-8", "surrogateescape"))
-    console.close()
-    status.add(damaged=found.is_damaged)
     return status.code
 
 
@@ -244,7 +235,7 @@ def _text_options(given: DumpArguments) -> DumpOptions:
         given,
         text_output(text),
         with_records=given.deep_iteration or text.print_data_log,
-        # To the Java tool its default is the whole file.
+        # The Java tool takes its default for the whole file.
         max_bytes=None if given.max_bytes == MAX_BYTES else given.max_bytes,
     )
 
@@ -266,7 +257,7 @@ def _row_options(given: DumpArguments, console: Console) -> DumpOptions:
 
 
 def _options(given: DumpArguments, output: OutputMaker, *, with_records: bool, max_bytes: int | None) -> DumpOptions:
-    """What both formats have in common."""
+    """The options that both formats share."""
     return DumpOptions(
         output,
         ViewOptions(
@@ -283,18 +274,28 @@ def _options(given: DumpArguments, output: OutputMaker, *, with_records: bool, m
     )
 
 
-def _dump_on_spark(spark: Session, options: DumpOptions, given: DumpArguments, console: Console) -> DumpRun:
-    from kdump.dump.tasks import CollectedRun, dump_work, plan_dump
-    from kdump.spark.tasks import on_spark
+def _dump_elsewhere(engine: Engine, options: DumpOptions, given: DumpArguments, console: Console) -> DumpRun:
+    """Have a runner dump all files, and put together what it made."""
+    from kdump.dump.tasks import PART_BYTES, CollectedRun, dump_work, plan_dump
+    from kdump.tasks.splits import SPLIT_BYTES
 
-    paths = given.paths
     run = DumpRun(options, console.out.write, console.reporter(verbose=given.verbose))
-    collected = CollectedRun(run, console.out.write)
-    targets = _targets(run, given)
-    tasks = plan_dump((target.path for target in targets), whole_partitions=options.read_committed)
-    work = dump_work(list(map(strip_credentials, paths)), options, verbose=given.verbose)
+    collected = CollectedRun(run, console.out.write_through)
+    targets = list(_targets(run, given))
+    if targets:
+        run.begin_elsewhere(targets[0])
+    is_spark = engine.spark is not None
+    tasks = plan_dump(
+        targets,
+        task_bytes=SPLIT_BYTES if is_spark else PART_BYTES,
+        # A session gives a task only what it does: cut logs would be looked through for transactions again and again.
+        split_bytes=None if is_spark or options.view.max_bytes is not None else PART_BYTES,
+        whole_partitions=is_spark and options.read_committed,
+    )
+    logs = () if is_spark else tuple(target.path for target in targets)
+    work = dump_work(list(map(strip_credentials, given.paths)), options, verbose=given.verbose, logs=logs)
     try:
-        for piece in on_spark(spark, tasks, work):
+        for piece in engine.run(tasks, work):
             collected.take(piece)
     except KdumpError as error:
         run.fail(error)

@@ -33,11 +33,11 @@ class RunStatus:
         self._show(error)
 
     def add(self, *, damaged: bool = False, unreadable: bool = False) -> None:
-        """Something that was met and shown elsewhere."""
+        """Remember something that was met and shown elsewhere."""
         self.damaged |= damaged
         self.unreadable |= unreadable
 
     @property
     def code(self) -> int:
-        """The exit status: of several, 3 over 1 over 0."""
+        """The exit status: 3 before 1 before 0."""
         return UNREADABLE if self.unreadable else DAMAGE if self.damaged else CLEAN

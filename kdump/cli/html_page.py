@@ -1,4 +1,4 @@
-"""``--html``: the file, and what the run meets on the way that belongs in it."""
+"""``--html``: the file, and the findings of a run that belong in it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class HtmlPage:
     """The report of a run.
 
     Args:
-        path: of the file, which appears when it is whole, over an older report.
-        names: what is looked at.
+        path: the file, which appears when it is whole, in place of an older report.
+        names: what is read.
 
     Raises:
         KdumpError: UNREADABLE without plotly, UNWRITABLE where the file cannot be made, or where it would take the
@@ -39,7 +39,7 @@ class HtmlPage:
         if missing is not None:
             raise KdumpError(Codes.UNREADABLE, missing)
         self._is_stream = _is_stream(path)
-        # What a link leads to takes the report, and the link stays.
+        # The target of a link becomes the report, and the link stays.
         target = path if self._is_stream else os.path.realpath(path)
         place = path if self._is_stream else os.path.dirname(target)
         if os.path.isdir(target) or not os.access(place, os.W_OK):
@@ -55,7 +55,7 @@ class HtmlPage:
         self._left_out = 0
 
     def see(self, item: Finding | SegmentSummary) -> None:
-        """The next thing that the checks say."""
+        """Take the next item of the checks."""
         if isinstance(item, SegmentSummary):
             self._segments.append(item)
         elif len(self._findings) < _MOST_FINDINGS:
@@ -77,7 +77,7 @@ class HtmlPage:
 
 
 def _may_be_replaced(path: str) -> bool:
-    """There is nothing, or nothing in it, or a report, or a device."""
+    """The file does not exist, is empty, is a report, or is a device."""
     from kdump.stats.htmlreport import DOCTYPE
 
     if not os.path.isfile(path):
@@ -90,7 +90,7 @@ def _may_be_replaced(path: str) -> bool:
 
 
 def _is_stream(path: str) -> bool:
-    """A device or a pipe; or what standard output goes to, as ``/dev/stdout`` is a link to: never to be replaced."""
+    """A device, a pipe, or the target of standard output, to which ``/dev/stdout`` links. It must not be replaced."""
     if not os.path.exists(path):
         return False
     return not os.path.isfile(path) or os.path.samestat(os.stat(path), os.fstat(_STDOUT))

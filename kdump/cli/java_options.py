@@ -1,4 +1,4 @@
-"""The options of DumpLogSegments, spelled and parsed as there.
+"""The options of DumpLogSegments, with its spelling and its parsing.
 
 Source: docs/spec/dump-output.md#2-options.
 """
@@ -47,7 +47,7 @@ def _click_spelling(word: str) -> str:
 
 
 def once(ctx: click.Context, parameter: click.Parameter, values: tuple[Any, ...]) -> Any:
-    """The Java parser refuses an option that is given twice."""
+    """Refuse an option that is given twice, as the Java parser does."""
     if len(values) > 1:
         raise click.BadParameter("given more than once", ctx=ctx, param=parameter)
     return values[0] if values else None
@@ -119,5 +119,5 @@ def java_options(function: _Function) -> _Function:
 
 
 def topic_decoder(given: DumpArguments) -> str | None:
-    """The decoder of an internal topic that a flag asks for; of several the one that the Java tool prefers."""
+    """The decoder of an internal topic that a flag asks for. Of several, the one that the Java tool prefers."""
     return next((name for name in INTERNAL_TOPICS if getattr(given, f"{name.replace('-', '_')}_decoder")), None)

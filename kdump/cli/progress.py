@@ -13,7 +13,7 @@ _FIRST_AFTER = 1.0
 
 
 class ProgressLine:
-    """A bar for the file being read, from the second second of a run on.
+    """A bar for the file being read. It appears after one second.
 
     Args:
         is_shown: False: never (standard error is no terminal, or the output goes to the same one).
@@ -41,7 +41,7 @@ class ProgressLine:
         self._bar.update(self._task, completed=done)
 
     def clear(self) -> None:
-        """Take the line away; it comes back with the next ``show``."""
+        """Remove the line until the next ``show``."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = self._task = None
@@ -56,5 +56,5 @@ def _bar() -> Progress:
 
 
 def _short(path: str) -> str:
-    """The end of a path, without what would drive a terminal or be taken for markup."""
+    """The end of a path, without control characters and markup."""
     return "".join(char if char.isprintable() and char != "[" else "?" for char in path[-40:])

@@ -13,6 +13,7 @@ from kdump.cli.common import begin, common_options, log_format_option, reading_o
 from kdump.cli.conflicts import REPAIR, SALVAGE_OPTIONS, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.params import OutputFormat
 from kdump.codes import REFUSALS, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def repair_json(repaired: Repaired) -> str:
-    """The same as a JSON object in one line."""
+    """The result as a JSON object in one line."""
     plan = repaired.plan
     members = {
         "type": "repair",
@@ -91,7 +92,7 @@ def finished_text(finished: Finished) -> str:
 
 
 def finished_json(finished: Finished) -> str:
-    """The same as a JSON object in one line."""
+    """The finished repairs as a JSON object in one line."""
     return json.dumps({"type": "finished", "path": finished.path, "manifests": list(finished.manifests)}) + "\n"
 
 
@@ -171,7 +172,7 @@ Examples:
 @click.option(
     "--output",
     "output_format",
-    type=click.Choice(["text", "jsonl"]),
+    type=OutputFormat(["text", "jsonl"]),
     default="text",
     help="Text for people (default), or one JSON object per partition.",
 )
@@ -203,7 +204,8 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
     given = RepairArguments({"paths": paths, **others})
     manifest = given.manifest
     named = (given.output, manifest, given.backup_dir, *given.replicas, *paths)
-    GivenOptions({"an empty path": "" in named}).check(REPAIR)
+    is_format = given.output in ("jsonl", "json", "text") and not os.path.isdir(given.output)
+    GivenOptions({"an empty path": "" in named, "-o names a format": is_format and given.output}).check(REPAIR)
     if not paths and manifest is None:
         raise click.UsageError("no PATH given (kdump repair --help)")
     options = _options(given)
@@ -287,9 +289,9 @@ def _options(given: RepairArguments) -> RepairOptions:
 
 
 def _once(text: str, place: PartitionLocation, told: set[str]) -> str:
-    """``text`` without the lines about the log directory that were told with another partition of it.
+    """``text`` without lines about the log directory that were shown with another partition of it.
 
-    ``told``: such lines; they are added to.
+    ``told``: such lines. New ones are added.
     """
     if place.log_directory is None:
         return text

@@ -1,4 +1,4 @@
-"""Signals that end the process, where something has to be put right first."""
+"""Signals that end the process after it has cleaned up."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def unwound() -> Iterator[None]:
-    """SIGTERM and SIGHUP unwind what runs in here, as an interrupt does, and end the process then.
+    """SIGTERM and SIGHUP unwind this context, as an interrupt does, and then end the process.
 
-    One that is ignored (``nohup``) stays so. For the main thread only.
+    An ignored signal (``nohup``) stays ignored. For the main thread only.
     """
     caught: list[int] = []
 
     def unwind(number: int, frame: FrameType | None) -> None:
-        # A second one must not stop the tidying up.
+        # A second signal must not stop the cleaning up.
         for each in taken:
             signal.signal(each, signal.SIG_IGN)
         caught.append(number)

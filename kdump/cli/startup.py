@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from kdump.cli import engine_options
 from kdump.cli.arguments import VerifyArguments
 from kdump.cli.common import begin
 from kdump.cli.console import Console
+from kdump.cli.engine_options import choose_engine
 from kdump.cli.exit_status import RunStatus
 from kdump.codes import KdumpError
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.repair.startreport import modes_text
 from kdump.system.blocks import escaped
-from kdump.tasks.splits import LEAST_FOR_POOL, find_logs
-from kdump.tasks.work import Runner, in_process
 from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck
 from kdump.verify.startreport import (
     has_topic_id,
@@ -31,7 +27,7 @@ from kdump.verify.startups import Item, KeepsChanging, StartOptions, is_partitio
 
 
 def run_startup(given: VerifyArguments) -> int:
-    """The command; gives its exit status."""
+    """Run the command; gives its exit status."""
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
@@ -46,7 +42,11 @@ def run_startup(given: VerifyArguments) -> int:
         is_07=given.is_07,
     )
     try:
-        run = _runner(given, console)
+        # A partition is one task, however many segments it has.
+        only_here = "one partition" if len(paths) == 1 and is_partition(paths[0]) else None
+        if given.engine == "spark" or given.master:
+            only_here = None
+        run = choose_engine(given, paths, console, only_here=only_here).run
     except KdumpError as error:
         status.fail(error)
         return status.code
@@ -56,29 +56,13 @@ def run_startup(given: VerifyArguments) -> int:
         text = _json(item) if output == "jsonl" else _text(item, is_brief=not given.verbose)
         if isinstance(item, StartCheck) and not item.is_07 and not has_topic_id(item):
             strays.append(item.path)
-        # Of those in a log directory it is told once, with what holds for all of it.
+        # For partitions of a log directory it is shown once, with what holds for all of it.
         if output == "text" and (item.path in paths or isinstance(item, LogDirectoryCheck)):
             text += stray_text(item.path, strays)
             strays = []
         console.out.write(text.encode("utf-8", "surrogateescape"))
     console.close()
     return status.code
-
-
-def _runner(given: VerifyArguments, console: Console) -> Runner:
-    """What does the work: this process, a pool, or Spark. Raises as ``engine_options.session``."""
-    paths, jobs = given.paths, given.jobs
-    if given.engine == "auto" and not given.master and len(paths) == 1 and is_partition(paths[0]):
-        # A partition is one task, however many segments it has.
-        return in_process
-    spark = engine_options.session(given, paths, console.note, local_only=jobs > 1)
-    if spark is None:
-        if jobs == 1 or sum(log.size for log in find_logs(paths, lambda error: None)) < LEAST_FOR_POOL:
-            return in_process
-        return engine_options.pool(jobs, "kdump.verify.startups").run
-    from kdump.spark.tasks import on_spark
-
-    return partial(on_spark, spark)
 
 
 def _is_harmful(item: Item) -> bool:

@@ -1,6 +1,6 @@
 """Records as batches of magic 2.
 
-Source: docs/spec/formats.md#3-record-batches-v2. What a batch keeps of the one it was is in its header.
+Source: docs/spec/formats.md#3-record-batches-v2. A batch keeps other fields of the batch it was in the header.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ def write_batches(
     headers: Sequence[BatchHeader] | None = None,
     base_offset: NDArray[np.int64] | None = None,
 ) -> EncodedEntries:
-    """A batch a group; each has a record or more.
+    """Write one batch per group; each group has one record or more.
 
     Args:
         groups: the records; offsets rise within a group.
         codec: of each batch, shape (groups,).
         level: of the codec; None: Kafka's default.
-        headers: of the batches that the records are from: the fields that the records do not determine. A sequence
-            moves on with the base offset. None: new batches.
-        base_offset: of each batch, at most its first record's; None: that.
+        headers: of the batches that the records come from. They give the fields that the records do not determine; a
+            sequence moves with the base offset. None: new batches.
+        base_offset: of each batch, at most that of its first record; None: that of its first record.
     """
     table, first = groups.table, groups.bounds[:-1]
     last_offset = table.offset[groups.bounds[1:] - 1]
@@ -70,7 +70,7 @@ def write_batches(
     if headers is None:
         base_timestamp = table.timestamp[first]
     else:
-        # Of the delete horizon, which stands there in some batches, too.
+        # Some batches have the delete horizon there.
         base_timestamp = np.array([header.base_timestamp for header in headers], np.int64)
     latest = np.maximum.reduceat(table.timestamp, first) if first.size else first
     max_timestamp = np.where(groups.is_log_append_time, groups.timestamp, latest)
@@ -97,7 +97,7 @@ def write_batches(
 def write_large_batch(
     records: Iterator[RecordGroups], codec: int, level: int | None, header: BatchHeader | None = None
 ) -> EncodedEntries:
-    """One batch of records that come in pieces, a group of one record or more each. Arguments as ``write_batches``."""
+    """Write one batch of records that come in pieces: groups of one record or more. Arguments as ``write_batches``."""
     body = bytearray()
     base = last = count = attribute = 0
     earliest = newest = NO_TIMESTAMP
@@ -122,7 +122,7 @@ def write_large_batch(
 
 
 class _Determined(NamedTuple):
-    """What the records of a batch determine of its header."""
+    """The header fields that the records of a batch determine."""
 
     base: int
     last: int
@@ -146,7 +146,7 @@ class _Determined(NamedTuple):
 
 
 def encode_batch(header: BatchHeader, records: Buffer, level: int | None) -> bytes:
-    """A batch of these uncompressed records, with the codec that the header names."""
+    """A batch of these uncompressed records, compressed with the codec in the header."""
     if header.codec != compression.NONE:
         records = compression.compress(header.codec, records, magic=MAGIC, level=level)
     return write_batch(header, records)

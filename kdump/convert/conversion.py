@@ -11,14 +11,14 @@ from kdump.wire.compression import DEFAULT_LIMIT
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The same for all segments of a run. Times are ms since 1970, sizes bytes."""
+    """The options of a conversion, for all segments of a run. Times are ms since 1970, sizes bytes."""
 
     to_magic: int | None = None
     """None: every entry keeps its format."""
     codec: int | None = None
     """None: every entry keeps its codec."""
     level: int | None = None
-    """Of the codec; None: Kafka's default."""
+    """Level of the codec; None: Kafka's default."""
     offsets: Range = field(default_factory=Range)
     times: Range = field(default_factory=Range)
     read_committed: bool = False
@@ -26,20 +26,20 @@ class Conversion:
     renumber: int | None = None
     """Offset of the first record; the others follow without gaps."""
     keep_open: bool = False
-    """Write a part of a log with records of transactions that have no end marker."""
+    """Write a part of a log even if it has records of transactions that have no end marker."""
     split_bytes: int | None = None
     """Largest size of a segment; None: that of Kafka's file format."""
     skip_damaged: bool = False
     """Leave damaged entries out."""
     limit: int = DEFAULT_LIMIT
-    """Most bytes one entry may decompress to."""
+    """Most bytes to which one entry may decompress."""
 
     @property
     def selects(self) -> bool:
-        """Records are chosen by ranges."""
+        """Whether ranges choose records."""
         return not (self.offsets.is_open and self.times.is_open)
 
     @property
     def keeps_markers(self) -> bool:
-        """Control records stay, and with them transactions."""
+        """Whether control records stay, and with them transactions."""
         return self.to_magic in (None, MAGIC) and not self.read_committed and self.renumber is None

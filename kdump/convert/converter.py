@@ -1,8 +1,8 @@
-"""The entries of one log on their way into another form.
+"""Converts the entries of one log.
 
 Source: docs/contract.md#5-convert; docs/spec/down-conversion.md#1-down-conversion for older formats. Up to magic 2
-Kafka converts only while it appends, and numbers anew; here offsets, timestamps, their types and the bounds of wrappers
-are kept.
+Kafka converts only while it appends, and gives new offsets. Here offsets, timestamps, their types and the bounds of
+wrappers are kept.
 """
 
 from __future__ import annotations
@@ -46,29 +46,29 @@ from kdump.verify.validentries import EntryReader
 from kdump.wire import compression
 
 
-class _Way(IntEnum):
-    """What becomes of an entry."""
+class _EntryFate(IntEnum):
+    """What is done with an entry."""
 
     COPY = auto()
     RECODE = auto()
-    """The records stay as they are, header fields or the codec change."""
+    """The records stay; header fields or the codec change."""
     WRITE = auto()
-    """The records are written anew, in batches of magic 2."""
+    """The records are written in new batches of magic 2."""
     WRITE_OLD = auto()
-    """The same in messages of magic 0 or 1."""
+    """The records are written in new messages of magic 0 or 1."""
 
 
 class Converter:
     """Converts one log.
 
     Args:
-        reader: gives its entries.
-        conversion: what is to be done; its ``renumber`` is the first offset of this log.
-        transactions: reads those that touch the log, when they matter; None where they cannot be followed (a stream).
+        reader: yields its entries.
+        conversion: the options; ``renumber`` is the first offset of this log.
+        transactions: reads those that touch the log, if they matter; None: they cannot be followed (a stream).
         part: the transactions of the part that is kept; None: no part, or one without markers.
 
-    At the end ``records`` is the number of records written, ``losses`` what could not be kept, and ``left_out`` the
-    number of records of aborted transactions that were not wanted.
+    At the end ``records`` is the number of written records, ``losses`` what could not be kept, and ``left_out`` the
+    number of unwanted records of aborted transactions.
     """
 
     def __init__(
@@ -107,31 +107,31 @@ class Converter:
                 yield marker
 
     def _messages(self, entries: Entries) -> Iterator[EncodedEntries]:
-        """Entries of magic 0 and 1."""
+        """Convert entries of magic 0 and 1."""
         groups, selected = entries.groups, self._select(entries)
         self.records += int(selected.kept.sum())
         codec = self._codecs(groups)
         to_magic = groups.magic if self._to_magic is None else np.minimum(groups.magic, self._to_magic)
         if self._to_magic == MAGIC:
-            way = np.full(groups.count, _Way.WRITE)
+            fate = np.full(groups.count, _EntryFate.WRITE)
         else:
             is_changed = (to_magic < groups.magic) | (selected.kept < groups.rows) | self._is_recoded(groups, codec)
-            way = np.where(is_changed | (self._next_offset is not None), _Way.WRITE_OLD, _Way.COPY)
+            fate = np.where(is_changed | (self._next_offset is not None), _EntryFate.WRITE_OLD, _EntryFate.COPY)
         left = np.flatnonzero(selected.kept > 0)
-        for first, last in _runs(way[left], to_magic[left]):
+        for first, last in _runs(fate[left], to_magic[left]):
             numbers = left[first:last]
-            kind, magic = way[numbers[0]], int(to_magic[numbers[0]])
-            if kind == _Way.COPY:
+            kind, magic = fate[numbers[0]], int(to_magic[numbers[0]])
+            if kind == _EntryFate.COPY:
                 yield _copied(entries, numbers)
                 continue
             if isinstance(entries, LargeEntry):
                 yield from self._large_message(entries, kind, magic, int(codec[0]))
                 continue
             part, part_codec = self._numbered(selected_groups(groups, selected, numbers)), codec[numbers]
-            if kind == _Way.WRITE or self._conversion.codec:
+            if kind == _EntryFate.WRITE or self._conversion.codec:
                 runs = message_runs(part)
                 part, part_codec = part.regrouped(runs), part_codec[runs[:-1]]
-            if kind == _Way.WRITE:
+            if kind == _EntryFate.WRITE:
                 yield write_batches(part, part_codec, self._conversion.level)
                 continue
             if part_codec.max() == compression.ZSTD:
@@ -140,10 +140,10 @@ class Converter:
                 self._lose_timestamps(part)
             yield from convert_down(part, magic, part_codec, self._conversion.level)
 
-    def _large_message(self, entry: LargeEntry, way: _Way, magic: int, codec: int) -> Iterator[EncodedEntries]:
-        """A wrapper whose records come in pieces, written anew."""
+    def _large_message(self, entry: LargeEntry, fate: _EntryFate, magic: int, codec: int) -> Iterator[EncodedEntries]:
+        """Rewrite a wrapper whose records come in pieces."""
         records = self._large_records(entry)
-        if way == _Way.WRITE:
+        if fate == _EntryFate.WRITE:
             yield write_large_batch(records, codec, self._conversion.level)
             return
         if codec == compression.ZSTD:
@@ -163,7 +163,7 @@ class Converter:
         yield from convert_large(counted(), magic, codec, self._conversion.level, self._conversion.limit)
 
     def _large_records(self, entry: LargeEntry) -> Iterator[RecordGroups]:
-        """Its selected records with their new offsets."""
+        """The selected records of a large entry, with their new offsets."""
         return map(self._numbered, selected_pieces(entry, self._conversion))
 
     def _select(self, entries: Entries) -> Selected:
@@ -172,7 +172,7 @@ class Converter:
         return select(entries.groups, self._conversion)
 
     def _batches(self, entries: Entries) -> Iterator[EncodedEntries]:
-        """Entries of magic 2."""
+        """Convert entries of magic 2."""
         groups, selected = entries.groups, self._select(entries)
         if self._part is not None:
             is_kept = (selected.kept > 0) | selected.is_whole
@@ -187,19 +187,19 @@ class Converter:
         if drops_producers:
             self._lose(LossKind.PRODUCERS, _has_producer(groups) & ~is_dropped)
         is_recoded = self._is_recoded(groups, codec)
-        way = np.where(is_unmarked | is_recoded, _Way.RECODE, _Way.COPY)
-        way[~selected.is_whole | drops_producers] = _Way.WRITE
+        fate = np.where(is_unmarked | is_recoded, _EntryFate.RECODE, _EntryFate.COPY)
+        fate[~selected.is_whole | drops_producers] = _EntryFate.WRITE
         left = np.flatnonzero(~is_dropped)
-        if (way[left] == _Way.RECODE).any():
-            # Every second batch may be a marker, which would be copied: a run each.
-            way[way == _Way.COPY] = _Way.RECODE
-        for first, last in _runs(way[left]):
+        if (fate[left] == _EntryFate.RECODE).any():
+            # Every second batch may be a marker. If markers were copied, each run would have one batch.
+            fate[fate == _EntryFate.COPY] = _EntryFate.RECODE
+        for first, last in _runs(fate[left]):
             numbers = left[first:last]
-            if way[numbers[0]] == _Way.COPY:
+            if fate[numbers[0]] == _EntryFate.COPY:
                 yield _copied(entries, numbers)
                 continue
             headers = _new_headers(entries, numbers, is_unmarked, codec, drops_producers)
-            if way[numbers[0]] == _Way.RECODE:
+            if fate[numbers[0]] == _EntryFate.RECODE:
                 yield self._recoded(entries, numbers, headers, is_recoded)
             elif isinstance(entries, LargeEntry):
                 records = self._large_records(entries)
@@ -211,7 +211,7 @@ class Converter:
     def _older(
         self, entries: Entries, selected: Selected, is_dropped: NDArray[np.bool_], to_magic: int
     ) -> Iterator[EncodedEntries]:
-        """Batches as messages of an older format."""
+        """Write batches as messages of an older format."""
         groups = entries.groups
         codec = self._codecs(groups)
         if self._conversion.codec is not None:
@@ -265,13 +265,13 @@ class Converter:
         return is_dropped, is_unmarked
 
     def _codecs(self, groups: RecordGroups) -> NDArray[np.int64]:
-        """The codec that each entry is to have."""
+        """The codec that each entry gets."""
         if self._conversion.codec is None:
             return groups.codec
         codec = np.full(groups.count, self._conversion.codec)
         if groups.headers is None:
             return codec
-        # Markers are not compressed, and batches without records have nothing to compress.
+        # Markers are never compressed, and batches without records have nothing to compress.
         is_fixed = (groups.rows == 0) | (native_column(groups.headers, "attributes") & CONTROL != 0)
         return np.where(is_fixed, groups.codec, codec)
 
@@ -284,7 +284,7 @@ class Converter:
     def _recoded(
         self, entries: Entries, numbers: NDArray[np.intp], headers: list[BatchHeader], is_recoded: NDArray[np.bool_]
     ) -> EncodedEntries:
-        """Batches with other headers; where they are recoded, their records in the codec of the header."""
+        """Batches with other headers. If they are recoded, their records are in the codec of the header."""
         view, bodies = entries.data, entries.bodies.data
 
         def encode(number: int, header: BatchHeader) -> bytes:
@@ -294,12 +294,12 @@ class Converter:
             records = bodies[int(entries.body_start[number]) : int(entries.body_end[number])]
             return encode_batch(header, records, self._conversion.level)
 
-        # The codecs let go of the interpreter.
+        # The codecs release the interpreter lock.
         pieces = list(self._threads.map(encode, numbers.tolist(), headers))
         return EncodedEntries.join(MAGIC, pieces, *entries.extents(numbers))
 
     def _numbered(self, groups: RecordGroups) -> RecordGroups:
-        """With new offsets, where these are asked for."""
+        """The groups with new offsets, if these are asked for."""
         if self._next_offset is None:
             return groups
         first, self._next_offset = self._next_offset, self._next_offset + groups.table.rows
@@ -329,9 +329,9 @@ def _runs(*columns: NDArray[np.generic]) -> Iterator[tuple[int, int]]:
 
 
 def _copied(entries: Entries, numbers: NDArray[np.intp]) -> EncodedEntries:
-    """Entries as they are."""
+    """The entries unchanged."""
     start, end = entries.bounds[numbers], entries.bounds[numbers + 1]
-    # The chunk's memory is used again.
+    # The memory of the chunk is reused.
     data = b"".join(
         entries.data[int(start[first]) : int(end[last - 1])] for first, last in _runs(numbers - np.arange(numbers.size))
     )
@@ -356,7 +356,7 @@ def _new_headers(
     codec: NDArray[np.int64],
     drops_producers: bool,
 ) -> list[BatchHeader]:
-    """The headers of some batches, with other codecs and without what they cannot keep."""
+    """The headers of some batches, with other codecs, without fields that they cannot keep."""
     headers = []
     columns = (entries.bounds[numbers], is_unmarked[numbers], codec[numbers])
     for start, loses_marker, kind in zip(*(column.tolist() for column in columns), strict=True):

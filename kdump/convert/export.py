@@ -1,4 +1,4 @@
-"""One segment as a file for other tools: JSON lines, CSV or Parquet. A plain function, as ``convert_segment`` is."""
+"""Exports one segment as a file for other tools: JSON lines, CSV or Parquet. Plain functions, as in ``segment``."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from kdump.verify.gaps import GapChecks, NextSegment
 
 TextForm = Literal["jsonl", "csv"]
 Form = Literal["jsonl", "csv", "parquet"]
-"""What a file for other tools holds; its name ends so."""
+"""The format of a file for other tools; its name ends so."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportJob:
-    """One segment, the file to be made of it, and how. Of the conversion ranges, isolation and damage count."""
+    """One segment and the file to make of it. Ranges, isolation and damage of the conversion are used."""
 
     source: str
     target: str
     form: Form
     conversion: Conversion
     is_safe: bool = False
-    """Cells of CSV that a spreadsheet would take for a formula are neutralised."""
+    """Neutralize cells of CSV that a spreadsheet would read as a formula."""
     is_07: bool = False
     """The source is a log of Kafka 0.7."""
 
@@ -61,7 +61,7 @@ class ExportJob:
 def export_segment(
     job: ExportJob, progress: Progress = lambda done, size: None, followed: TransactionReader | None = None
 ) -> SegmentResult:
-    """Export one segment; whatever goes wrong is in the result. See ``convert_segment``."""
+    """Export one segment; errors are in the result. See ``convert_segment``."""
     result = SegmentResult(job.source)
     followed = followed or TransactionReader()
     with result.noting_errors(job.target):
@@ -87,7 +87,7 @@ def export_segment(
 
 
 def export_text(job: ExportJob, emit: Emit, *, has_title: bool) -> SegmentResult:
-    """The same as JSON lines or CSV, for whoever takes the text; there is no target."""
+    """Export one segment as JSON lines or CSV to ``emit``; there is no target."""
     result = SegmentResult(job.source)
     if job.form == "parquet":
         raise ValueError("Parquet is no text")
@@ -182,12 +182,12 @@ def _order(job: ExportJob) -> OffsetOrder:
 
 
 def _note_order(order: OffsetOrder, result: SegmentResult) -> None:
-    """A log has no place for what is there twice, a file for other tools does, and its reader counts it twice."""
+    """Note offsets that are there twice: a log cannot hold them, but the reader of the file counts them twice."""
     if order.first is not None:
         offset, highest = order.first
         what = "1 record has an offset" if order.count == 1 else f"{order.count:,} records have offsets"
         result.notes.append(
-            f"{what} that do not rise, first {offset} behind {highest}: they may be there twice (see kdump verify)"
+            f"{what} that do not rise, first {offset} after {highest}: they may be there twice (see kdump verify)"
         )
 
 
@@ -206,16 +206,16 @@ def _view_options(job: ExportJob, result: SegmentResult, followed: TransactionRe
 
 @dataclass(frozen=True, slots=True)
 class _Damage:
-    """Takes what a view finds; what a gap at the end of the file is, its bytes tell."""
+    """Takes the findings of a view. The bytes of a gap at the end of the file tell what it is."""
 
     job: ExportJob
     source: Source
     result: SegmentResult
 
     def see(self, finding: Finding) -> None:
-        """DamageError for damage that is not to be left out."""
+        """Raise DamageError for damage that must not be left out."""
         if finding.code is Codes.FOREIGN_FILE:
-            # No damage that could be left out.
+            # A finding that is no damage cannot be left out.
             raise KdumpError(finding.code, finding.message, path=self.job.source)
         found = [finding]
         if finding.length is not None:

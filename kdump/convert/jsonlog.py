@@ -1,7 +1,7 @@
-"""JSON lines of records as the log that they describe.
+"""The log that JSON lines of records describe.
 
 Source: docs/contract.md#23-rows. Lines are what ``dump --output jsonl`` writes, or shorter ones written by hand: every
-member may be missing. Records that a dump names as those of one batch are one batch again.
+member may be missing. Records with the same batch in a dump are one batch again.
 """
 
 from __future__ import annotations
@@ -40,44 +40,44 @@ from kdump.wire import compression
 from kdump.wire.checksum import Buffer
 
 _BLOCK: Final = 1 << 20
-"""Bytes read, and about as many encoded, at a time."""
+"""Bytes that are read, and about as many encoded, at a time."""
 _BATCH_BYTES: Final = 16 << 10
-"""Of records that no batch is named for: a producer's batch.size."""
+"""Batch size for records without a named batch: a producer's batch.size."""
 _TIMESTAMP_TYPES: Final = (*TIMESTAMP_TYPES, NO_TIMESTAMP_TYPE)
 _MOST_SHOWN: Final = 80
-"""Characters of a value in a message."""
+"""Most characters of a value in a message."""
 _INT64: Final = range(-(1 << 63), 1 << 63)
 
 
 class _Line(NamedTuple):
-    """A record and the batch it belongs to: what the lines of one batch have in common.
+    """A record, and the batch that its line names.
 
-    The header has what the line says of the batch; its base offset is the record's where the line has none.
+    The header has what the line tells about the batch. Without a base offset in the line it is that of the record.
     """
 
     record: Record
     batch: tuple[object, ...]
     header: BatchHeader
     size: int
-    """Bytes of key and value."""
+    """Bytes of the key and the value."""
 
 
 class _JsonBatch(NamedTuple):
-    """Lines that go together, and the header of their batch."""
+    """Lines of one batch, and the header of the batch."""
 
     lines: list[_Line]
     header: BatchHeader
 
     @classmethod
     def of(cls, lines: list[_Line], before: int) -> Self:
-        """The batch begins where its lines say, if that is after the offset ``before`` and they fit it."""
+        """The batch begins where its lines say, unless they do not fit or that is not after the offset ``before``."""
         header, first, last = lines[0].header, lines[0].record, lines[-1].record
         base_offset = header.base_offset
         if not (before < base_offset <= first.offset and last.offset - base_offset <= MAX_INT32):
             base_offset = first.offset
         sequence = NO_SEQUENCE
         if first.sequence != NO_SEQUENCE:
-            # They run from 0 to MAX_INT32 and begin anew there.
+            # Sequences run from 0 to MAX_INT32, then begin again.
             sequence = (first.sequence - (first.offset - base_offset)) & MAX_INT32
         return cls(
             lines,
@@ -86,7 +86,7 @@ class _JsonBatch(NamedTuple):
 
 
 class JsonLog(EncodedLog):
-    """A stream of log entries made of the JSON lines of another source.
+    """A source of log entries that are encoded from the JSON lines of another source.
 
     Raises:
         KdumpError: JSON_LINE with the number of the line; UNREADABLE.
@@ -96,7 +96,7 @@ class JsonLog(EncodedLog):
         super().__init__(lines, self._encoded(), "JSON lines")
 
     def _encoded(self) -> Iterator[Buffer]:
-        """The log, some batches at a time."""
+        """The bytes of the log, some batches at a time."""
         pending: list[_JsonBatch] = []
         size = 0
         before = -1
@@ -138,7 +138,7 @@ class JsonLog(EncodedLog):
 
 
 def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
-    """The lines of each batch; those of no named batch as many as fit one of a producer."""
+    """The lines of each batch; of lines without a named batch as many as fit a producer's batch."""
     for batch, group in groupby(lines, key=lambda line: line.batch):
         is_named = batch[:2] != (None, None)
         pending: list[_Line] = []
@@ -179,9 +179,9 @@ def _encode(batches: list[_JsonBatch]) -> Iterator[Buffer]:
 
 
 def _parse(text: bytes, next_offset: int) -> _Line | None:
-    """A line; None for the finding of a dump. ValueError says what is wrong."""
+    """The record of a line; None for a finding of a dump. Raises ValueError with what is wrong."""
     try:
-        # Of bytes json takes UTF-16 and UTF-32, too, and guesses them where a line is damaged.
+        # From bytes, json would also accept UTF-16 and UTF-32, and guess them where a line is damaged.
         row = json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON: {error}") from None
@@ -223,7 +223,7 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
         producer_epoch=_integer(row, "producerEpoch", -1, range(-1, 1 << 15)),
         base_offset=_integer(row, "batchBaseOffset", record.offset, _INT64),
     )
-    # A message of magic 0 or 1 that is not compressed is an entry of its own.
+    # An uncompressed message of magic 0 or 1 is an entry of its own.
     position = None if row.get("position") is None else _integer(row, "position", 0, _INT64)
     place = position if magic == MAGIC or codec else record.offset
     append_time = record.timestamp if is_log_append_time else None
@@ -239,13 +239,13 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
         header._replace(base_offset=0),
     )
     if place is None:
-        # Records of no named batch go together while their sequences do.
+        # Records without a named batch stay together as long as their sequences continue.
         batch = (*batch, record.sequence - record.offset if record.sequence >= 0 else None)
     return _Line(record, batch, header, len(record.key or b"") + len(record.value or b""))
 
 
 def _check_magic(record: Record, row: dict[str, Any], magic: int) -> None:
-    """ValueError for what a record of this magic would lose."""
+    """Raise ValueError for what a record of this magic would lose."""
     if magic == MAGIC:
         return
     lost = {
@@ -260,7 +260,7 @@ def _check_magic(record: Record, row: dict[str, Any], magic: int) -> None:
 
 
 def _check_outcome(row: dict[str, Any]) -> None:
-    """ValueError for the outcome of a transaction that cannot be. The markers among the lines tell it anew."""
+    """Raise ValueError for an impossible outcome of a transaction. The markers among the lines decide it again."""
     outcome = row.get("txnState")
     if outcome is None:
         return
@@ -270,7 +270,7 @@ def _check_outcome(row: dict[str, Any]) -> None:
 
 
 def _shown(value: object) -> str:
-    """A value in a message: what is nested, maybe deeply, by its kind only, and a long one by its beginning."""
+    """A value in a message: an array or object by its kind only, as it may be deep; a long value is cut."""
     if isinstance(value, list | dict):
         return "an array" if isinstance(value, list) else "an object"
     text = repr(value)
@@ -294,7 +294,7 @@ def _flag(row: dict[str, Any], name: str) -> bool:
 
 
 def _choice(row: dict[str, Any], name: str, choices: tuple[str, ...]) -> int:
-    """The number of a choice, 0 where there is none."""
+    """The number of a choice, 0 without one."""
     value = row.get(name)
     if value is None:
         return 0

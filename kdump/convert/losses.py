@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 
 class LossKind(Enum):
-    """Kinds: the name in JSON lines, what is counted, and a sentence about it for people."""
+    """Kinds: the name in JSON lines, the unit that is counted, and a sentence for people."""
 
     HEADERS = "headers", "records", "lose their headers"
     CONTROL_RECORDS = "control-records", "records", "are control records and are dropped"

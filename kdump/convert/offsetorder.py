@@ -1,4 +1,4 @@
-"""Whether the offsets of a log rise, for readers that take its records as they come."""
+"""Whether the offsets of a log rise, for readers that read its records in order."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 class OffsetOrder:
-    """Counts offsets that are not above all before them; an OffsetObserver (``kdump.reading.printing``).
+    """Counts offsets that are not above all previous ones; an OffsetObserver (``kdump.reading.printing``).
 
-    After the last one: ``count`` of them, and ``first``, an offset and the highest one before it (None: they rise).
+    At the end: ``count``, and ``first``, an offset and the highest one before it (None: all rise).
 
     Args:
         base_offset: no offset is below it.
@@ -24,14 +24,14 @@ class OffsetOrder:
         self.first: tuple[int, int] | None = None
 
     def see(self, offset: int) -> None:
-        """See OffsetObserver."""
+        """Note one offset; see OffsetObserver."""
         if offset <= self._highest:
             self._note(1, offset, self._highest)
         else:
             self._highest = offset
 
     def see_column(self, offsets: NDArray[np.int64]) -> None:
-        """See OffsetObserver."""
+        """Note a column of offsets; see OffsetObserver."""
         import numpy as np
 
         if not len(offsets):

@@ -1,4 +1,4 @@
-"""How many records of an export belong to transactions that are not committed."""
+"""Counts the records of an export whose transactions are not committed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from kdump.fast.blocks import BatchBlock
 
 _UNDECIDED = None
-"""Outcome of what cannot be followed: in a stream."""
+"""The outcome of a transaction that cannot be followed, in a stream."""
 
 
 class OutcomeCounts:
     """Counts records by the outcome of their transaction.
 
     Args:
-        transactions: gives those of the log; None: they cannot be followed.
+        transactions: returns those of the log; None: they cannot be followed.
     """
 
     def __init__(self, transactions: Callable[[], Transactions] | None) -> None:
@@ -35,12 +35,12 @@ class OutcomeCounts:
         self._records: Counter[str | None] = Counter()
 
     def see(self, header: BatchHeader) -> None:
-        """A record of a batch."""
+        """Count a record of a batch."""
         if header.is_transactional and not header.is_control:
             self._records[self._transactions().state(header) if self._transactions else _UNDECIDED] += 1
 
     def see_block(self, block: BatchBlock, is_shown: NDArray[np.bool_]) -> None:
-        """All records of some batches of a block; ``is_shown``: shape (batches,)."""
+        """Count all records of some batches of a block; ``is_shown``: shape (batches,)."""
         import numpy as np
 
         assert block.records is not None
@@ -56,7 +56,7 @@ class OutcomeCounts:
             self._records[state] += count
 
     def notes(self) -> Iterator[str]:
-        """A line about records that readers of committed records do not get, where there are some."""
+        """A line about records that readers of committed records do not get, if there are some."""
         found = [
             f"{count:,} {'record' if count == 1 else 'records'} of {what}"
             for state, what in (
@@ -127,7 +127,7 @@ class _CountedColumns(Generic[RowsT]):
         """See BlockPrinter."""
         import numpy as np
 
-        # What is printed one by one is counted there; a large batch is in several runs.
+        # Records that are printed one by one are counted there. A large batch comes in several runs.
         is_shown = np.zeros(block.headers.size, np.bool_)
         for run in self._columns.records(block):
             is_shown[run.first : run.last] = run.rows is not None

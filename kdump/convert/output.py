@@ -1,7 +1,7 @@
-"""The segments that a conversion writes: logs with their index files as a broker builds them.
+"""The segments that a conversion writes: logs with index files as a broker builds them.
 
 Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 4, 5, 9 and 10) by way of
-:mod:`kdump.kafka.segmentindexes`. Nothing is put in its place here: what was written is staged.
+:mod:`kdump.kafka.segmentindexes`. Files are only staged here; the caller moves them to their names.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from kdump.system.blocks import BlockWriter
 from kdump.system.files import NewFile, Staged, discard
 
 LARGEST_SEGMENT: Final = MAX_INT32
-"""Bytes: positions in a segment are int32."""
+"""Largest size in bytes: positions in a segment are int32."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenSegment:
-    """One file: where it goes, its size in bytes; of a log the offset in its name and how many entries it has."""
+    """One file: its path and size in bytes; of a log also the offset in its name and the number of entries."""
 
     path: str
     base_offset: int | None
@@ -42,16 +42,16 @@ class WrittenSegment:
 
 
 class OutputSegments:
-    """Writes entries to one segment, and to further ones where it is full.
+    """Writes entries to one segment, and to further ones when it is full.
 
     Args:
-        path: of the first log; the others lie beside it, named by their first offsets. One that ends in ``/``: of the
-            directory; the first log is named in the same way.
+        path: of the first log; the others are put beside it and named by their first offsets. A path that ends in ``/``
+            is the directory; then the first log is named so too.
         base_offset: of the first log; None: its first offset.
-        split_bytes: most bytes of a log (one of a single entry may be larger); None: as many as Kafka's format holds.
-        producers: gives those known at the start, when there are transactions.
+        split_bytes: most bytes of a log (a single entry may be larger); None: as many as Kafka's format allows.
+        producers: returns those known at the start, if there are transactions.
 
-    ``problem`` says, where it is not None, why the transaction index is not what a broker would build.
+    ``problem``, if not None: why the transaction index is not what a broker would build.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class OutputSegments:
         is_after = entries.first_offset > before[:-1]
         if not is_after.all():
             number = int(np.flatnonzero(~is_after)[0])
-            message = f"offset {entries.first_offset[number]} comes behind offset {before[number]}"
+            message = f"offset {entries.first_offset[number]} comes after offset {before[number]}"
             raise DamageError(Codes.OFFSETS_BACKWARDS, message)
         self._last_offset = int(entries.last_offset[-1])
         first = 0
@@ -107,7 +107,7 @@ class OutputSegments:
             first += count
 
     def finish(self) -> None:
-        """Everything was written; a log without entries is written too."""
+        """Stage the last log; a log without entries is written too."""
         if self._segment is None and not self.segments:
             self._segment = self._begin(0)
         self._end()
@@ -118,7 +118,7 @@ class OutputSegments:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Nothing is left of what was not finished."""
+        """Remove what was not finished."""
         if error is not None:
             if self._segment is not None:
                 self._segment.file.discard()
@@ -138,7 +138,7 @@ class OutputSegments:
         self._segment = None
 
     def _follow_transactions(self, entries: EncodedEntries) -> None:
-        """Note the aborted transactions in the index; what a broker would stop at ends that."""
+        """Add the aborted transactions to the index, up to a batch at which a broker would stop."""
         assert self._segment is not None
         if entries.magic < MAGIC or self.problem is not None:
             return
@@ -159,7 +159,7 @@ class OutputSegments:
 
 
 class _OutputSegment:
-    """A log that is being written, and its indexes."""
+    """A log that is being written, with its indexes."""
 
     def __init__(self, path: str, base_offset: int, like: os.stat_result | None) -> None:
         self.file = NewFile(path, like)
@@ -171,9 +171,9 @@ class _OutputSegment:
         self._entries = 0
 
     def room_for(self, entries: EncodedEntries, first: int, limit: int) -> int:
-        """How many of the entries from ``first`` on go into this log; at least one into an empty one.
+        """How many of the entries from ``first`` on fit into this log; at least one into an empty log.
 
-        DamageError OFFSET_RANGE when an empty log cannot take the first.
+        Raises DamageError OFFSET_RANGE if an empty log cannot take the first.
         """
         room = limit - self._size + int(entries.bounds[first])
         count = int(np.searchsorted(entries.bounds[first + 1 :], room, "right"))
@@ -191,7 +191,7 @@ class _OutputSegment:
         """Append entries; their offsets rise."""
         starts: list[int] = entries.bounds[:-1].tolist()
         plan = self.indexes.plan_batches(self._size, starts, entries.last_offset, entries.max_timestamp)
-        # Of rising offsets within the range of the segment nothing can fail.
+        # Rising offsets within the range of the segment cannot fail.
         assert plan is not None
         self.indexes.add_batches(plan)
         self._writer.write(memoryview(entries.data))
@@ -205,13 +205,13 @@ class _OutputSegment:
         contents = self.indexes.contents()
         assert contents is not None
         log = self.file.finish()
-        # The log comes into its place last: there is never one without its indexes.
+        # The log gets its name last, so that there is never a log without its indexes.
         staged = [*_stage_indexes(self.file.path, contents, self._like), log]
         return WrittenSegment(self.file.path, self._base_offset, self._size, self._entries), staged
 
 
 def _stage_indexes(log: str, contents: SegmentIndexes, like: os.stat_result | None) -> list[Staged]:
-    """Write the index files that belong beside a log."""
+    """Write the index files of a log."""
     stem = log.removesuffix(Kind.LOG.value)
     staged: list[Staged] = []
     for kind, content in (

@@ -1,4 +1,4 @@
-"""What ``kdump convert`` has to say, as lines for people and as JSON lines."""
+"""The report of ``kdump convert``: lines for people, and JSON lines."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from kdump.system.blocks import escaped
 
 
 def loss_lines(result: SegmentResult) -> Iterator[str]:
-    """What of a segment is not kept: a line a kind."""
+    """What a segment loses: a line per kind."""
     for loss, count in sorted(result.losses.items(), key=lambda item: item[0].label):
         yield f"{escaped(result.source)}: {count:,} {loss.unit} {loss.sentence}\n"
 
 
 def loss_rows(result: SegmentResult) -> Iterator[str]:
-    """The same as rows of LOSS."""
+    """What a segment loses, as rows of LOSS."""
     for loss, count in sorted(result.losses.items(), key=lambda item: item[0].label):
         yield _row(LOSS, result.source, loss.label, count, loss.unit)
 
 
 def marker_rows(result: SegmentResult) -> Iterator[str]:
-    """The transaction markers that were added to what was asked for, as rows of MARKER."""
+    """The transaction markers that were added to the requested part, as rows of MARKER."""
     for marker in result.markers:
         yield _row(MARKER, result.source, marker.offset, marker.producer_id, marker.producer_epoch, marker.control_type)
 
 
 def converted_lines(result: SegmentResult) -> Iterator[str]:
-    """Which files a segment became."""
+    """The files that a segment became."""
     records = "" if result.records is None else f"{result.records:,} records, "
     if result.left_out:
         records += f"{result.left_out:,} of aborted transactions left out, "
@@ -41,7 +41,7 @@ def converted_lines(result: SegmentResult) -> Iterator[str]:
 
 
 def converted_row(result: SegmentResult) -> str:
-    """The same as a row of CONVERTED."""
+    """The files that a segment became, as a row of CONVERTED."""
     target = FileContext.of(result.segments[0].path).file if result.segments else None
     size = sum(segment.size for segment in result.segments)
     return _row(CONVERTED, result.source, target, len(result.segments), size, result.records)

@@ -1,11 +1,11 @@
-"""``kdump convert``: which segments become which files, and how these get into their places together."""
+"""``kdump convert``: which segments become which files, and how all files get their names together."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -44,7 +44,7 @@ AnyLog: TypeAlias = Stream | LogSegment | LogSegment07
 
 
 class DestinationError(Exception):
-    """The destination cannot be meant: one line for people."""
+    """A destination that cannot be used: one line for people."""
 
 
 def run_job(
@@ -52,16 +52,18 @@ def run_job(
     progress: Callable[[int, int | None], None] = lambda done, size: None,
     followed: TransactionReader | None = None,
 ) -> SegmentResult:
-    """One segment; whatever goes wrong is in the result. See ``convert_segment``."""
+    """Run one job; errors are in the result. See ``convert_segment``."""
     if isinstance(job, SegmentJob):
         return convert_segment(job, progress, followed)
     return export_segment(job, progress, followed)
 
 
-def run_in_order(jobs: Iterable[Job], progress: Callable[[str, int, int | None], None]) -> Iterator[SegmentResult]:
+def run_in_order(
+    jobs: Iterable[Job], progress: Callable[[str, int, int | None], None]
+) -> Generator[SegmentResult, None, None]:
     """The results of all jobs, one after the other; what is read of a partition's transactions is read once.
 
-    ``progress`` takes the path of a segment, the bytes of it that are done, and its size (None: a stream).
+    ``progress`` takes the path of a segment, how many of its bytes are done, and its size (None: a stream).
     """
     followed = TransactionReader()
     for job in jobs:
@@ -149,7 +151,7 @@ def plan_import(source: str, destination: str, conversion: Conversion) -> list[S
 def plan_export(
     source: str, destination: str, form: Form, conversion: Conversion, *, is_safe: bool = False, is_07: bool = False
 ) -> list[ExportJob]:
-    """The segments of a path and the files made of them. Raises as ``plan_conversion``."""
+    """The segments of a path and the files to make of them. Raises as ``plan_conversion``."""
     jobs = [
         ExportJob(log.path, target, form, conversion, is_safe, is_07 or isinstance(log, LogSegment07))
         for log, target in _pairs(as_log_07(resolve(source)) if is_07 else resolve(source), destination, f".{form}")
@@ -159,15 +161,15 @@ def plan_export(
 
 
 class Outputs:
-    """What the jobs of a run have written: nothing is in its place before ``publish``, and nothing left without it.
+    """What the jobs of a run have written. Only ``publish`` gives files their names; without it nothing is left.
 
     Args:
         jobs: of the run.
-        overwrites: files that are there are replaced.
+        overwrites: replace files that are there.
 
     Raises:
-        KdumpError: UNWRITABLE: a directory cannot be made, or belongs to a running broker; what is in a file's place
-            is none. OUTPUT_EXISTS.
+        KdumpError: UNWRITABLE: a directory cannot be made, or belongs to a running broker, or what has the name of a
+            file is none. OUTPUT_EXISTS.
     """
 
     def __init__(self, jobs: Sequence[Job], *, overwrites: bool = False) -> None:
@@ -195,9 +197,9 @@ class Outputs:
         return self
 
     def add(self, result: SegmentResult) -> SegmentResult:
-        """Keep track of what a job has staged; gives the result back.
+        """Note what a job has staged; returns the result.
 
-        Of several segments those that have nothing in the range are not written: they would be empty logs.
+        Segments with nothing in the range are not written if there are several: they would be empty logs.
         """
         if len(self._jobs) > 1 and self._jobs[0].conversion.selects and result.is_empty:
             result.discard("nothing of it is in the range, it is not written")
@@ -206,10 +208,10 @@ class Outputs:
         return result
 
     def publish(self) -> None:
-        """Put everything in its place.
+        """Give all files their names.
 
         Raises:
-            KdumpError: UNWRITABLE or OUTPUT_EXISTS, with everything as it was; a segment that was split off never
+            KdumpError: UNWRITABLE or OUTPUT_EXISTS, with everything as before. A segment that was split off never
                 replaces a file beside the source.
         """
         planned = {path for job in self._jobs for path in _files_of(job)}
@@ -221,7 +223,7 @@ class Outputs:
             self._check_place(path)
         try:
             written = {path for _, path in self._staged}
-            # An index of what was there before says nothing about what is there now.
+            # An old index does not fit the new log.
             stale = {path for log in self._logs for path in _with_indexes(log)} - written
             for path in stale:
                 self._check_place(path)
@@ -237,9 +239,9 @@ class Outputs:
         self._remove_directories()
 
     def _check_place(self, path: str) -> None:
-        """Raises KdumpError UNWRITABLE or OUTPUT_EXISTS for what a file must not take the place of.
+        """Raises KdumpError UNWRITABLE or OUTPUT_EXISTS for what a file must not replace.
 
-        Directories, devices and pipes never; a link of /proc, as /dev/stdout is, stands for whatever is open there.
+        Directories, devices and pipes are never replaced. A link of /proc, such as /dev/stdout, is what is open there.
         """
         with suppress(FileNotFoundError, NotADirectoryError):
             is_open_file = os.path.islink(path) and os.readlink(path).startswith("/proc/")
@@ -249,12 +251,12 @@ class Outputs:
             raise KdumpError(Codes.OUTPUT_EXISTS, "is there already; --overwrite replaces it", path=path)
 
     def _remove_directories(self) -> None:
-        """Those that were made and are empty, the innermost first."""
+        """Remove directories that were made and are empty, the innermost first."""
         remove_empty(sorted(self._made, key=len, reverse=True))
 
 
 def _pairs(source: Resolved, destination: str, suffix: str) -> Iterator[tuple[AnyLog, str]]:
-    """Each segment of ``source`` and the file that it becomes."""
+    """Each segment of ``source``, and the file that it becomes."""
     match source:
         case PathDirectory() as directory:
             yield from _pairs_below(directory, destination, suffix)
@@ -284,7 +286,7 @@ def _pairs_below(directory: PathDirectory, destination: str, suffix: str) -> Ite
 
 
 def _numbered(jobs: Sequence[SegmentJob], first: int, names_logs: bool) -> Iterator[SegmentJob]:
-    """The jobs with the offset that each begins with; those of a partition go on one after the other."""
+    """The jobs with their first offsets; those of a partition continue one another."""
     followed = TransactionReader()
     for _, partition in groupby(jobs, key=lambda job: os.path.dirname(job.source)):
         of_partition = list(partition)
@@ -306,7 +308,7 @@ def _numbered(jobs: Sequence[SegmentJob], first: int, names_logs: bool) -> Itera
 
 
 def _refuse_sources(jobs: Sequence[Job]) -> None:
-    """DestinationError when a job would replace a file that belongs to a source, or another segment beside one."""
+    """Raises DestinationError if a job would replace a file of a source, or another segment beside a source."""
     sources, beside = _sources(jobs), _beside(jobs)
     for job in jobs:
         for path in _files_of(job):
@@ -333,7 +335,7 @@ def _beside(jobs: Sequence[Job]) -> set[str]:
 
 
 def _files_of(job: Job) -> list[str]:
-    """The files that a job may write, as far as they are known before."""
+    """The files that a job may write, as far as they are known in advance."""
     if isinstance(job, ExportJob):
         return [job.target]
     maps = [] if job.offset_map is None else [job.offset_map]
@@ -370,6 +372,6 @@ def _log_name(offset: int) -> str:
 
 
 def _offset_in(target: str) -> int | None:
-    """The offset that a log is named by; None where it has another name, or one above the largest offset."""
+    """The offset in a log's name; None if it has another name, or an offset above the largest one."""
     match = _OFFSET_NAME.fullmatch(os.path.basename(target))
     return int(match[1]) if match and int(match[1]) <= MAX_OFFSET else None

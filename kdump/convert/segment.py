@@ -1,6 +1,6 @@
-"""One segment, converted: a plain function, so that a task of any engine can call it.
+"""Converts one segment. A plain function, so that a task of any engine can call it.
 
-Nothing is put in place by it: what was written is staged, for the caller to publish or to discard.
+The written files are staged; the caller publishes or discards them.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from kdump.wire import compression
 
 @dataclass(frozen=True, slots=True)
 class SegmentJob:
-    """One segment and what is to become of it; all that a task needs to know.
+    """One segment and what becomes of it: all that a task needs to know.
 
-    ``base_offset`` is the offset that the log at ``target`` is named by, None: that of its first record. A ``target``
-    that ends in ``/`` is the directory of a log that takes its name from its first record. ``from_json``: the source
-    is JSON lines, not a log. ``is_alone``: nothing else of its partition is converted with it. ``first_07``: the source
-    is a log of Kafka 0.7, and this is the number of its first message. ``offset_map``: the file for the map of its byte
-    positions; None: it is not wanted.
+    ``base_offset``: the offset in the name of the log at ``target``, None: that of its first record. A ``target`` that
+    ends in ``/`` is the directory of a log that is named by its first record. ``from_json``: the source is JSON lines,
+    not a log. ``is_alone``: nothing else of its partition is converted with it. ``first_07``:
+    the source is a log of Kafka 0.7, and this is the number of its first message. ``offset_map``: the file for the map
+    of its byte positions; None: it is not wanted.
     """
 
     source: str
@@ -68,7 +68,7 @@ class SegmentJob:
         return JsonLog(open_source(self.source))
 
     def reader(self, source: Source, conversion: Conversion) -> EntryReader:
-        """Of the entries in the log. Lines may be in any order where they are numbered anew."""
+        """Reads the entries of the log. JSON lines that get new offsets may be in any order."""
         reader = EntryReader(source, conversion.limit, in_order=not self.from_json)
         if self.first_07 is not None:
             from kdump.convert.log07 import Log07
@@ -81,44 +81,44 @@ class SegmentJob:
 
 @dataclass(slots=True)
 class SegmentResult:
-    """What came of a job. With ``error`` nothing is staged."""
+    """The result of a job. With ``error`` nothing is staged."""
 
     source: str
     error: KdumpError | None = None
     findings: list[Finding] = field(default_factory=list)
-    """Damage: where there is an error the first, else what was left out."""
+    """Damage: with an error the first finding, else what was left out."""
     segments: list[WrittenSegment] = field(default_factory=list)
     staged: list[Staged] = field(default_factory=list)
     losses: Losses = field(default_factory=Losses)
     records: int | None = 0
-    """Records written, None where there are some but they were not counted."""
+    """Records written; None if there are some that were not counted."""
     left_out: int = 0
-    """Records of aborted transactions that were not wanted."""
+    """Unwanted records of aborted transactions."""
     markers: list[EndMarker] = field(default_factory=list)
-    """End markers of transactions that were added to what was asked for."""
+    """End markers of transactions that were added to the requested part."""
     notes: list[str] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
-        """It is a log without entries, or a file for other tools without records."""
+        """Whether it is a log without entries, or a file for other tools without records."""
         return bool(self.segments) and not any(
             segment.entries or (segment.entries is None and self.records != 0) for segment in self.segments
         )
 
     def discard(self, why: str) -> None:
-        """What was written is not wanted after all."""
+        """Drop what was written."""
         discard(self.staged)
         self.staged, self.segments = [], []
         self.notes.append(why)
 
     def check(self, findings: list[Finding], conversion: Conversion) -> None:
-        """DamageError for damage that is not to be left out."""
+        """Raise DamageError for damage that must not be left out."""
         if findings and not conversion.skip_damaged:
             self.findings = findings[:1]
             raise DamageError(findings[0].code, findings[0].message, position=findings[0].position)
 
     def up_to_open(self, conversion: Conversion, followed: TransactionReader) -> Conversion:
-        """With ``read_committed`` up to the first open transaction, as a reader of committed ones gets it.
+        """The conversion, with ``read_committed`` only up to the first open transaction, where such readers stop.
 
         Args:
             conversion: what is asked for.
@@ -137,7 +137,7 @@ class SegmentResult:
 
     @contextmanager
     def noting_errors(self, target: str) -> Iterator[None]:
-        """Whatever goes wrong in here is the result; errors of the system are about ``target``."""
+        """Put errors inside this context into the result; errors of the system are about ``target``."""
         try:
             yield
         except KdumpError as error:
@@ -148,18 +148,18 @@ class SegmentResult:
 
 
 Progress = Callable[[int, int | None], None]
-"""Takes the bytes of a segment that are done and its size (None: a stream)."""
+"""Takes how many bytes of a segment are done, and its size (None: a stream)."""
 
 
 def convert_segment(
     job: SegmentJob, progress: Progress = lambda done, size: None, followed: TransactionReader | None = None
 ) -> SegmentResult:
-    """Convert one segment; whatever goes wrong is in the result. The directory of the target exists.
+    """Convert one segment; errors are in the result. The directory of the target exists.
 
     Args:
         job: the segment and its target.
-        progress: is told how far it is.
-        followed: the transactions of the partition, for all jobs of a run; None: of this one.
+        progress: takes how far it is.
+        followed: the transactions of the partition, for all jobs of a run; None: only for this job.
     """
     result = SegmentResult(job.source)
     followed = followed or TransactionReader()
@@ -194,7 +194,7 @@ def _offset_map(job: SegmentJob) -> OffsetMap:
 
 
 def count_records(job: SegmentJob, followed: TransactionReader) -> int:
-    """How many records ``convert_segment`` would write: where the numbers of the next segment begin.
+    """How many records ``convert_segment`` would write, after which the offsets of the next segment begin.
 
     Args:
         job: the segment.
@@ -203,7 +203,7 @@ def count_records(job: SegmentJob, followed: TransactionReader) -> int:
     Raises:
         KdumpError: the segment cannot be read.
     """
-    # Nothing is compressed to be thrown away.
+    # No compression, as the result is thrown away.
     conversion = replace(job.conversion, to_magic=None, codec=compression.NONE, level=None)
     with job.open() as source:
         conversion = SegmentResult(job.source).up_to_open(conversion, followed)
@@ -220,7 +220,7 @@ def _transactions(job: SegmentJob, source: Source, followed: TransactionReader) 
 def _part(
     job: SegmentJob, source: Source, conversion: Conversion, followed: TransactionReader
 ) -> SliceTransactions | None:
-    """The transactions of a part of a log; None for a whole one, and without markers."""
+    """The transactions of a part of a log; None for a whole log, and without markers."""
     if not (conversion.selects and conversion.keeps_markers):
         return None
     reader = None if source.size is None else followed
@@ -228,7 +228,7 @@ def _part(
 
 
 def _producers(job: SegmentJob, conversion: Conversion, part: SliceTransactions | None) -> list[ProducerEntry]:
-    """Those at the segment's start; none without a valid snapshot. Of a part only those with open transactions."""
+    """The producers at the segment's start, by a valid snapshot. Of a part only those with open transactions."""
     if part is not None:
         unknown = ProducerEntry(-1, -1, -1, -1, 0, -1, -1, -1)
         return [

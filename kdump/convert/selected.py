@@ -1,4 +1,4 @@
-"""Which records of some entries lie in the ranges that are asked for."""
+"""Which records of some entries are in the requested ranges."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from kdump.reading.masks import within
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """``rows``: a mask of the shape (rows,), None for all. The others have the shape (groups,)."""
+    """``rows``: a mask of shape (rows,), None for all. The other arrays have the shape (groups,)."""
 
     rows: NDArray[np.bool_] | None
     kept: NDArray[np.int64]
-    """Records of each group that are selected."""
+    """Number of selected records in each group."""
     is_whole: NDArray[np.bool_]
-    """The group lies in the ranges with all it has, also with offsets that have no record any more."""
+    """Whether the whole group is in the ranges, including offsets that have no record any more."""
 
     def with_whole(self, groups: RecordGroups, is_added: NDArray[np.bool_]) -> Selected:
-        """These, and all of some other groups; ``is_added``: shape (groups,)."""
+        """These groups, and all of some others; ``is_added``: shape (groups,)."""
         if not is_added.any():
             return self
         rows = None if self.rows is None else self.rows | np.repeat(is_added, groups.rows)
@@ -46,7 +46,7 @@ def select(groups: RecordGroups, conversion: Conversion) -> Selected:
 
 
 def select_large(entry: LargeEntry, conversion: Conversion) -> Selected:
-    """The same for an entry whose records come in pieces; its mask is not kept."""
+    """Apply the ranges to an entry whose records come in pieces; its mask is not kept."""
     if not conversion.selects:
         return select(entry.groups, conversion)
     kept = sum(int(select(piece, conversion).kept.sum()) for piece in entry.pieces())
@@ -54,7 +54,7 @@ def select_large(entry: LargeEntry, conversion: Conversion) -> Selected:
 
 
 def selected_pieces(entry: LargeEntry, conversion: Conversion) -> Iterator[RecordGroups]:
-    """Its selected records in order, a group with one or more of them at a time."""
+    """The selected records of an entry in order, in groups of one or more."""
     for piece in entry.pieces():
         rows = select(piece, conversion).rows
         part = piece if rows is None else piece.select_rows(rows)

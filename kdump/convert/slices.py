@@ -1,8 +1,9 @@
-"""The transactions of a part of a log: which markers it needs besides what is in its ranges.
+"""The transactions of a part of a log: which markers it needs besides those in its ranges.
 
 Source: KIP-98. A reader of committed records takes the outcome of a transaction from its end marker, and waits at the
-first record of one without. So a part of a log has for each transaction with records in it that transaction's marker,
-wherever it lies in the source, at its own offset. It then shows such a reader what the source does.
+first record of a transaction without one. So a part of a log also gets the marker of each transaction that has records
+in it, at its own offset, wherever the marker is in the source. Then such a reader gets the records that it gets from
+the source.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from kdump.verify.validentries import read_batch
 
 
 class EndMarker(NamedTuple):
-    """The end marker of a transaction, outside of the ranges."""
+    """The end marker of a transaction, outside the ranges."""
 
     offset: int
     producer_id: int
@@ -50,21 +51,21 @@ class EndMarker(NamedTuple):
 
     @property
     def control_type(self) -> str:
-        """As records of a dump name it."""
+        """The type, as records of a dump name it."""
         return "ABORT" if self.outcome == ABORTED else "COMMIT"
 
 
 class SliceTransactions:
-    """Follows the transactions of which a part of a log keeps records, entry by entry of one segment.
+    """Follows the transactions with records in a part of a log, entry by entry of one segment.
 
     Args:
         path: of the segment.
         conversion: its ranges.
-        reader: follows the transactions of the partition; None: the source is a stream, which ends where it ends.
-        is_alone: nothing else of the partition is converted; the markers after the segment then go with it.
+        reader: follows the transactions of the partition; None: the source is a stream, which has no later segments.
+        is_alone: nothing else of the partition is converted. Then the markers after the segment go with it.
 
-    ``added`` are the markers outside of the ranges that were taken, ``left_open`` the (producer id, first offset) of
-    transactions without an end, where these may be kept.
+    ``added``: the markers outside the ranges that were taken. ``left_open``: (producer id, first offset) of
+    transactions without an end, if these may be kept.
     """
 
     def __init__(self, path: str, conversion: Conversion, reader: TransactionReader | None, *, is_alone: bool) -> None:
@@ -78,7 +79,7 @@ class SliceTransactions:
 
     @cached_property
     def _aborted(self) -> AbortedRanges:
-        """The transaction index of the segment; nothing where it cannot be read."""
+        """The transaction index of the segment; empty if it cannot be read."""
         aborted = AbortedRanges()
         if self._reader is not None:
             aborted.read(self._path)
@@ -86,9 +87,9 @@ class SliceTransactions:
 
     @cached_property
     def open_before(self) -> dict[int, int]:
-        """The open transactions of which the segments before this one give records to the part.
+        """The open transactions whose records in the part come from earlier segments.
 
-        First offsets in the part by producer id.
+        Their first offsets in the part, by producer id.
         """
         first, base = self._conversion.offsets.first or 0, _base_offset(self._path)
         if self._reader is None or self._is_alone or base is None or first >= base:
@@ -114,13 +115,13 @@ class SliceTransactions:
 
     @cached_property
     def _open(self) -> dict[int, int]:
-        """The same at the place that was reached."""
+        """The open transactions after the last entry that was read; first offsets by producer id."""
         return dict(self.open_before)
 
     def needed(self, entries: Entries, is_kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which of the next batches are markers outside of the ranges that the part needs; shape (batches,).
+        """Which of the next batches are markers outside the ranges that the part needs; shape (batches,).
 
-        ``is_kept``: batches that are in the ranges, or records of theirs; shape (batches,).
+        ``is_kept``: whether the batch, or some of its records, is in the ranges; shape (batches,).
         """
         headers = entries.groups.headers
         assert headers is not None
@@ -147,10 +148,10 @@ class SliceTransactions:
         return is_needed
 
     def finish(self) -> Iterator[EncodedEntries]:
-        """The markers in later segments that are to be written with this one.
+        """The markers in later segments that are written with this one.
 
         Raises:
-            DamageError: SLICE_OPEN: a transaction has no end, and that is not to be kept.
+            DamageError: SLICE_OPEN: a transaction has no end, and must not be kept.
             KdumpError: a later segment cannot be read.
         """
         ends = {producer_id: self._end(producer_id, first) for producer_id, first in self._open.items()}
@@ -174,7 +175,7 @@ class SliceTransactions:
                 return
 
     def notes(self) -> Iterator[str]:
-        """What is to be said of the part: a line each."""
+        """Notes about the part: a line each."""
         if self.added:
             marker = self.added[0]
             count = "1 transaction marker" if len(self.added) == 1 else f"{len(self.added):,} transaction markers"
@@ -189,14 +190,14 @@ class SliceTransactions:
         if self._reader is None:
             return None
         end = self._reader.of(self._path).end(producer_id, offset)
-        # One up to here was not taken: it is damaged or out of order.
+        # A marker before this offset was not taken: it is damaged or out of order.
         return None if end is None or end <= self._last_offset else end
 
     def _add(self, header: BatchHeader, outcome: str) -> None:
         self.added.append(EndMarker(header.base_offset, header.producer_id, header.producer_epoch, outcome))
 
     def _first_kept(self, batch: memoryview) -> int | None:
-        """The base offset of what is kept of a batch; None: nothing, as of one that cannot be read."""
+        """The base offset of what is kept of a batch; None: nothing, also if the batch cannot be read."""
         try:
             groups = read_batch(batch, self._conversion.limit).groups
         except DamageError:
@@ -209,7 +210,7 @@ class SliceTransactions:
 
 
 def _holding(segments: list[str], offset: int) -> int:
-    """The number of the segment that can hold an offset."""
+    """The number of the segment that may contain an offset."""
     bases = map(_base_offset, segments)
     return max((number for number, base in enumerate(bases) if base is not None and base <= offset), default=0)
 
@@ -220,7 +221,7 @@ def _base_offset(path: str) -> int | None:
 
 
 def _transactional_batches(path: str) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """The valid transactional batches of a segment, markers too."""
+    """The valid transactional batches of a segment, including markers."""
     with open_source(path) as source:
         for chunk in ResyncWalk(source).items():
             if not isinstance(chunk, CheckedChunk):
@@ -233,7 +234,7 @@ def _transactional_batches(path: str) -> Iterator[tuple[BatchHeader, memoryview]
 
 
 def _named(transactions: list[tuple[int, int]]) -> str:
-    """Transactions, given as (producer id, first offset), by the first of them."""
+    """Transactions (producer id, first offset) as text: the first of them, and how many more."""
     first, producer_id = min((offset, producer_id) for producer_id, offset in transactions)
     others = f" (and {len(transactions) - 1:,} more)" if len(transactions) > 1 else ""
     return f"the transaction of producer {producer_id} with records from offset {first} on{others}"

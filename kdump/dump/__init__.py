@@ -1,1 +1,1 @@
-"""The run of a dump, and what follows, cuts and redacts it."""
+"""The run of a dump: following, cutting into tasks, and redacting."""

@@ -1,4 +1,4 @@
-"""``--follow``: a log or a partition as it grows."""
+"""``--follow``: a log or a partition while it grows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kdump.log.paths import PathDirectory, resolve
 
 
 def followed(path: str, on_wait: Callable[[], None]) -> Iterator[Target]:
-    """The segments of ``path``, a .log file or a partition directory, the newest to be read as it grows.
+    """The segments of ``path``, a .log file or a partition directory. The newest is read as it grows.
 
-    When a segment is rolled what follows it comes next. Ends only where the newest segment cannot be read on.
+    When a segment is rolled, the next one follows. It ends only where the newest segment cannot be read any more.
 
     Raises:
         KdumpError: there is no such segment or partition, or ``path`` is a log directory or another kind of file.

@@ -1,4 +1,4 @@
-"""What a dump is asked to show, and what an output format does for the run."""
+"""The options of a dump, and what an output format does for the run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OutputMaker: TypeAlias = "Callable[[DumpOptions, Emit, Reporter, RowBudget, bool
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """What of the files is shown, and in which format."""
+    """What is shown, and in which format."""
 
     output: OutputMaker
     """The output format, with its own options. It must be picklable for a dump on Spark."""
@@ -62,6 +62,11 @@ class DumpOutput(ABC):
         self.budget = budget
         self.is_first = is_first
 
+    @property
+    def shows_transactions(self) -> bool:
+        """What becomes of transactions is shown, or decides what is."""
+        return False
+
     def emit(self, text: TextBytes) -> None:
         """Take whole lines of a log."""
         self.write(text)
@@ -91,19 +96,19 @@ class DumpOutput(ABC):
         Args:
             target: the log.
             transactions: gives those that touch the log; None: the log is a stream.
-            undecoded: is told what does not decode.
+            undecoded: takes what does not decode.
 
         Raises:
             KdumpError: a decoder cannot be loaded, or transactions cannot be read.
         """
 
     def observer(self) -> OffsetObserver | None:
-        """Is shown the offsets of the records that ``printer`` prints."""
+        """Takes the offsets of the records that ``printer`` prints."""
         return None
 
     @abstractmethod
     def begin_entries(self, chunk: Chunk | None) -> None:
-        """The first chunk of a log comes next; None: the log was read and has no entries. May be called again."""
+        """The first chunk of a log; None: the log was read and has no entries. It may be called again."""
 
     def reads_records(self, target: Target) -> bool:
         """The rows of a log are those of its records."""
@@ -115,10 +120,10 @@ class DumpOutput(ABC):
 
     @abstractmethod
     def skipped(self, finding: Finding) -> None:
-        """Show damage that the reader went past, or that the log is a file of another type."""
+        """Show damage that was skipped, or that the log is a file of another type."""
 
     def shows_damage(self, target: Target, error: DamageError) -> bool:
-        """Say in the words of the format what ended the file; False: the run says it in its own words."""
+        """Show in the words of the format what ended the file. False: the run reports it in its own words."""
         return False
 
     @abstractmethod

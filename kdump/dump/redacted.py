@@ -17,10 +17,10 @@ from kdump.wire.cursor import Cursor
 
 
 class RedactingPrinter(TextRows):
-    """Hands records on with other keys, values and header values of the same sizes; what was equal stays equal.
+    """Replaces keys, values and header values with hashes of the same sizes. Equal values stay equal.
 
-    Control records hold nothing of users and stay as they are, if they are what their batch says: a flipped bit must
-    not show what was to be hidden. CRCs and verdicts are those of the original.
+    Control records hold no data of users and stay as they are, if they are what their batch says: a flipped bit must
+    not reveal data. CRCs, and whether they are right, are those of the original.
     """
 
     def __init__(self, printer: Printer[TextRow, TextBytes], secret: bytes) -> None:
@@ -70,7 +70,7 @@ class RedactingPrinter(TextRows):
 
 
 def _is_control_record(record: Record) -> bool:
-    """The key is a control record's, and the value what its type asks for, with nothing after it, or null."""
+    """The key is that of a control record, and the value is what its type needs, with nothing after it, or null."""
     try:
         control_type = control.parse_type(record.key)
         if len(record.key or b"") != control.KEY_SIZE:

@@ -1,4 +1,4 @@
-"""Rows as the output of a dump: JSON lines, CSV, tables for the eye, and ``--format``."""
+"""Rows as the output of a dump: JSON lines, CSV, tables for people, and ``--format``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RowOptions:
 
     @property
     def shows_txn_state(self) -> bool:
-        """The outcome of transactions is among the columns."""
+        """A column shows the outcome of transactions."""
         return "txnState" in (self.table.names if self.fields is None else self.fields)
 
 
@@ -60,6 +60,11 @@ class RowOutput(DumpOutput):
         self._row_options = row_options
         self._titled = None if self.is_first else row_options.table
         self._lines: Lines
+
+    @property
+    def shows_transactions(self) -> bool:
+        """See DumpOutput."""
+        return self._row_options.shows_txn_state
 
     def ignore(self, name: str) -> None:
         """See DumpOutput."""
@@ -129,7 +134,7 @@ class RowOutput(DumpOutput):
                 self._write(row_text if isinstance(row_text, str) else "".join(row_text.pieces))
 
     def _title(self, table: Table) -> None:
-        """A title comes once, and again where another table begins."""
+        """The title of a table, once, and again where another table begins."""
         if table is not self._titled:
             self._titled = table
             self._write(self._lines.title(table))

@@ -29,7 +29,7 @@ from kdump.payloads.java import normalize_path, parse_long
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """A log is read as it grows, until ``is_over``. ``on_wait`` is called before each wait for more."""
+    """The log is read as it grows, until ``is_over``. ``on_wait`` is called before each wait for more."""
 
     is_over: Callable[[], bool]
     on_wait: Callable[[], None]

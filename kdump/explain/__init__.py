@@ -1,6 +1,6 @@
-"""A place in a file as labelled bytes: ``kdump dump --explain POSITION FILE``.
+"""A position in a file as labelled bytes: ``kdump dump --explain POSITION FILE``.
 
-``report`` is what a command calls; ``explain`` gives the lines that it renders.
+Commands call ``report``. ``explain`` yields the lines that ``report`` renders.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.log.filetypes import FileType
 
 _RAW_SHOWN: Final = 32
-"""Bytes of a file of another type that are shown."""
+"""How many bytes of a file of another type are shown."""
 
 
 class Explanation(NamedTuple):
@@ -47,9 +47,9 @@ def report(
         source: the file; a stream is read into memory.
         position: a file position, at least 0.
         base_offset: as for ``explain``.
-        limit: most bytes a batch may decompress to, and a stream may hold.
+        limit: most bytes to which a batch may decompress, and that a stream may have.
         width: columns of the text, at least 80.
-        color: ANSI colours by meaning. Whatever the file holds is escaped either way.
+        color: ANSI colours by meaning. The contents of the file are escaped either way.
 
     Raises:
         KdumpError: UNREADABLE.
@@ -62,13 +62,13 @@ def report(
 def explain(
     source: Source, position: int, *, base_offset: int | None = None, limit: int = DEFAULT_LIMIT
 ) -> Iterator[Line]:
-    """The lines about ``position``: of a log the whole entry that covers it, of an index or a snapshot its entry.
+    """The lines about ``position``: of a log the whole entry that covers it, of an index or a snapshot one entry.
 
     Args:
-        source: the file, whose name says its kind; what is no index and no snapshot is taken for a log.
+        source: the file. Its name tells its kind; a file that is no index and no snapshot counts as a log.
         position: a file position, at least 0.
         base_offset: of the segment, for the relative offsets of an index; None: the one in the file's name.
-        limit: most bytes a batch may decompress to, and a stream may hold.
+        limit: most bytes to which a batch may decompress, and that a stream may have.
 
     Raises:
         KdumpError: UNREADABLE.
@@ -100,7 +100,7 @@ def explain(
 
 
 def _foreign(source: Source) -> FileType | None:
-    from kdump.log.filetypes import identify  # repair corrects bits with what is here, and hardly ever needs it
+    from kdump.log.filetypes import identify  # repair corrects bits with this package and hardly ever needs it
 
     return identify(source)
 

@@ -46,7 +46,7 @@ _FIELDS: Final = (
     ("baseSequence", 4),
     ("count", 4),
 )
-"""In the order of BatchHeader, by the names of the dump's output where it has one."""
+"""The fields in the order of BatchHeader, with the names of the dump's output where it has one."""
 
 _UNUSED_ATTRIBUTES: Final = 0xFF80
 _MAGIC: Final = 2
@@ -61,10 +61,10 @@ def batch_lines(
     """The batch at ``data[0]``, each of its bytes in exactly one labelled line.
 
     Args:
-        data: the batch, whatever its length field says, or as much of it as the file has.
+        data: the batch, whatever its length field is, or as much of it as the file has.
         position: its file position.
-        target: the file position asked for.
-        limit: most bytes its records may decompress to.
+        target: the requested file position.
+        limit: most bytes to which its records may decompress.
         is_cut: the file ends inside the batch.
     """
     if len(data) < HEADER_SIZE:
@@ -164,7 +164,7 @@ def _compressed(labeller: Labeller, header: BatchHeader, limit: int, is_cut: boo
 
 
 def _short_header(labeller: Labeller) -> Iterator[Line]:
-    """A batch, or what is left of it, that ends inside its header."""
+    """A batch, or the rest of one, that ends inside its header."""
     data = labeller.data
     start = 0
     for name, size in _FIELDS:

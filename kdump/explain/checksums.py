@@ -12,7 +12,7 @@ from kdump.wire.syndrome import ByteFlip, single_change
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of checking a CRC over ``data[start:]``; ``field`` is the index of the stored CRC."""
+    """The result of checking a CRC over ``data[start:]``; ``field`` is the index of the stored CRC."""
 
     data: memoryview
     start: int
@@ -23,12 +23,12 @@ class Verdict:
 
     @property
     def is_right(self) -> bool:
-        """Stored and computed CRC agree."""
+        """Whether the stored and the computed CRC agree."""
         return self.stored == self.computed
 
     @property
     def suspect(self) -> int | None:
-        """Index of the byte that is wrong, as far as that can be told; the CRC field's where it cannot."""
+        """Index of the wrong byte if it can be found, else of the CRC field; None if the CRC is right."""
         if self.is_right:
             return None
         if self.change is None or self.change.place is None:
@@ -36,7 +36,7 @@ class Verdict:
         return self.start + self.change.place
 
     def lines(self, position: int, kafka: str = kafka_says.WRONG_CRC) -> Iterator[Line]:
-        """The verdict in words; ``position`` is that of ``data[0]``, ``kafka`` what Kafka does about a wrong CRC."""
+        """The verdict in words; ``position``: of ``data[0]``; ``kafka``: what Kafka does about a wrong CRC."""
         if self.is_right:
             yield Statement(Tone.TEXT, f"The CRC is right: {self.stored:#010x}.")
             return

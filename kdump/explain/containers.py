@@ -1,7 +1,7 @@
 """What the bytes of a compressed payload's container are: headers, flags, blocks, checksums.
 
-Source: RFC 1952 (gzip), RFC 8878 section 3.1 (zstd), the LZ4 frame format and the xerial framing as
-docs/spec/formats.md#4-compression-payloads has them. Nothing is judged here but where the pieces stop being told apart.
+Source: RFC 1952 (gzip), RFC 8878 section 3.1 (zstd), the LZ4 frame format and the xerial framing as described in
+docs/spec/formats.md#4-compression-payloads. Nothing is checked here; reading stops where pieces cannot be told apart.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kdump.wire.lz4frame import xxhash32
 class FieldBytes(NamedTuple):
     """``data[start:end]``, the bytes of one field or block.
 
-    ``block`` numbers what comes in large numbers, -1 for everything else.
+    ``block`` numbers pieces that may be many, -1 for all others.
     """
 
     start: int
@@ -32,7 +32,7 @@ class FieldBytes(NamedTuple):
 
 
 def container_pieces(codec: int, data: memoryview, magic: int) -> Iterator[FieldBytes]:
-    """The pieces of the container in order and without gaps; bytes behind the last one belong to nobody.
+    """The pieces of the container in order and without gaps. Bytes after the last one belong to no piece.
 
     Args:
         codec: codec id, 1-4.
@@ -40,13 +40,13 @@ def container_pieces(codec: int, data: memoryview, magic: int) -> Iterator[Field
         magic: of the batch or message it belongs to.
 
     Raises:
-        StuckError: after the last piece that could be told.
+        StuckError: after the last piece that could be read.
     """
     return _CONTAINERS[codec](data, magic)
 
 
 class _FieldReader:
-    """A position in the data; every piece begins where the last one ended."""
+    """A position in the data; every piece begins where the previous one ended."""
 
     def __init__(self, data: memoryview) -> None:
         self.data = data
@@ -64,7 +64,7 @@ class _FieldReader:
         return FieldBytes(start, self.position, name, value, note, block)
 
     def number(self, size: int, order: str = "little") -> int:
-        """The next ``size`` bytes as an integer, without moving on."""
+        """The next ``size`` bytes as an integer; the position stays."""
         raw = bytes(self.data[self.position : self.position + size])
         return int.from_bytes(raw, "little" if order == "little" else "big")
 
@@ -143,7 +143,7 @@ def _snappy(data: memoryview, _magic: int) -> Iterator[FieldBytes]:
         yield reader.piece(reader.left, "snappy block", f"{reader.left} bytes", "raw, without xerial's framing")
         return
     block = 0
-    # As in xerial's reader fewer than four bytes left are nobody's.
+    # As in xerial's reader, fewer than four bytes at the end are ignored.
     while reader.left >= 4:
         if bytes(data[reader.position : reader.position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
             yield reader.piece(8, "snappy magic", quoted(_XERIAL_MAGIC))

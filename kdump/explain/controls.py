@@ -36,7 +36,7 @@ def type_name(key: bytes | None) -> str:
 
 
 def key_lines(labeller: Labeller, start: int, end: int) -> Iterator[Line]:
-    """The bytes of the key: version, type, and whatever follows."""
+    """The bytes of the key: version, type, and what follows."""
     yield from _integers(
         labeller, start, end, "key", (("version", 2), ("type", 2)), note=type_name(_bytes(labeller, start, end))
     )

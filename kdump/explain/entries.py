@@ -55,7 +55,7 @@ def entry_lines(source: Source, kind: Kind, position: int, size: int, base_offse
         kind: one of KINDS.
         position: 0 <= position < size.
         size: of the file.
-        base_offset: what relative offsets are relative to, where it is known.
+        base_offset: what relative offsets are relative to, if it is known.
 
     Raises:
         KdumpError: UNREADABLE.
@@ -75,7 +75,7 @@ def entry_lines(source: Source, kind: Kind, position: int, size: int, base_offse
         missing = counted(end - start - len(data), "byte")
         yield Statement(Tone.DAMAGE, f"The file ends {missing} before the end of this entry.")
     elif kind in (Kind.INDEX, Kind.TIME_INDEX) and not any(data) and start > 0:
-        yield Statement(Tone.TEXT, "A zero entry behind the first one: allocated space, the index ends before it.")
+        yield Statement(Tone.TEXT, "A zero entry after the first one: allocated space, the index ends before it.")
     if kind is Kind.SNAPSHOT:
         yield from _snapshot_verdict(source, size)
 

@@ -1,4 +1,4 @@
-"""What Kafka's own readers do at a damaged place, in a sentence each.
+"""What Kafka's own readers do at a damaged position, in one sentence each.
 
 Source: docs/spec/dump-output.md#9-damaged-logs, docs/spec/recovery.md; both were checked against the real code. "The
 tool" is DumpLogSegments; "recovery" is what a broker does to a segment it cannot trust.
@@ -11,8 +11,7 @@ from typing import Final
 RECOVERY_IGNORES: Final = "Recovery does not look inside."
 
 RECOVERY_READS_MARKERS: Final = (
-    "Of a producer's marker batch recovery reads the first record: where it cannot, it truncates the log behind the "
-    "batch."
+    "Recovery reads the first record of a producer's marker batch. If it cannot, it truncates the log after the batch."
 )
 
 WRONG_CRC: Final = "The tool prints isvalid: false and goes on. Recovery truncates the log to where this entry begins."
@@ -34,11 +33,11 @@ LOW_MAGIC: Final = (
 )
 HIGH_MAGIC: Final = "Readers take 3 to 127 for 2 (the tool prints magic: {magic}), recovery too."
 SHORT_BATCH: Final = (
-    "The tool reads the header on into the bytes behind and prints isvalid: false; with records it ends with an "
+    "The tool reads the header on into the bytes after it and prints isvalid: false; with records it ends with an "
     "IndexOutOfBoundsException. Recovery truncates the log to where this batch begins."
 )
 UNKNOWN_CODEC: Final = f"The tool ends with 'Unknown compression type id: {{codec}}'. {RECOVERY_IGNORES}"
-UNDECOMPRESSABLE: Final = f"The tool ends with a KafkaException behind the batch line. {RECOVERY_IGNORES}"
+UNDECOMPRESSABLE: Final = f"The tool ends with a KafkaException after the batch line. {RECOVERY_IGNORES}"
 
 _INVALID_RECORD: Final = "The tool ends with an InvalidRecordException ('{}'). " + RECOVERY_IGNORES
 
@@ -54,8 +53,8 @@ HEADER_COUNT: Final = _INVALID_RECORD.format("Found invalid number of record hea
 HEADER_KEY: Final = _INVALID_RECORD.format("Invalid negative header key size {size}")
 CONTROL: Final = (
     "The tool ends with an exception inside the record line. Recovery reads the first marker of a batch: depending on "
-    "what is wrong it truncates the log behind the batch or fails."
+    "what is wrong it truncates the log after the batch or fails."
 )
 LEGACY_FIELDS: Final = f"The tool ends with an exception: a field reaches beyond the message. {RECOVERY_IGNORES}"
-WRAPPER: Final = f"The tool ends with an exception behind the wrapper's line. {RECOVERY_IGNORES}"
-CUT_INNER: Final = "Readers drop a cut last inner message without a word."
+WRAPPER: Final = f"The tool ends with an exception after the wrapper's line. {RECOVERY_IGNORES}"
+CUT_INNER: Final = "Readers drop a cut last inner message without an error."

@@ -1,4 +1,4 @@
-"""Lines set in columns: what the plain and the coloured renderer have in common.
+"""Arranges lines in columns, for the plain and the coloured renderer.
 
 Columns: marks, position, bytes in hex, name, value with its note. The note follows the value and both are wrapped in
 the last column.
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from kdump.explain.lines import Bits, Labelled, Line, Space, Statement, Tone
 
 NARROWEST: Final = 80
-"""Columns that are used at least, however narrow the terminal."""
+"""Least number of columns, however narrow the terminal."""
 
 _HEX_BYTES: Final = 8
 _HEX_WIDTH: Final = 3 * _HEX_BYTES - 1
@@ -25,7 +25,7 @@ _LEAST_POSITION_WIDTH: Final = 6
 
 
 class Style(Enum):
-    """What a piece of text is, for a renderer to colour."""
+    """What a piece of text means, so that a renderer can colour it."""
 
     TITLE = auto()
     GROUP = auto()
@@ -63,7 +63,7 @@ def rows(lines: Iterable[Line], width: int) -> Iterator[list[StyledText]]:
 
     Args:
         lines: an explanation.
-        width: columns to fit in; below NARROWEST taken for it.
+        width: columns to fit in, at least NARROWEST.
     """
     width = max(width, NARROWEST)
     known = list(lines)

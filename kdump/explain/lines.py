@@ -1,6 +1,6 @@
 """What an explanation is made of: labelled bytes, bit fields, statements.
 
-Renderers (``kdump.explain.layout`` and behind it) know nothing of Kafka; everything else here makes these lines.
+Renderers (``kdump.explain.layout`` and those that use it) know nothing of Kafka. All other modules make these lines.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kdump.wire.checksum import Buffer
 
 
 class Space(Enum):
-    """What a position counts in."""
+    """What a position counts."""
 
     FILE = auto()
     PAYLOAD = auto()
@@ -34,10 +34,10 @@ class Tone(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A run of bytes and what it is.
+    """A byte range and what it is.
 
-    ``data`` are the bytes at ``position``; a summary stands for several fields, so its bytes are not worth showing.
-    ``is_target``: the position asked for lies in it. ``is_covered``: the entry's CRC covers it.
+    ``data`` are the bytes at ``position``. The bytes of a summary, which stands for several fields, are not shown.
+    ``is_target``: the requested position is in it. ``is_covered``: the entry's CRC covers it.
     """
 
     position: int
@@ -53,13 +53,13 @@ class Labelled:
 
     @property
     def end(self) -> int:
-        """Position behind the last byte."""
+        """The position after the last byte."""
         return self.position + len(self.data)
 
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """Some bits of the field above: ``pattern`` has a dot for every bit that belongs to others."""
+    """Some bits of the field above: ``pattern`` has a dot for every bit that belongs to other fields."""
 
     pattern: str
     name: str
@@ -70,7 +70,7 @@ class Bits:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A line of prose."""
+    """One or more sentences."""
 
     tone: Tone
     text: str
@@ -83,12 +83,12 @@ class Labeller:
     """Makes labelled lines of one buffer.
 
     Args:
-        data: the buffer; every ``start`` and ``end`` below is an index into it.
+        data: the buffer; every ``start`` and ``end`` of the methods is an index into it.
         position: of its first byte, in ``space``.
         covered: the indexes that a CRC covers.
-        target: the file position asked for.
-        suspect: index of a byte that the CRC finds guilty.
-        space: what positions count in.
+        target: the requested file position.
+        suspect: index of the byte that the CRC proves wrong.
+        space: what positions count.
     """
 
     def __init__(
@@ -113,11 +113,11 @@ class Labeller:
         return self.position + index
 
     def holds_target(self, start: int, end: int) -> bool:
-        """Whether the position asked for is one of these bytes."""
+        """Whether the requested position is one of these bytes."""
         return self.target is not None and start <= self.target - self.position < end
 
     def holds_suspect(self, start: int, end: int) -> bool:
-        """Whether the byte that the CRC finds guilty is one of these."""
+        """Whether the byte that the CRC proves wrong is one of these."""
         return self._suspect is not None and start <= self._suspect < end
 
     def is_covered(self, index: int) -> bool:
@@ -162,10 +162,10 @@ def _pattern(number: int, mask: int, width: int) -> str:
 
 
 class StuckError(Exception):
-    """The bytes stop making sense at index ``start`` of the buffer being read.
+    """The bytes cannot be read from index ``start`` of the buffer on.
 
-    ``kafka`` says what Kafka's code does there, '' where nobody measured it; ``blamed`` is the name of the field whose
-    number does not fit, None where the bytes at ``start`` are to blame themselves.
+    ``kafka``: what Kafka's code does there, '' if nobody measured it. ``blamed``: the name of the field whose number
+    does not fit, None if the bytes at ``start`` are wrong themselves.
     """
 
     def __init__(self, start: int, reason: str, kafka: str = "", *, blamed: str | None = None) -> None:

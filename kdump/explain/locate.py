@@ -15,7 +15,7 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class NumberedEntry:
-    """A whole entry, as its length field has it; ``number`` counts the entries of the walk from 0."""
+    """A whole entry, as long as its length field says; ``number`` counts the entries of the walk from 0."""
 
     number: int
     position: int
@@ -63,7 +63,7 @@ def entries(source: Source, start: int = 0) -> Iterator[tuple[NumberedEntry, mem
 
 
 def first_nonzero(source: Source, position: int, end: int) -> int | None:
-    """Position of the first byte that is not zero, None when all up to ``end`` are."""
+    """Position of the first byte that is not zero, None if all bytes up to ``end`` are zero."""
     while position < end:
         block = source.read(position, min(_BLOCK, end - position))
         if not block:
@@ -76,7 +76,7 @@ def first_nonzero(source: Source, position: int, end: int) -> int | None:
 
 
 class MemorySource(Source):
-    """Bytes in memory, for what cannot be read twice."""
+    """Bytes in memory, for a stream that cannot be read twice."""
 
     def __init__(self, path: str, data: bytes) -> None:
         super().__init__(path, len(data))
@@ -89,11 +89,11 @@ class MemorySource(Source):
         return len(part)
 
     def close(self) -> None:
-        """See Source; there is nothing to give back."""
+        """See Source; there is nothing to close."""
 
 
 def seekable(source: Source, limit: int) -> Source:
-    """``source`` itself, or a stream's bytes in memory: explaining needs to look twice.
+    """``source`` itself, or the bytes of a stream in memory: an explanation reads them twice.
 
     Raises:
         KdumpError: UNREADABLE, also for a stream of more than ``limit`` bytes.

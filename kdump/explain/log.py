@@ -35,14 +35,14 @@ _RAW_SHOWN: Final = 32
 _CRC_FIELD: Final = slice(17, 21)
 _KNOWN_MAGICS: Final = (0, 1, 2)
 _MOST_HOPS: Final = 8
-"""Wrong lengths behind which the walk is taken up again."""
+"""After so many wrong lengths the walk still continues."""
 _MOST_TRIES: Final = 8
-"""Broken batches on the way whose true end is looked for: each may cost a look at megabytes."""
+"""So many broken batches before the position are searched for their true end; each search may read megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """What is being explained: ``target`` is the position asked for, ``limit`` bounds decompressed records."""
+    """The log to explain: ``target`` is the requested position, ``limit`` bounds decompressed records."""
 
     source: Source
     size: int
@@ -60,7 +60,7 @@ def log_lines(source: Source, position: int, size: int, limit: int) -> Iterator[
         source: the log; it can be read anywhere.
         position: 0 <= position < size.
         size: of the log.
-        limit: most bytes that one entry's records may decompress to.
+        limit: most bytes to which one entry's records may decompress.
 
     Raises:
         KdumpError: UNREADABLE.
@@ -86,7 +86,7 @@ def log_lines(source: Source, position: int, size: int, limit: int) -> Iterator[
 
 
 def _is_sound(log: _Log, place: NumberedEntry | WalkEnd) -> bool:
-    """Whether the place is an entry with a right CRC: the lengths in front of it must be right then."""
+    """Whether the place is an entry with a right CRC. Then the lengths before it must be right."""
     if isinstance(place, WalkEnd):
         return False
     data = log.read(place.position, place.end)
@@ -96,7 +96,7 @@ def _is_sound(log: _Log, place: NumberedEntry | WalkEnd) -> bool:
 
 
 def _wrong_length(log: _Log, start: int, place: NumberedEntry | WalkEnd) -> NumberedEntry | None:
-    """The first batch from ``start`` on, up to the place, whose length is wrong, with the end that its CRC tells."""
+    """The first batch from ``start`` on, up to the place, with a wrong length; it ends where its CRC shows."""
     tries = 0
     for entry, data in entries(log.source, start):
         if entry.position >= place.position or tries == _MOST_TRIES:
@@ -120,7 +120,7 @@ def _wrong_length_lines(log: _Log, entry: NumberedEntry) -> Iterator[Line]:
     yield Statement(
         Tone.DAMAGE,
         f"The batchLength in {where} is wrong: it is {number}; with {end - start - LOG_OVERHEAD} the CRC of the batch "
-        f"at {start} is right. It is taken to end with byte {end - 1}.",
+        f"at {start} is right. So the batch is assumed to end with byte {end - 1}.",
     )
     yield Statement(Tone.KAFKA, _what_kafka_does_about(number, log.size - start))
 
@@ -134,7 +134,7 @@ def _what_kafka_does_about(length: int, left: int) -> str:
 
 
 def _entry(log: _Log, start: int, end: int, name: str, *, is_cut: bool = False) -> Iterator[Line]:
-    """The entry in the bytes from ``start`` to ``end``, of whatever magic."""
+    """The entry in the bytes from ``start`` to ``end``, of any magic."""
     data = log.read(start, end)
     magic = int.from_bytes(data[MAGIC_OFFSET : MAGIC_OFFSET + 1], "big", signed=True)
     is_disguised = magic < 2 and _is_batch_by_crc(data)
@@ -174,11 +174,11 @@ def _unknown(data: memoryview, start: int, target: int, magic: int) -> Iterator[
         size = counted(len(data) - HEADER_SIZE_UP_TO_MAGIC, "byte")
         yield labeller.field(HEADER_SIZE_UP_TO_MAGIC, len(data), "rest", size, "not understood", is_damaged=True)
     at = labeller.at(MAGIC_OFFSET)
-    yield Statement(Tone.DAMAGE, f"At byte {at} this stops making sense: no format has the magic {magic}.")
+    yield Statement(Tone.DAMAGE, f"Byte {at} cannot be read as an entry: no format has the magic {magic}.")
 
 
 def _framing(labeller: Labeller, *, is_unknown: bool = False) -> Iterator[Line]:
-    """What all formats have in common, as far as it is there."""
+    """The fields that all formats share, as far as they are there."""
     data, start = labeller.data, 0
     for name, size in (("offset", 8), ("length", 4), ("crc or leader epoch", 4), ("magic", 1)):
         end = min(start + size, len(data))
@@ -193,12 +193,12 @@ def _framing(labeller: Labeller, *, is_unknown: bool = False) -> Iterator[Line]:
 
 
 def _walk_end(log: _Log, end: WalkEnd) -> Iterator[Line]:
-    """Where the entries end before the position asked for, and what is at that position."""
+    """Where the entries end before the requested position, and what is at that position."""
     left = log.size - end.position
     entries = "1 whole entry" if end.number == 1 else f"{end.number:,} whole entries"
     yield Statement(
         Tone.TITLE,
-        f"No entry covers byte {log.target}: behind {entries} the log breaks off at byte {end.position}, "
+        f"No entry covers byte {log.target}: after {entries} the log breaks off at byte {end.position}, "
         f"{counted(left, 'byte')} before its end.",
     )
     if first_nonzero(log.source, end.position, log.size) is None:
@@ -249,7 +249,7 @@ def _length_too_small(log: _Log, end: WalkEnd) -> Iterator[Line]:
     yield Statement(
         Tone.DAMAGE,
         f"The length in {where} is {length}; no entry has less than {MIN_ENTRY_LENGTH}, "
-        "so there is no telling where the next one begins.",
+        "so it is unknown where the next one begins.",
     )
     yield Statement(Tone.KAFKA, kafka_says.LENGTH_TOO_SMALL)
 
@@ -263,15 +263,15 @@ def _cut_entry(log: _Log, end: WalkEnd) -> Iterator[Line]:
     where = span(end.position + LENGTH_OFFSET, end.position + LOG_OVERHEAD)
     yield Statement(
         Tone.DAMAGE,
-        f"The length in {where} is {length}: the entry would end {counted(missing, 'byte')} behind the end of the "
+        f"The length in {where} is {length}: the entry would end {counted(missing, 'byte')} after the end of the "
         "file. Either the file was cut or the length is wrong.",
     )
     yield Statement(Tone.KAFKA, kafka_says.TRAILING.format(size=log.size - end.position))
 
 
 def _as_start(log: _Log) -> Iterator[Line]:
-    """The position asked for, taken for the start of an entry."""
-    yield Statement(Tone.TITLE, f"Byte {log.target}, taken for the start of an entry:")
+    """The requested position, read as the start of an entry."""
+    yield Statement(Tone.TITLE, f"Byte {log.target}, read as the start of an entry:")
     head = log.read(log.target, log.target + _RAW_SHOWN)
     length = int.from_bytes(head[LENGTH_OFFSET:LOG_OVERHEAD], "big", signed=True)
     magic = int.from_bytes(head[MAGIC_OFFSET : MAGIC_OFFSET + 1], "big", signed=True)

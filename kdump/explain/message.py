@@ -44,15 +44,15 @@ def message_lines(data: memoryview, position: int, target: int | None, limit: in
     Args:
         data: the entry, or as much of it as the file has.
         position: its file position.
-        target: the file position asked for.
-        limit: most bytes a wrapper may decompress to.
+        target: the requested file position.
+        limit: most bytes to which a wrapper may decompress.
     """
     yield from _message(data, position, limit, Wrapped(), target=target)
 
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """What the wrapper says of a message in it; None and '' for a message of its own."""
+    """What the wrapper says about a message in it; None and '' for a message without a wrapper."""
 
     offset: int | None = None
     timestamp: int | None = None
@@ -102,7 +102,7 @@ def _message(
             yield Statement(Tone.TEXT, "The file ends inside this message; the CRC cannot be checked.")
         else:
             where = f"At byte {labeller.at(stuck.start)}"
-            yield Statement(Tone.DAMAGE, f"{where} the message stops making sense: {stuck.reason}.")
+            yield Statement(Tone.DAMAGE, f"{where} the message cannot be read on: {stuck.reason}.")
             yield Statement(Tone.KAFKA, stuck.kafka)
         return
     if is_wrapper and not has_value and not is_cut:
@@ -111,7 +111,7 @@ def _message(
 
 
 def _fields(labeller: Labeller, wrapped: Wrapped) -> Iterator[Labelled]:
-    """The fields in their order; StuckError at the one that does not fit."""
+    """The fields in order; StuckError at the one that does not fit."""
     data, magic = labeller.data, labeller.data[MAGIC_OFFSET]
     last = labeller.at(LOG_OVERHEAD + _number(data, 8, 4)) - 1
     offset_note = "" if wrapped.offset is None else f"offset {wrapped.offset}, relative to the wrapper"
@@ -216,7 +216,7 @@ def _inner_messages(wrapper: Message, payload: memoryview, labels: Labeller, lim
         if how is How.FULL:
             where = span(start, end)
             yield Statement(Tone.GROUP, f"message {first}: {where} ({counted(end - start, 'byte')})")
-            # An offset as it stands says that the message is an inner one.
+            # With its stored offset the message is described as an inner one.
             own = Wrapped(_number(payload, start, 8))
             from_wrapper = outer[first] if outer[first].offset is not None else own
             yield from _message(payload[start:end], start, limit, from_wrapper, space=Space.PAYLOAD)
@@ -253,7 +253,7 @@ def _in_a_line(data: memoryview, wrapped: Wrapped) -> str:
 
 
 def _survey_messages(payload: memoryview) -> RecordStarts:
-    """Where the inner messages begin; stuck without Kafka's word where a cut one is dropped quietly."""
+    """Where the inner messages begin. A cut one is stuck without Kafka's reaction: readers drop it."""
     starts = array("q")
     position = 0
     while position < len(payload):

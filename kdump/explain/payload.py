@@ -1,6 +1,6 @@
-"""Compressed records as lines: the container in the file, then what comes out of it.
+"""Compressed records as lines: the container in the file, then the decompressed bytes.
 
-Source: docs/spec/formats.md#4-compression-payloads. ``kdump.wire.compression`` alone says whether a payload is good;
+Source: docs/spec/formats.md#4-compression-payloads. Only ``kdump.wire.compression`` decides whether a payload is good;
 the pieces of its container are labelled as far as they can be told apart.
 """
 
@@ -20,7 +20,7 @@ from kdump.format.batch import CODEC_NAMES, codec_name
 from kdump.wire import compression
 
 _FIRST_BLOCKS: Final = 2
-"""Blocks of a container shown before the ones in the middle are only counted; the last one is shown again."""
+"""So many blocks of a container are shown first, then the number of the middle ones, then the last one."""
 
 Inner: TypeAlias = Callable[[memoryview, Labeller], Iterator[Line]]
 """Makes the lines of the decompressed bytes."""
@@ -28,7 +28,7 @@ Inner: TypeAlias = Callable[[memoryview, Labeller], Iterator[Line]]
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Compressed records at ``start`` to ``end`` of an entry of some ``magic``; ``is_cut``: the file ends in them."""
+    """Compressed records at ``start`` to ``end`` of an entry of ``magic``; ``is_cut``: the file ends in them."""
 
     start: int
     end: int
@@ -38,12 +38,12 @@ class Container:
 
 
 def payload_lines(labeller: Labeller, container: Container, limit: int, inner: Inner) -> Iterator[Line]:
-    """A container and the records in it, which stay unknown where it is cut.
+    """A container and the records in it; if the container is cut, the records are unknown.
 
     Args:
         labeller: of the entry.
         container: where it is.
-        limit: most bytes that may come out.
+        limit: most bytes to which it may decompress.
         inner: see Inner.
     """
     start, end, codec = container.start, container.end, container.codec
@@ -54,7 +54,7 @@ def payload_lines(labeller: Labeller, container: Container, limit: int, inner: I
     if codec >= len(CODEC_NAMES):
         if len(data):
             yield labeller.field(start, end, "payload", counted(len(data), "byte"), is_damaged=True)
-        yield Statement(Tone.DAMAGE, f"Codec id {codec} is unknown: there is no telling what these bytes are.")
+        yield Statement(Tone.DAMAGE, f"Codec id {codec} is unknown, so these bytes cannot be read.")
         yield Statement(Tone.KAFKA, kafka_says.UNKNOWN_CODEC.format(codec=codec))
         return
     try:
@@ -65,13 +65,13 @@ def payload_lines(labeller: Labeller, container: Container, limit: int, inner: I
     stuck = None
     pieces: list[FieldBytes] = []
     try:
-        # What came before the error stays in the list.
+        # The pieces before the error stay in the list.
         pieces.extend(piece for piece in container_pieces(codec, data, container.magic) if piece.start < piece.end)
     except StuckError as broken:
         stuck = broken
     yield from _pieces(labeller, start, end, pieces, is_good=payload is not None)
     if container.is_cut:
-        yield Statement(Tone.TEXT, "The file ends inside the compressed records: nothing of them is shown.")
+        yield Statement(Tone.TEXT, "The file ends inside the compressed records: none of them is shown.")
     elif error is not None:
         at = f"At byte {labeller.at(start + stuck.start)}: {stuck.reason}. " if stuck else ""
         yield Statement(Tone.DAMAGE, f"{at}The records cannot be decompressed: {error.message}.")

@@ -1,7 +1,7 @@
 """The fields of v2 records by position.
 
-Source: docs/spec/formats.md#31-record. The rules are those of ``kdump.format.record``, which gives values without
-positions; a test holds the two to the same verdict.
+Source: docs/spec/formats.md#31-record. The rules are those of ``kdump.format.record``, which returns values without
+positions. A test checks that both accept the same records.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kdump.wire.varint import read_varint, read_varlong
 
 
 class RecordField(NamedTuple):
-    """``data[start:end]`` is field ``name``; ``number`` is what it holds, None for bytes."""
+    """``data[start:end]`` is field ``name``; ``number`` is its value, None for bytes."""
 
     name: str
     start: int
@@ -30,7 +30,7 @@ def record_fields(data: memoryview, start: int, limit: int) -> Iterator[RecordFi
     """The fields of the record at ``start``; its bytes end at ``limit`` at the latest.
 
     Raises:
-        StuckError: after the fields in front of the one that makes no sense.
+        StuckError: after the fields before the one that cannot be read.
     """
     size, position = _number(data, "length", start, limit)
     yield RecordField("length", start, position, size)
@@ -111,9 +111,9 @@ def _number(data: memoryview, name: str, start: int, end: int, *, long: bool = F
 
 @dataclass(slots=True)
 class RecordStarts:
-    """Where the whole records of a region begin, where the last one ends, and what is wrong there, if anything.
+    """Where the whole records of a range begin, where the last one ends, and what is wrong there, if anything.
 
-    The count in the header is not looked at: what the bytes hold is to be compared with it.
+    The count in the header is not used here: it is compared with what the bytes hold.
     """
 
     starts: array[int]
@@ -125,7 +125,7 @@ class RecordStarts:
         return self.starts[index], self.starts[index + 1] if index + 1 < len(self.starts) else self.end
 
     def cut(self, count: int) -> None:
-        """Forget the records from ``count`` on."""
+        """Drop the records from ``count`` on."""
         if count < len(self.starts):
             self.end = self.starts[count]
             del self.starts[count:]

@@ -19,7 +19,7 @@ from kdump.format.batch import BatchHeader, increment_sequence, wrap_int64
 
 @dataclass(slots=True)
 class RecordRegion:
-    """The records of one batch: ``labeller.data[start:end]``, decompressed where they were compressed.
+    """The records of one batch: ``labeller.data[start:end]``, decompressed if they were compressed.
 
     ``is_cut``: the file ends before the batch does, so the last record need not be whole.
     """
@@ -35,7 +35,7 @@ class RecordRegion:
         header = self.header
         survey = survey_records(self.labeller.data, self.start, self.end)
         found = len(survey.starts)
-        # Kafka looks at no byte behind the records it counted: what is broken there is left-over bytes, no record.
+        # Kafka reads no byte after the counted records: a fault there is in left-over bytes, not in a record.
         is_left_over = survey.stuck is not None and found >= header.record_count
         if is_left_over or header.record_count == 0:
             survey.cut(max(0, header.record_count))
@@ -66,7 +66,7 @@ class RecordRegion:
                 yield labeller.field(start, end, name, counted(last - first + 1, "record"), is_summary=True)
 
     def _of_interest(self, survey: RecordStarts) -> int | None:
-        """The record with the position asked for, else the one with the byte that the CRC finds guilty."""
+        """The record with the requested position, else the one with the byte that the CRC proves wrong."""
         for holds in (self.labeller.holds_target, self.labeller.holds_suspect):
             if holds(self.start, survey.end):
                 return next(index for index in range(len(survey.starts)) if holds(*survey.bounds(index)))
@@ -159,7 +159,7 @@ class RecordRegion:
             yield Statement(Tone.TEXT, f"The file ends inside record {len(survey.starts)}.")
             return
         where = f"At byte {labeller.at(stuck_at)}"
-        yield Statement(Tone.DAMAGE, f"{where} record {len(survey.starts)} stops making sense: {stuck.reason}.")
+        yield Statement(Tone.DAMAGE, f"{where} record {len(survey.starts)} cannot be read on: {stuck.reason}.")
         yield self._kafka(stuck.kafka)
 
     def _left_over(self, survey: RecordStarts) -> Iterator[Line]:
@@ -170,19 +170,19 @@ class RecordRegion:
             yield Statement(Tone.DAMAGE, f"The count is {self.header.record_count}; no record begins at byte {at}.")
             yield self._kafka(kafka_says.COUNT_NEGATIVE.format(count=self.header.record_count))
             return
-        what = f"{counted(left, 'byte')} left over from byte {at} on, behind the"
+        what = f"{counted(left, 'byte')} left over from byte {at} on, after the"
         yield Statement(Tone.DAMAGE, f"{what} {counted(self.header.record_count, 'record')} of the count.")
         yield self._kafka(kafka_says.COUNT_TOO_LOW)
 
     def _unread(self, survey: RecordStarts) -> Iterator[Line]:
         if survey.end < self.end:
             yield self._rest(survey.end, "not read", is_damaged=False)
-            yield Statement(Tone.TEXT, "The count is 0, so no reader looks at these bytes.")
+            yield Statement(Tone.TEXT, "The count is 0, so no reader reads these bytes.")
 
     def _wrong_count(self, survey: RecordStarts) -> Iterator[Line]:
         declared, found = self.header.record_count, len(survey.starts)
         if self.is_cut:
-            yield Statement(Tone.TEXT, f"The file ends behind record {found - 1} of {declared}.")
+            yield Statement(Tone.TEXT, f"The file ends after record {found - 1} of {declared}.")
             return
         text = f"The count is {declared}, but the bytes hold exactly {counted(found, 'record')}"
         yield Statement(Tone.DAMAGE, f"{text} (up to byte {self.labeller.at(survey.end) - 1}).")

@@ -30,12 +30,12 @@ _COLORS: Final = {
 
 
 def plain(lines: Iterable[Line], width: int) -> str:
-    """The explanation for pipes and files: no escape sequences, line ends at every line."""
+    """The explanation for pipes and files: no escape sequences, a line end after every line."""
     return "".join("".join(piece.text for piece in row) + "\n" for row in rows(lines, width))
 
 
 def colored(lines: Iterable[Line], width: int) -> str:
-    """The explanation with ANSI colours by meaning; the text is the same as the plain one's."""
+    """The explanation with ANSI colours by meaning; the text equals the plain one."""
     from rich.console import Console
 
     out = StringIO()
@@ -46,7 +46,7 @@ def colored(lines: Iterable[Line], width: int) -> str:
 
 
 def rich_lines(lines: Iterable[Line], width: int) -> list[Text]:
-    """The rows as rich texts, for a console of the caller's own (a picture of one)."""
+    """The rows as rich texts, for a console of the caller."""
     return [_text(row) for row in rows(lines, width)]
 
 

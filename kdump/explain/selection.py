@@ -1,4 +1,4 @@
-"""Which of many records are shown in full, which as a line, and which are counted only."""
+"""Which of many records are shown in full, which in one line, and which are only counted."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 FULL_RECORDS: Final = 2
-"""Records shown in full where the position asked for is in none of them."""
+"""Records shown in full if the requested position is in none of them."""
 LINE_RECORDS: Final = 20
-"""Records shown in full or as a line there."""
+"""Records shown in full or in one line then."""
 
 
 class How(Enum):
@@ -21,7 +21,7 @@ class How(Enum):
 
 
 class Shown(NamedTuple):
-    """Records ``first`` to ``last`` (inclusive); more than one only when they are counted."""
+    """Records ``first`` to ``last`` (inclusive); more than one only if they are only counted."""
 
     first: int
     last: int
@@ -29,12 +29,12 @@ class Shown(NamedTuple):
 
 
 def select(count: int, target: int | None, *, is_stuck: bool) -> Iterator[Shown]:
-    """What to show of ``count`` whole records, in their order and without a gap.
+    """What to show of ``count`` whole records, in order and without a gap.
 
     Args:
         count: of the records.
-        target: the one that is of interest: in full, with a line for each of its neighbours.
-        is_stuck: a broken record follows the last one, which is then a line at least.
+        target: the record of interest: in full, with a line for each of its neighbours.
+        is_stuck: a broken record follows the last one, which then gets a line at least.
     """
     chosen = {count - 1: How.LINE}
     if target is not None:

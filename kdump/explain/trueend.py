@@ -1,7 +1,7 @@
-"""Where a batch really ends whose length field is wrong: at a place up to which its CRC is right.
+"""Finds the real end of a batch whose length field is wrong: the position up to which its CRC is right.
 
-The length is not under the CRC. A place is tried where the records end by their own lengths, where the next offset
-stands in the bytes as another batch's base offset, and at the end of the file.
+The CRC does not cover the length. The search tries the end of the records by their own lengths, each position at which
+the next offset stands as another batch's base offset, and the end of the file.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from kdump.format.batch import HEADER_SIZE, BatchHeader, batch_crc, parse_header
 from kdump.log.source import Source
 
 _LOOK_AHEAD: Final = 1 << 24
-"""Bytes from the start of a batch in which its end is looked for."""
+"""The search covers so many bytes from the start of a batch."""
 _MOST_CANDIDATES: Final = 64
 _MAGIC: Final = 2
 
 
 def true_end(source: Source, position: int, size: int) -> int | None:
-    """The file position behind the batch of magic 2 that begins at ``position``, None when no place fits its CRC.
+    """The file position after the batch of magic 2 that begins at ``position``; None if no end fits its CRC.
 
     Args:
         source: the log.

@@ -13,9 +13,9 @@ _ESCAPES: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\
 
 
 def quoted(data: Buffer, shown: int = _SHOWN_COLUMNS) -> str:
-    r"""Bytes in double quotes: as text when they are UTF-8, else ``b"..."`` with ``\xNN`` for what is not ASCII.
+    r"""Bytes in double quotes: as text if they are UTF-8, else ``b"..."`` with ``\xNN`` for what is not ASCII.
 
-    What takes more than ``shown`` columns is shortened in the middle.
+    More than ``shown`` columns are shortened in the middle.
     """
     # Only the ends of a large value are shown; its middle need not be decoded.
     most = 4 * shown
@@ -33,7 +33,7 @@ def quoted(data: Buffer, shown: int = _SHOWN_COLUMNS) -> str:
 
 
 def _within(characters: list[str], width: int) -> list[str]:
-    """The first of them that fit in ``width`` columns, counting one for each sign."""
+    """The first characters that fit in ``width`` columns; every character counts at least one."""
     used = 0
     for number, character in enumerate(characters):
         used += len(character)
@@ -59,7 +59,7 @@ def _escape(character: str, *, ascii_only: bool) -> str:
 
 
 def date(milliseconds: int) -> str:
-    """A timestamp as ISO 8601 date and time; -1 and other negative ones are no date in Kafka."""
+    """A timestamp as ISO 8601 date and time; negative ones are no date in Kafka."""
     if milliseconds < 0:
         return "none" if milliseconds == -1 else "before 1970"
     try:
@@ -70,7 +70,7 @@ def date(milliseconds: int) -> str:
 
 
 def span(start: int, end: int) -> str:
-    """The bytes from ``start`` up to and without ``end``, in words."""
+    """The bytes from ``start`` (included) to ``end`` (excluded), in words."""
     if end - start <= 0:
         return f"no bytes at {start}"
     return f"byte {start}" if end - start == 1 else f"bytes {start} to {end - 1}"

@@ -1,8 +1,8 @@
-"""Entries of a chunk as blocks: v2 batches that are read as columns, and byte ranges that are not.
+"""Entries of a chunk as blocks: v2 batches that are read as columns, and ranges of entries that are not.
 
-A block holds batches that follow one another, with their headers, the verdict on their CRCs and, when asked for,
-their records. Legacy entries, unknown magics and codecs, and batches shorter than their header are left to the scalar
-decoders; so is, within a block, every batch that ``fast.records`` does not accept.
+A block holds batches that follow one another, with their headers, whether their CRCs are right and, when asked for,
+their records. The scalar decoders read the rest: legacy entries, unknown magics and codecs, batches shorter than their
+header, and within a block every batch that ``fast.records`` does not accept.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from kdump.wire.checksum import Buffer
 _ARENA_SIZE = 8 << 20
 """Bytes of decompressed batches that are decoded together."""
 _LARGEST_COUNT = 500_000
-"""Records of one batch up to which its columns and its text (some 300 bytes a record) are made at once."""
+"""The most records of one batch whose columns and text (some 300 bytes a record) are made at once."""
 _LARGEST_BODY = 8 << 20
-"""Bytes of the uncompressed records of one batch, likewise: the scalar decoders hold a record at a time."""
+"""The largest uncompressed body that is read as columns: the scalar decoders hold one record at a time."""
 _REFUSED = -1
 """A record count that no decoder accepts."""
 
@@ -69,7 +69,7 @@ class BatchBlock:
     body_end: NDArray[np.int64]
 
     def select(self, batches: NDArray[np.bool_], rows: NDArray[np.bool_] | None = None) -> BatchBlock:
-        """Only some ``batches`` (shape (batches,)) and of their records only ``rows`` (shape (rows,))."""
+        """The block with some ``batches`` (shape (batches,)), and of their records some ``rows`` (shape (rows,))."""
         records = self.records
         if records is not None:
             records = records.select(np.ones(records.batch.size, np.bool_) if rows is None else rows, batches)
@@ -113,13 +113,13 @@ class BlockReader:
         wanted: Callable[[NDArray[np.void]], NDArray[np.bool_]] | None = None,
         damaged: Sequence[int] | None = None,
     ) -> Iterator[BatchBlock | EntryRange]:
-        """The entries of a chunk in order, each in exactly one block or byte range.
+        """The entries of a chunk in order, each in exactly one block or range.
 
         Args:
             view: the chunk's bytes; blocks of uncompressed batches refer to them.
             bounds: where entry i begins, and at the end where the last one ends.
             position: of the chunk in the file.
-            wanted: which batches, by their headers; of the others neither CRC nor records are looked at.
+            wanted: which batches, by their headers; CRC and records of the others are not read.
             damaged: the numbers of the entries whose CRC is wrong, where that is known.
         """
         data = np.frombuffer(view, np.uint8)
@@ -177,7 +177,7 @@ class BlockReader:
     def _bodies(
         self, view: memoryview, data: NDArray[np.uint8], entries: _Entries, is_valid: NDArray[np.bool_]
     ) -> Iterator[tuple[int, int, _Bodies]]:
-        """(first, last, bodies) of ranges of batches; uncompressed ones stay where they are."""
+        """(first, last, bodies) of ranges of batches. Uncompressed bodies stay where they are."""
         count = native_column(entries.headers, "record_count")
         count[count > self._largest_count] = _REFUSED
         if self._only_valid:

@@ -1,7 +1,7 @@
-"""Decimal digits of integer columns, by table, without a string a number.
+"""Decimal digits of integer columns, by table, without a Python string for each number.
 
-What all rows of a column share (sign, number of digits, leading digits) is found from its minimum and maximum and
-becomes literal text; only the digits that differ are written, four at a time.
+What all rows of a column share (sign, number of digits, leading digits) is found from its minimum and maximum, and
+becomes fixed text. Only the digits that differ are written, four at a time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Entries of a log, encoded and ready to be written, with what the index files need to know of them."""
+"""Encoded entries of a log, ready to be written, with what the index files need."""
 
 from __future__ import annotations
 

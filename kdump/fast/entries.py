@@ -1,4 +1,4 @@
-"""Entries of a log that are valid, many at once, with their records."""
+"""Valid entries of a log, many at once, with their records."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class LargeEntry(Entries):
-    """One entry with so many records, or so large ones, that they are given in pieces.
+    """One entry with so many or so large records that they are given in pieces.
 
-    Its group has no rows, though its bounds count them.
+    Its group has no rows, although its bounds count them.
     """
 
     pieces: Callable[[], Iterator[RecordGroups]]
-    """The records in order, a group at a time; as often as it is called."""
+    """Called, gives the records in order, a group at a time. It can be called again."""
     first_offset: int
     last_offset: int
     """Of the first and the last record, or of the batch."""

@@ -1,7 +1,7 @@
 """64-bit hashes of many byte ranges at once.
 
-Equal bytes have equal hashes in every process and on every machine. Ranges of up to 8 bytes and one size never collide;
-others do as random numbers would. Nobody who can choose the bytes is kept from making collisions.
+Equal bytes have equal hashes in every process and on every machine. Ranges of up to 8 bytes and equal size never
+collide; others collide as rarely as random numbers. The hashes do not resist somebody who chooses bytes to collide.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def hash_ranges(
             lanes = open_rows if isinstance(lanes, slice) else lanes[open_rows]
             at, left, state = at[open_rows], left[open_rows], state[open_rows]
         begin = at + done
-        # The last words of the arena are read from where a whole one is left.
+        # The last words are read from the last position where a whole word fits.
         inside = np.minimum(begin, last_word)
         word = words[inside].view("<u8").astype(np.uint64) >> ((begin - inside) << 3).astype(np.uint64)
         missing = np.maximum(_WORD - (left - done), 0)
@@ -70,12 +70,12 @@ def hash_ranges(
 def digest_ranges(
     arena: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.integer]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """128 bits of every row, in two halves: that two of 10^9 keys share them has a chance below 10^-20."""
+    """128 bits for each row, in two halves. The chance that any two of 10^9 keys collide is below 10^-20."""
     return hash_ranges(arena, start, size), hash_ranges(arena, start, size, seed=_OTHER_SEED)
 
 
 def _mixed(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Every bit depends on all; no two states become one."""
+    """Mix the bits, so that each depends on all. Different states stay different."""
     for multiplier in _MULTIPLIERS:
         state = state * multiplier
         state ^= state >> _SHIFT

@@ -1,4 +1,4 @@
-"""Lockstep over things of different lengths: lanes are sorted so that those still active are always a prefix."""
+"""Lanes: things of different lengths that are read in step. Sorted by length, the active ones come first."""
 
 from __future__ import annotations
 

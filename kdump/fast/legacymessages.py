@@ -1,8 +1,8 @@
 """Messages of magic 0 and 1, and the messages inside their wrappers, as columns. It only accepts.
 
-Source: docs/spec/formats.md#2-messages-v0-and-v1. An entry is accepted when its key and value fill it and it is plain,
-or when it has no key and its wrapped messages fill its payload, are plain, have right CRCs and the timestamp type that
-they may have; ``kdump.format.legacy`` reads any other.
+Source: docs/spec/formats.md#2-messages-v0-and-v1. A plain entry is accepted when its key and value fill it. A wrapper
+is accepted when it has no key, and its inner messages fill its payload, are not compressed, and have right CRCs and a
+possible timestamp type. ``kdump.format.legacy`` reads any other entry.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _SMALLEST: Final = LOG_OVERHEAD + MIN_ENTRY_LENGTH
 _ARENA_SIZE: Final = 8 << 20
 """Bytes of decompressed wrappers that are decoded together."""
 _LARGEST_CONTENT: Final = 4 << 20
-"""Bytes of one decompressed wrapper: a larger one is read a message at a time, in less memory."""
+"""The largest decompressed wrapper in bytes. Larger ones are read message by message, in less memory."""
 _FEW_LANES: Final = 32
-"""Wrappers up to which each is walked alone: a numpy step would cost more than a loop over them."""
+"""Up to this many wrappers, each is walked alone: a numpy step would cost more than a loop over them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class _Messages:
         heads = windows(arena, _HEAD.itemsize)[start].view(_HEAD)
         fits = (heads["magic"] >= 0) & (heads["magic"] <= 1)
         magic = np.where(fits, heads["magic"], 0).astype(np.int64)
-        # A size that would lie outside is read at the end instead; the message then does not fit.
+        # A size that would lie outside is read at the end instead; such a message does not fit.
         last = end - 4
         at = start + _KEY_POSITION[magic]
         fits &= at <= last
@@ -219,7 +219,7 @@ class _InnerMessages:
         """The contents of wrapper w lie in ``arena[starts[w]:ends[w]]``."""
         start, end, wrapper, accepted = _walk(arena, starts, ends)
         messages = _Messages.read(arena, start, end)
-        # What verify finds nothing wrong with; the same magic, rising offsets up to the wrapper's own.
+        # As verify wants it: the magic of the wrapper, and rising offsets up to the wrapper's own.
         right = messages.fits & (messages.attributes & CODEC_MASK == 0) & (messages.magic == wrappers.magic[wrapper])
         right &= message_crcs(arena, start, end) == messages.crc
         is_log_append_time = (wrappers.magic == 1) & (wrappers.attributes & LOG_APPEND_TIME != 0)
@@ -246,8 +246,8 @@ def _walk(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.intp], NDArray[np.bool_]]:
     """The messages that lie side by side in each of some ranges of the arena, range by range.
 
-    Returns where each begins and ends and the number of its range, and which ranges they fill. All ranges are walked
-    in lockstep while there are many; a range with damage is given up.
+    Returns where each begins and ends and the number of its range, and which ranges they fill. While there are many
+    ranges, all are walked in step. The walk of a range ends at damage.
     """
     lanes = np.arange(starts.size)
     found = [(starts[:0], ends[:0], lanes[:0])]

@@ -13,9 +13,9 @@ _LARGEST_HEAP_BLOCK: Final = 31 << 20
 def keep_freed_memory() -> None:
     """Let the C library reuse large freed arrays instead of giving them back to the kernel.
 
-    glibc maps large blocks one by one until one of that size is freed; from then on it takes blocks up to that size
-    from its heap and keeps up to twice as much. So one block is made and freed, without a page of it being touched.
-    The arrays of a chunk would else cost a page fault per 4 KiB in every chunk, 10 to 15 % of decoding and text.
-    Elsewhere this does nothing.
+    glibc maps large blocks one by one until one of that size is freed. From then on it takes blocks up to that size
+    from its heap, and keeps up to twice as much. So one block is made and freed, without touching its pages. Otherwise
+    the arrays of every chunk would cost a page fault for each 4 KiB, 10 to 15 % of decoding and text. With other C
+    libraries this does nothing.
     """
     np.empty(_LARGEST_HEAP_BLOCK, np.uint8)

@@ -1,7 +1,7 @@
 """Messages of one schema and version as columns.
 
-It only accepts: rows whose message is whole, with nothing in it that ``format.message`` would refuse. Schemas with
-arrays or structs at that version have no columns, and a row whose tagged fields are not plain ones has none either.
+It accepts only whole messages in which ``format.message`` would refuse nothing. Schemas with arrays or structs in that
+version have no columns, and neither has a row with unusual tagged fields.
 
 Source: docs/spec/formats.md#10-messages-with-a-schema.
 """
@@ -41,7 +41,7 @@ class FieldColumn:
 
 @dataclass(frozen=True, slots=True)
 class MessageColumns:
-    """The members of the messages in the order of the schema; what refused rows hold there means nothing."""
+    """The members of the messages in the order of the schema. The values of refused rows have no meaning."""
 
     accepted: NDArray[np.bool_]
     """Shape (rows,)."""
@@ -54,7 +54,7 @@ def is_flat(layout: Layout) -> bool:
     They have no arrays and structs, and their tagged members come last, in the order of their tags, and are of one
     size each.
     """
-    # -1 for untagged ones: they come first, if there are members at all.
+    # -1 for untagged members, which come first.
     tags = [-1 if member.tag is None else member.tag for member in layout.members]
     return tags == sorted(tags) and max(tags[:1], default=-1) < 0 and all(map(_is_flat, layout.members))
 
@@ -82,7 +82,7 @@ def read_messages(
 
 
 class _RowCursor:
-    """A position a row; positions after the end are read as anything and found at last, as they only grow."""
+    """A position for each row. A position after the end is found at last, as positions only grow."""
 
     def __init__(self, is_flexible: bool, arena: NDArray[np.uint8], at: NDArray[np.int64]) -> None:
         self._is_flexible = is_flexible
@@ -115,7 +115,7 @@ class _RowCursor:
 
     def _string(self, member: Member) -> FieldColumn:
         if self._is_flexible:
-            # A size that would be negative in Java is above that of the longest string here, and refused.
+            # A size that is negative in Java is larger than the longest string here, and refused.
             raw, start = read_varints(self._arena, self.at)
             size = raw.astype(np.int64) - 1
         else:

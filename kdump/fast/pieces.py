@@ -1,4 +1,4 @@
-"""The records of one large batch as columns, in pieces: its memory does not grow with their number."""
+"""The records of one large batch as columns, in pieces. Its memory does not grow with their number."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kdump.format.record import in_pieces, most_headers, read_records
 
 
 def batch_pieces(header: BatchHeader, batch: memoryview, body: NDArray[np.uint8], limit: int) -> Iterator[RecordGroups]:
-    """The records of one whole batch in stored order, a group with one or more of them at a time.
+    """The records of one whole batch in stored order, a group of one or more at a time.
 
-    ``body``: the same uncompressed, without the header.
+    ``body``: the batch uncompressed, without the header.
 
-    What the columnar decoder does not accept is read by the scalar one; raises as ``format.record.read_records``, after
+    What the columnar decoder does not accept is read by the scalar one. Raises as ``format.record.read_records``, after
     the records before the damage.
     """
     headers = np.frombuffer(batch[:HEADER_SIZE], header_dtype())

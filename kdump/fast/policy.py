@@ -1,7 +1,8 @@
-"""From how many rows on columns are faster than one row after the other. All such numbers are here.
+"""From how many rows on columns are faster than single rows. All such numbers are here.
 
-Those of a log include the import of numpy (about 0.1 s); those of a chunk are about the cost of its numpy calls. Both
-paths give the same results, so a number decides only about time. It imports nothing, as every command asks it.
+The numbers of a log include the import of numpy (about 0.1 s). Those of a chunk are about the cost of its numpy calls.
+Both paths give the same results, so a number decides only about time. This module imports nothing, as every command
+imports it.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _STREAM_CHUNKS: Final = 16
 
 
 def expected(rows: int, chunk_size: int, log_size: int | None) -> int:
-    """How many rows a log has, when its first chunk of ``chunk_size`` bytes has ``rows``.
+    """How many rows a log has, if its first chunk of ``chunk_size`` bytes has ``rows``.
 
-    ``log_size``: bytes; None: a stream, whose size nobody knows.
+    ``log_size``: bytes; None: a stream, whose size is unknown.
     """
     return rows * max(1, _STREAM_CHUNKS if log_size is None else log_size // chunk_size)

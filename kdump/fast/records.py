@@ -1,9 +1,9 @@
 """The columnar decoder of v2 record batches.
 
-It only accepts: a batch is decoded when every byte of its body is accounted for as Kafka's strict reader wants it
-(docs/spec/formats.md#31-record); of any other batch there are no rows, and ``kdump.format.record`` says what is wrong
-with it. Of what Kafka reads, only varints that overflow are refused too (Kafka drops their excess bits; no writer makes
-them). No Python statement runs once a record, but for the walk of a few huge batches (``walk``).
+It only accepts: a batch is decoded if every byte of its body is as Kafka's strict reader wants it
+(docs/spec/formats.md#31-record). Any other batch has no rows here, and ``kdump.format.record`` says what is wrong with
+it. Besides, it refuses varints that overflow, which Kafka accepts (Kafka drops the excess bits; no writer makes them).
+No Python statement runs once per record, except in the walk of a few huge batches (``walk``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BLOCK_ROWS: Final = 8192
 """Rows decoded at a time: their dozen intermediate columns stay in the L2 cache."""
 _SLICE_ROWS: Final = 1 << 16
 _SLICE_BYTES: Final = 4 << 20
-"""Rows of a large batch that are in columns at the same time, and bytes in which they begin."""
+"""Rows of a large batch that are columns at the same time, and the bytes in which they begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def _decode(
     *,
     most_headers: int,
 ) -> RecordColumns:
-    """The records that begin at ``starts``, those of the accepted batches; ``accepted`` is changed in place."""
+    """The records that begin at ``starts``, those of the accepted batches. ``accepted`` is changed in place."""
     row_count = np.where(accepted, count, 0)
     batch = np.repeat(np.arange(count.size, dtype=np.int32), row_count)
     fields = _Fields(starts.size, most_headers)

@@ -1,4 +1,4 @@
-"""Records of any magic as columns, as a consumer sees them, and the entries they came in: what the encoders take."""
+"""Records of any magic as columns, as consumers see them, with the entries that held them: the encoders' input."""
 
 from __future__ import annotations
 
@@ -183,7 +183,10 @@ class RecordGroups:
         return replace(self, table=replace(self.table, offset=offset))
 
     def regrouped(self, bounds: NDArray[np.int64]) -> Self:
-        """Groups side by side put together: the new ones begin at the groups ``bounds[:-1]``, which speak for them."""
+        """Neighbouring groups put together.
+
+        The new groups begin at the groups ``bounds[:-1]``, and have their values.
+        """
         first = bounds[:-1]
         return replace(
             self,

@@ -1,4 +1,4 @@
-"""What consumers see of records, out of the columns and their batches' headers."""
+"""What consumers see of records, from the columns and the headers of their batches."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Lines of text from columns.
 
-A line is a row of columns (literal, integer, choice, bytes). Neighbouring columns whose text has the same length in
-all rows are written together as a matrix; the rest are byte ranges of different sizes. As all lengths are known before
-anything is written, every piece goes straight to its place in one buffer.
+A line is a row of columns (literal, integer, choice, bytes). Neighbouring columns whose text has the same length in all
+rows are written together as a matrix; all others are byte ranges of different sizes. All lengths are known before
+anything is written, so every piece goes straight to its place in one buffer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kdump.fast.digits import Field, FixedDigits, format_integers, write_fields
 from kdump.fast.ragged import LARGEST_WINDOW, copy_ranges, copy_windows, windows
 
 _WIDEST_FIELD: Final = 64
-"""Bytes of one size up to this one become part of the fixed text around them."""
+"""Columns of one size up to this many bytes become part of the fixed text around them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ _Part = _Fixed | _Pieces
 
 
 def assemble(columns: Sequence[Column], rows: int) -> RaggedText:
-    """Write ``rows`` lines made of ``columns``; a line's end is a column like any other."""
+    """Write ``rows`` lines made of ``columns``. The end of a line is a column like any other."""
     if not rows:
         return RaggedText(np.empty(0, np.uint8), np.zeros(1, np.int64))
     parts = _parts(columns)
@@ -163,7 +163,7 @@ def assemble(columns: Sequence[Column], rows: int) -> RaggedText:
     np.cumsum(length, out=length)
     target = np.empty(int(bounds[-1]), np.uint8)
     at = bounds[1:].copy()
-    # From the right to the left: a part may spill over the room in front of it, which is written after it.
+    # From right to left: a part may spill into the room in front of it, which is written later.
     room = sum(part.smallest for part in parts)
     for part in reversed(parts):
         at -= part.size

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 INT32_BYTES: Final = 5
 INT64_BYTES: Final = 10
 MALFORMED: Final = 1 << 62
-"""Position after a malformed varint: beyond every buffer, so that no later check of a position can hold."""
+"""The position after a malformed varint: larger than any buffer, so that no later check of a position holds."""
 
 # Largest value of the last byte that does not overflow: 32 - 4 * 7 and 64 - 9 * 7 bits are left for it.
 _LAST_BYTE_MAX: Final = {INT32_BYTES: 0x0F, INT64_BYTES: 0x01}

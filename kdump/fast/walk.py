@@ -1,8 +1,8 @@
-"""Record starts of many batches, found by hopping over record lengths in lockstep.
+"""Record starts of many batches, found by adding up record lengths in step.
 
-Step k reads the k-th record length of every batch that still has one, as numpy vectors. Batches are lanes sorted by
-record count, descending, so that the active ones are always a prefix. When few lanes are left (one huge batch) a
-step would cost more than it yields, and each of them is walked alone.
+Step k reads the k-th record length of every batch that still has one, as numpy vectors. Batches are lanes, sorted by
+descending record count, so that the active ones come first. When few lanes are left (one huge batch), a numpy step
+would cost more than a loop, and each lane is walked alone.
 """
 
 from __future__ import annotations
@@ -132,12 +132,12 @@ def walk_some(arena: NDArray[np.uint8], start: int, count: int, size: int) -> tu
 
 
 def _hop_long(arena: NDArray[np.uint8], at: NDArray[np.int64], hop: NDArray[np.int64]) -> None:
-    """Fill in the hops that the table does not know; a negative or malformed length hops after every end."""
+    """Fill in the hops that the table does not know. A negative or malformed length hops over every end."""
     rows = np.flatnonzero(hop == 0)
     raw, following = read_varints(arena, at[rows])
     following += (raw >> 1).view(np.int64)
     following[(raw & 1) == 1] = MALFORMED
-    # A lane that has left already is not moved again: positions stay far below the int64 limit.
+    # A lane that has left its body is not moved again: positions stay far below the int64 limit.
     hop[rows] = np.where(at[rows] < MALFORMED, np.minimum(following, MALFORMED) - at[rows], 0)
 
 

@@ -1,4 +1,4 @@
-"""Records as messages of magic 0 and 1, all at once.
+"""Records written as messages of magic 0 and 1, all at once.
 
 Source: docs/spec/formats.md#2-messages-v0-and-v1.
 """

@@ -62,7 +62,7 @@ CODEC_NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 """Names of the timestamp types by their attribute bit, as Kafka's ``TimestampType`` prints them."""
 NO_TIMESTAMP_TYPE: Final = "NoTimestampType"
-"""That of messages of magic 0."""
+"""The timestamp type of messages of magic 0."""
 
 NO_SEQUENCE: Final = -1
 MAX_INT32: Final = 2**31 - 1
@@ -93,7 +93,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """BaseOffset + lastOffsetDelta with Java's 64-bit wrap; it survives compaction."""
+        """``baseOffset`` + ``lastOffsetDelta``, with Java's 64-bit wrap. Compaction keeps it."""
         return wrap_int64(self.base_offset + self.last_offset_delta)
 
     @property
@@ -110,7 +110,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_log_append_time(self) -> bool:
-        """True: every record has max_timestamp."""
+        """The timestamp of every record is max_timestamp."""
         return bool(self.attributes & LOG_APPEND_TIME)
 
     @property
@@ -125,7 +125,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """The records are markers of Kafka, not data."""
+        """The records are Kafka's own, such as markers."""
         return bool(self.attributes & CONTROL)
 
     @property
@@ -141,7 +141,7 @@ def codec_name(codec: int, unknown: str = "unknown({})") -> str:
 
 def parse_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
     """Read the header at ``position``; ``struct.error`` when fewer than 61 bytes are left."""
-    # What BatchHeader._make does, without its Python frame: this runs once a batch.
+    # BatchHeader._make without its Python frame: this runs once for each batch.
     return tuple.__new__(BatchHeader, _STRUCT.unpack_from(buffer, position))
 
 
@@ -174,7 +174,7 @@ def header_dtype() -> np.dtype[np.void]:
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """Sequence numbers run 0..2^31-1 and start again at 0 (DefaultRecordBatch.incrementSequence).
+    """The sequence so many records after ``sequence``: after 2^31-1 comes 0 (DefaultRecordBatch.incrementSequence).
 
     A negative increment (a damaged delta) overflows as it does in Java.
     """

@@ -2,7 +2,7 @@
 
 Source: docs/spec/formats.md#9-text-files; what a broker refuses:
 docs/spec/startup.md#rule-1-the-leader-epoch-checkpoint (CheckpointFile). Every reader raises DamageError TEXT_FILE
-where a broker would refuse the file, with the byte position of the line.
+where a broker would refuse the file, with the position of the line.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class PartitionMetadata(NamedTuple):
 
 
 class MetaProperties(NamedTuple):
-    """meta.properties; None where a member is not there. ``node_id``: ``broker.id`` in version 0."""
+    """meta.properties; None for a member that it does not have. ``node_id`` is ``broker.id`` in version 0."""
 
     version: int
     cluster_id: str | None
@@ -76,7 +76,7 @@ class MetaProperties(NamedTuple):
 
 
 class QuorumState(NamedTuple):
-    """quorum-state of a KRaft log: who leads and whom this node voted for (-1: nobody)."""
+    """quorum-state of a KRaft log: who leads, and for whom this node voted (-1: for none)."""
 
     data_version: int
     leader_id: int
@@ -93,7 +93,7 @@ def parse_offset_checkpoint(data: bytes) -> list[CheckpointEntry]:
 
 
 def offset_checkpoint_entries(data: bytes) -> Iterator[CheckpointEntry]:
-    """The same one by one: what is wrong is raised after the entries before it."""
+    """The lines of an offset checkpoint, one by one. DamageError comes after the lines before the damage."""
 
     def entry(line: str) -> CheckpointEntry:
         words = _WHITE_SPACE.split(line)
@@ -105,9 +105,7 @@ def offset_checkpoint_entries(data: bytes) -> Iterator[CheckpointEntry]:
 
 
 def with_offset(data: bytes, topic: str, partition: int, offset: int) -> bytes:
-    """An offset checkpoint with another offset of one partition; a line for it is added if there is none.
-
-    All other lines stay as they are, byte for byte.
+    """An offset checkpoint with another offset for one partition. A missing line is added, all others stay as they are.
 
     Raises:
         DamageError: see ``parse_offset_checkpoint``.
@@ -132,7 +130,7 @@ def parse_leader_epoch_checkpoint(data: bytes) -> list[EpochEntry]:
 
 
 def leader_epoch_entries(data: bytes) -> Iterator[EpochEntry]:
-    """The same one by one: what is wrong is raised after the entries before it."""
+    """The lines of leader-epoch-checkpoint, one by one. DamageError comes after the lines before the damage."""
 
     def entry(line: str) -> EpochEntry:
         words = _WHITE_SPACE.split(line)
@@ -162,7 +160,7 @@ def parse_partition_metadata(data: bytes) -> PartitionMetadata:
 
 
 def partition_metadata_members(data: bytes) -> Iterator[tuple[str, object]]:
-    """(name, value) of all lines of partition.metadata; what is wrong is raised after those before it."""
+    """(name, value) of each line of partition.metadata. DamageError comes after the lines before the damage."""
     for _, name, value in _metadata_lines(data):
         yield name, value
     parse_partition_metadata(data)
@@ -195,25 +193,25 @@ def parse_meta_properties(data: bytes) -> MetaProperties:
 
 
 def meta_properties_members(data: bytes) -> Iterator[tuple[str, object]]:
-    """(name, value) of all lines of meta.properties; what is wrong is raised after them."""
+    """(name, value) of each line of meta.properties. DamageError comes after all of them."""
     yield from _properties(data).items()
     parse_meta_properties(data)
 
 
 def quorum_state_members(data: bytes) -> Iterator[tuple[str, object]]:
-    """(name, value) of all members of quorum-state; what is wrong is raised after them."""
+    """(name, value) of each member of quorum-state. DamageError comes after all of them."""
     yield from _json_object(data).items()
     parse_quorum_state(data)
 
 
 def clean_shutdown_members(data: bytes) -> Iterator[tuple[str, object]]:
-    """(name, value) of all members of .kafka_cleanshutdown; what is wrong is raised after them."""
+    """(name, value) of each member of .kafka_cleanshutdown. DamageError comes after all of them."""
     yield from _json_object(data).items() if data else ()
     parse_clean_shutdown(data)
 
 
 def parse_quorum_state(data: bytes) -> QuorumState:
-    """The JSON object of quorum-state; members that are not in QuorumState are not looked at."""
+    """The JSON object of quorum-state. Members that QuorumState does not have are ignored."""
     members = _json_object(data)
     numbers = []
     for name in ("data_version", "leaderId", "leaderEpoch", "votedId"):
@@ -237,7 +235,10 @@ def parse_clean_shutdown(data: bytes) -> int | None:
 
 
 def _checkpoint_entries(data: bytes, parse: Callable[[str], _Entry]) -> Iterator[_Entry]:
-    """Version, count, then an entry a line. Without the count there are no entries, as for a broker."""
+    """The entries of a checkpoint: version, count, then one line for each.
+
+    Without the count there are no entries, as for a broker.
+    """
     lines = _lines(data)
     position, version = next(lines, (0, str(_VERSION)))
     if _at(position, _int32, version) != _VERSION:
@@ -314,7 +315,7 @@ def _unescaped(text: str) -> str:
         return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
 
     text = _ESCAPE.sub(character, text)
-    # Two halves of a character are one, as in Java; half a character alone is no text that could be written.
+    # Two surrogates make one character, as in Java. One alone cannot be written as text.
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -347,4 +348,4 @@ READERS: Final[Mapping[str, Callable[[bytes], Iterator[CheckpointEntry | EpochEn
     QUORUM_STATE: quorum_state_members,
     CLEAN_SHUTDOWN: clean_shutdown_members,
 }
-"""By file name: what reads the entries of the file one by one; DamageError TEXT_FILE after those that are valid."""
+"""The readers of the entries by file name. They raise DamageError TEXT_FILE after the entries before the damage."""

@@ -1,4 +1,4 @@
-"""Control records: what Kafka itself writes between the data.
+"""Control records, which Kafka itself writes between the data.
 
 Source: docs/spec/formats.md#32-control-records (KIP-98 transaction markers, KIP-595/630/853 KRaft records).
 """

@@ -65,9 +65,9 @@ def parse_time_index(data: bytes, base_offset: int) -> list[TimeEntry]:
 
 
 def _used_and_padding(data: bytes, entry_size: int) -> tuple[memoryview, int]:
-    """The whole entries up to the last one that is not all zeros, and how many of zeros follow.
+    """The whole entries up to the last one that is not all zeros, and the number of zero entries after them.
 
-    Brokers make the file ahead, mostly of zeros: one object stands for all of these.
+    Brokers preallocate the file, so most of it is zeros: one object stands for all of these.
     """
     used = -(-len(data.rstrip(b"\0")) // entry_size)
     whole = len(data) // entry_size
@@ -76,7 +76,10 @@ def _used_and_padding(data: bytes, entry_size: int) -> tuple[memoryview, int]:
 
 
 def used_entries(entries: list[_Entry], base_offset: int) -> Iterator[tuple[int, _Entry]]:
-    """(number, entry) up to the zero padding: an offset equal to the base, but for the very first entry, ends them."""
+    """(number, entry) up to the zero padding.
+
+    An offset equal to the base ends the entries, unless it is the very first.
+    """
     for number, entry in enumerate(entries):
         if number and entry.offset == base_offset:
             return
@@ -92,8 +95,8 @@ def txn_entries(data: bytes) -> Iterator[AbortedTxn]:
     """The entries one by one, as far as they can be read.
 
     Raises:
-        DamageError: TXN_INDEX_VERSION, with the entry's position. Only the first byte of the version is looked at
-            and a negative one passes, as in Kafka (AbortedTxn, TransactionIndex).
+        DamageError: TXN_INDEX_VERSION, with the entry's position. As in Kafka (AbortedTxn, TransactionIndex), only the
+            first byte of the version is checked, and a negative one passes.
     """
     whole = len(data) - len(data) % TXN_ENTRY_SIZE
     for number, entry in enumerate(TXN_ENTRY.iter_unpack(memoryview(data)[:whole])):

@@ -83,7 +83,7 @@ class Message(NamedTuple):
 
     @property
     def timestamp_type(self) -> str:
-        """Whose time the message has, by its name."""
+        """The name of the timestamp type."""
         return NO_TIMESTAMP_TYPE if self.magic == 0 else TIMESTAMP_TYPES[self.is_log_append_time]
 
     @property
@@ -93,7 +93,7 @@ class Message(NamedTuple):
 
     @property
     def key_position(self) -> int:
-        """Where the key's size lies in ``data``; the value's follows the key."""
+        """Where the size of the key lies in ``data``. The size of the value follows the key."""
         return _KEY_POSITION_V0 if self.magic == 0 else _KEY_POSITION_V1
 
     def key_size(self) -> int:
@@ -135,7 +135,10 @@ class Message(NamedTuple):
 
 
 class ContentSizeError(DamageError):
-    """A ``key`` or ``value`` of ``size`` bytes where its message has ``left``; None: the size itself lies outside."""
+    """A ``key`` or ``value`` of ``size`` bytes where its message has ``left``.
+
+    ``size`` None: the size itself lies outside the message.
+    """
 
     def __init__(self, what: str, size: int | None, left: int) -> None:
         outside = f"the {what} size lies outside the message"
@@ -148,11 +151,11 @@ class ContentSizeError(DamageError):
 
 
 class InnerLengthError(DamageError):
-    """A wrapper with an inner message whose length field is below the least: Kafka throws another exception for it."""
+    """An inner message with a length below the least. Kafka throws another exception for it than for other damage."""
 
 
 class LegacyRecord(NamedTuple):
-    """A message with what its wrapper says of it: the absolute offset and the timestamp that consumers see."""
+    """A message with the absolute offset and the timestamp that consumers see, which its wrapper decides."""
 
     offset: int
     timestamp: int
@@ -160,14 +163,14 @@ class LegacyRecord(NamedTuple):
 
 
 def parse_message(data: memoryview) -> Message:
-    """Read one whole entry (at least 26 bytes, its length field already checked by the walk)."""
+    """Read one whole entry of 26 bytes or more. The walk has checked its length field."""
     offset, length, crc, magic, attributes = HEAD.unpack_from(data)
     timestamp = NO_TIMESTAMP if magic == 0 else _TIMESTAMP.unpack_from(data, _TIMESTAMP_POSITION)[0]
     return Message(offset, length, crc, magic, attributes, timestamp, data)
 
 
 def message_crc(data: memoryview, start: int = 0, end: int | None = None) -> int:
-    """The CRC-32 that the entry ``data[start:end]`` should have: that of everything after the CRC field."""
+    """The CRC-32 that the entry ``data[start:end]`` should have: over everything after the CRC field."""
     return crc32(data[start + MAGIC_OFFSET : end])
 
 
@@ -198,11 +201,11 @@ def write_message(
 def read_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> Iterator[LegacyRecord]:
     """The records of one entry, one or more: itself, or those inside its compressed value.
 
-    As in Kafka a wrapper is read whole before its first record is seen, and a cut last inner message is dropped.
+    As in Kafka a wrapper is read whole before its first record, and a cut last inner message is left out.
 
     Raises:
-        DamageError: PAYLOAD, LEGACY_WRAPPER, LEGACY_MESSAGE. A compressed inner message does not raise here: the
-            records before it stand (see ``check_inner``).
+        DamageError: PAYLOAD, LEGACY_WRAPPER, LEGACY_MESSAGE. A compressed inner message does not raise here, so that
+            the records before it are still given (see ``check_inner``).
     """
     if entry.codec == compression.NONE:
         yield LegacyRecord(entry.offset, entry.timestamp, entry)
@@ -211,13 +214,13 @@ def read_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> Iter
 
 
 def wrapped_records(entry: Message, content: memoryview) -> Iterator[LegacyRecord]:
-    """The records of the wrapper ``entry``, out of its decompressed ``content``. Raises as ``read_records``."""
+    """The records of the wrapper ``entry`` in its decompressed ``content``. Raises as ``read_records``."""
     last_offset = _last_inner_offset(content)
     if last_offset is None:
         raise _wrapper("the wrapper holds no message")
     base = 0
     if entry.magic == 1 and entry.offset != 0:
-        # Offset 0 on a wrapper is what some old librdkafka producers wrote: the inner offsets then stand as they are.
+        # Some old librdkafka producers wrote offset 0 on a wrapper: the inner offsets are absolute then.
         if entry.offset < last_offset:
             raise _wrapper(f"the wrapper's offset {entry.offset} is below its last inner offset {last_offset}")
         base = wrap_int64(entry.offset - last_offset)
@@ -263,11 +266,11 @@ def check_inner(record: LegacyRecord, entry: Message) -> None:
 
 
 def may_have_timestamp_type(message: Message, wrapper: Message) -> bool:
-    """A message inside a wrapper has the timestamp type that a producer or a broker gives it.
+    """Whether a producer or a broker can have written this timestamp type into a message inside a wrapper.
 
     Producers always leave the bit of LogAppendTime 0 (Kafka's documentation, "Old Message Format"), and a broker that
     only overwrites the wrapper does not touch it. A broker that writes the messages anew (``MemoryRecordsBuilder`` of
-    0.10 to 3.9, for another magic or codec, and the log cleaner) sets it in both and gives both the same timestamp.
+    0.10 to 3.9, for another magic or codec, and the log cleaner) sets it in both, with the same timestamp.
     """
     if not message.is_log_append_time:
         return True

@@ -1,8 +1,8 @@
-"""Kafka's schema-driven ("message") encoding, driven by one table of schemas.
+"""Messages with a schema, as Kafka's generated classes encode them, read by one table of schemas.
 
 Source: docs/spec/formats.md#10-messages-with-a-schema (KIP-482 for flexible versions and tagged fields).
-``messages.json`` beside this module holds the schemas of all that Kafka 4.3.1 stores; ``docs/make-messages.py`` makes
-it from the jars of a release.
+``messages.json`` beside this module holds the schemas of all messages that Kafka 4.3.1 stores.
+``docs/make-messages.py`` makes it from the jars of a release.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import struct
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -22,7 +22,7 @@ from kdump.wire.cursor import Cursor
 from kdump.wire.utf8 import decode_utf8
 
 Value: TypeAlias = "int | float | bool | str | bytes | list[Value] | dict[str, Value] | None"
-"""What a field reads as; a uuid is its 22-character URL-safe base64 form."""
+"""The value of a field. A uuid is its 22-character URL-safe base64 form."""
 
 TABLE: Final = Path(__file__).with_name("messages.json")
 ZERO_UUID: Final = "A" * 22
@@ -47,8 +47,8 @@ LONGEST_STRING: Final = 0x7FFF
 class MessageError(DamageError):
     """A message cannot be read.
 
-    ``cause``: what Kafka's reader says of it; None where that has nothing to say (the data ends inside a field of
-    fixed size or a length).
+    ``cause``: the words of Kafka's reader; None where it has none (the data ends inside a field of fixed size, or
+    inside a length).
     """
 
     def __init__(self, code: Codes, cause: str | None) -> None:
@@ -57,7 +57,7 @@ class MessageError(DamageError):
 
 
 class Versions(NamedTuple):
-    """A range of message versions as the definitions spell it: ``0+``, ``1-3``, ``2``, ``none``."""
+    """A range of message versions as Kafka's definitions write it: ``0+``, ``1-3``, ``2``, ``none``."""
 
     low: int
     high: int
@@ -100,9 +100,9 @@ class Schema:
     fields: tuple[Field, ...]
 
     def layout(self, version: int) -> Layout:
-        """The message at ``version``; one that is not valid is read as the nearest that is, as Kafka does.
+        """The message in ``version``. As in Kafka an unknown version is read as the nearest known one.
 
-        Above the highest one, structs inside are refused where they occur.
+        Above the highest known version, structs inside the message are refused where they occur.
         """
         if version not in self._layouts:
             known = min(max(version, self.versions.low), self.versions.high)
@@ -161,7 +161,10 @@ def _field(words: str, structs: dict[str, list[str]]) -> Field:
 
 
 def default_of(type_name: str, text: Any, fields: tuple[Field, ...]) -> Value:
-    """The value of a field that a message does not have; ``text``: the definition's own default, None: it has none."""
+    """The value of a field that a message does not have.
+
+    ``text``: the default in the definition, None where it has none.
+    """
     if text == "null":
         return None
     if type_name == "bool":
@@ -182,7 +185,10 @@ def default_of(type_name: str, text: Any, fields: tuple[Field, ...]) -> Value:
 
 
 class Member(NamedTuple):
-    """A field at one version. ``type``: of the field, or of an array's elements; ``layout``: of a struct."""
+    """A field in one version.
+
+    ``type`` is that of the field, or of the elements of an array; ``layout`` that of a struct.
+    """
 
     name: str
     type: str
@@ -195,13 +201,13 @@ class Member(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """A message, or a struct in it, at one version."""
+    """A message, or a struct in it, in one version."""
 
     is_flexible: bool
     members: tuple[Member, ...]
-    """In the order of the schema, which is that of the printed text."""
+    """In the order of the schema, which is the order of the printed text."""
     defaults: Mapping[str, Value]
-    """Of every field, also of those that this version does not have."""
+    """The defaults of all fields, also of those that this version does not have."""
     steps: tuple[_Step, ...]
     """How the untagged members are read."""
     tagged: Mapping[int, _Step]
@@ -209,9 +215,9 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, fields: tuple[Field, ...], version: int, is_flexible: bool, refused: int | None) -> Layout:
-        """``refused``: the version that structs inside say they cannot read; None: they can."""
+        """``refused``: the version that structs inside the message refuse to read; None: they refuse none."""
         members = tuple(_member(field, version, is_flexible, refused) for field in fields if version in field.versions)
-        # A tag that only other versions have is not unknown: it may not be there.
+        # A tag that only other versions have is known, and an error here.
         tagged = {
             field.tag: _refusal(f"Tag {field.tag} is not valid for version {version}")
             for field in fields
@@ -267,7 +273,7 @@ def _read_struct(layout: Layout, cursor: Cursor) -> dict[str, Value]:
         for _ in range(_unsigned_varint(cursor)):
             tag, size = _unsigned_varint(cursor), _unsigned_varint(cursor)
             known = layout.tagged.get(tag)
-            # Like Kafka's reader, which has no use for the size of a tagged field that it knows.
+            # Like Kafka's reader, which ignores the size of a tagged field that it knows.
             if known is None:
                 _take(cursor, size)
             else:
@@ -310,11 +316,13 @@ def _refusal(cause: str) -> _Step:
 
 
 def _reader(member: Member, is_flexible: bool) -> _Reader:
-    """How the value of a member is read."""
+    """A function that reads the value of a member."""
     if not member.is_array:
         return _scalar_reader(member, member.name, is_flexible)
     element = Member(member.name, member.type, False, False, None, None, member.layout)
     read_element = _scalar_reader(element, f"{member.name} element", is_flexible)
+    code = _FIXED.get(member.type)
+    size = FIXED_SIZES.get(member.type, 0)
 
     def read(cursor: Cursor) -> Value:
         count = _length(cursor, "[]", is_flexible)
@@ -324,6 +332,10 @@ def _reader(member: Member, is_flexible: bool) -> _Reader:
             left = cursor.remaining
             cause = f"Tried to allocate a collection of size {count}, but there are only {left} bytes remaining."
             raise MessageError(cursor.code, cause)
+        if code is not None and count * size <= cursor.remaining:
+            numbers = struct.unpack_from(f">{count}{code}", cursor.buffer, cursor.position)
+            cursor.position += count * size
+            return list(numbers)
         return [read_element(cursor) for _ in range(count)]
 
     return read
@@ -349,7 +361,7 @@ def _struct_reader(member: Member, layout: Layout) -> _Reader:
         return lambda cursor: _read_struct(layout, cursor)
 
     def read(cursor: Cursor) -> Value:
-        # A byte says whether it is there, in the tagged section a varint: what is there has a size above 0.
+        # A byte says whether the struct is there. In the tagged section a varint does: above 0 it is.
         is_there = _unpack(_INT8, cursor)[0] >= 0 if member.tag is None else _unsigned_varint(cursor) > 0
         return _read_struct(layout, cursor) if is_there else None
 
@@ -382,6 +394,7 @@ _LENGTHS: Final = {"string": struct.Struct(">h"), "bytes": struct.Struct(">i"), 
 _LONGEST_VARINT: Final = 5
 
 
+@lru_cache(maxsize=1 << 16)
 def uuid_text(data: bytes) -> str:
     """The 22 characters by which Kafka names the 16 bytes of a uuid."""
     return urlsafe_b64encode(data).rstrip(b"=").decode()
@@ -418,6 +431,11 @@ def _take(cursor: Cursor, size: int) -> bytes:
 
 
 def _unsigned_varint(cursor: Cursor) -> int:
+    position = cursor.position
+    # Nearly all are one byte.
+    if position < cursor.end and (byte := cursor.buffer[position]) < 0x80:
+        cursor.position = position + 1
+        return byte
     try:
         return cursor.unsigned_varint()
     except DamageError:

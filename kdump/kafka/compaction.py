@@ -4,12 +4,12 @@ Source: KIP-58, KIP-98, KIP-534 (delete horizons); what these leave open was mea
 tests/oracle/test_maintenance.py compares both. The rules:
 
 - The active segment and those from the one on in which the first open transaction begins are not cleaned.
-- Of each key the newest record stays, wherever in the cleaned segments it is; records of aborted transactions are none.
+- Of each key the newest record in the cleaned segments stays; records of aborted transactions do not count.
 - A batch with a tombstone gets a delete horizon (now + delete.retention.ms) where it has none; once that has passed the
   tombstones go. A transaction marker goes the same way once no batch of its transaction is left.
 - Records without key go.
 - An empty batch stays for the last sequence of a producer that is still known, and at the end of what is cleaned.
-- What is changed is written anew as magic 2, and messages of magic 0 and 1 always are.
+- Changed batches are rewritten as magic 2, and messages of magic 0 and 1 always are.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class NewestOffsets:
         self._pending_rows = 0
 
     def see(self, groups: RecordGroups, is_aborted: NDArray[np.bool_]) -> None:
-        """The next entries that are cleaned. ``is_aborted``: of aborted transactions, shape (groups,)."""
+        """Add the next entries that are cleaned. ``is_aborted``: of aborted transactions, shape (groups,)."""
         table = groups.table
         counts = np.repeat(~(is_aborted | groups.is_control), groups.rows) & (table.key_size >= 0)
         self.add(*digest_ranges(table.arena, table.key_start[counts], table.key_size[counts]), table.offset[counts])
 
     def add(self, high: NDArray[np.int64], low: NDArray[np.int64], offset: NDArray[np.int64]) -> None:
-        """The digests of the next keys, in two halves, and the offsets of their records; shapes (rows,)."""
+        """Add the digests of the next keys, in two halves, and the offsets of their records; shapes (rows,)."""
         self._pending.append((high, low, offset))
         self._pending_rows += high.size
         if self._pending_rows > max(_FEWEST_PENDING, self._offset.size):
@@ -95,7 +95,7 @@ class NewestOffsets:
 
 
 class _LastBatch(NamedTuple):
-    """Of a producer: the end of its newest data batch or marker, its epoch, and its time (ms)."""
+    """The end of a producer's newest data batch or marker, its epoch, and its time (ms)."""
 
     last_offset: int
     epoch: int
@@ -104,13 +104,13 @@ class _LastBatch(NamedTuple):
 
 @dataclass
 class ActiveProducers:
-    """What a broker knows of the producers of a log: which batches the cleaner keeps for their sake."""
+    """What a broker knows of the producers of a log, because of which the cleaner keeps some batches."""
 
     _data: dict[int, _LastBatch] = field(default_factory=dict)
     _markers: dict[int, _LastBatch] = field(default_factory=dict)
 
     def see(self, headers: NDArray[np.void]) -> None:
-        """The next batches, of any segment; shape (batches,) of ``format.batch.header_dtype``."""
+        """Add the next batches, of any segment; shape (batches,) of ``format.batch.header_dtype``."""
         producer = native_column(headers, "producer_id")
         is_control = headers["attributes"] & CONTROL != 0
         for found, is_of_kind in ((self._data, ~is_control), (self._markers, is_control)):
@@ -155,7 +155,7 @@ class Retained:
     is_emptied: NDArray[np.bool_]
     """Shape (groups,): no record stays, the batch does."""
     base_timestamp: NDArray[np.int64]
-    """Shape (groups,): of the batches that are written anew (ms); the delete horizon where there is one."""
+    """Base timestamps of the rewritten batches (ms), shape (groups,); the delete horizon if there is one."""
     is_gone: NDArray[np.bool_]
     """Shape (groups,)."""
 
@@ -189,9 +189,9 @@ class Cleaning:
         self._last_data, self._last_epochs = producers.kept(now, open_producers)
         self._in_transaction: set[int] = set()
         self.without_key = 0
-        """Records without a key, which go."""
+        """How many records without a key go."""
         self.tombstones = 0
-        """Tombstones that stay until their delete horizon."""
+        """How many tombstones stay until their delete horizon."""
 
     def filter(self, groups: RecordGroups, is_aborted: NDArray[np.bool_]) -> Retained:
         """What stays of the next entries. ``is_aborted``: of aborted transactions, shape (groups,)."""
@@ -231,7 +231,7 @@ class Cleaning:
         )
 
     def _spent_markers(self, groups: RecordGroups, is_control: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Markers of transactions of which no batch is left; shape (groups,)."""
+        """Which batches are markers of transactions that have no batch left; shape (groups,)."""
         is_spent = np.zeros(groups.count, np.bool_)
         headers = groups.headers
         if headers is None:
@@ -253,7 +253,7 @@ class Cleaning:
         return is_spent
 
     def _keeps_empty(self, groups: RecordGroups, is_control: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Batches that stay even without records; shape (groups,)."""
+        """Which batches stay even without records; shape (groups,)."""
         headers = groups.headers
         if headers is None:
             return np.zeros(groups.count, np.bool_)

@@ -1,4 +1,4 @@
-"""Where the records of a consumer group or of a transactional id are.
+"""Where to find the records of a consumer group or of a transactional id.
 
 Source: Kafka's ``partitionFor`` (GroupCoordinatorService, TransactionStateManager) and ``Utils.abs``; in all record
 types of both topics the key begins with the record's type and that name (docs/spec/formats.md#101-coordinator-logs).
@@ -21,8 +21,8 @@ _SMALLEST_INT32: Final = -(2**31)
 class CoordinatorKey(NamedTuple):
     """A group or transactional id.
 
-    ``kind``: what it is, for people; ``decoder``: the name of its topic's decoder; ``name``: may hold bytes that are
-    no UTF-8 as surrogates.
+    ``kind``: what it is, for people; ``decoder``: the name of its topic's decoder; ``name``: in it surrogates stand for
+    bytes that are no UTF-8.
     """
 
     kind: str
@@ -31,22 +31,22 @@ class CoordinatorKey(NamedTuple):
 
     @property
     def topic(self) -> str:
-        """The topic that its coordinator keeps."""
+        """The topic of its coordinator."""
         return INTERNAL_TOPICS[self.decoder]
 
     @property
     def stored_name(self) -> bytes:
-        """The name as its records hold it, after its length in two bytes."""
+        """The name as it stands in its records, after its length in two bytes."""
         return self.name.encode("utf-8", "surrogateescape")
 
     @property
     def key_pattern(self) -> re.Pattern[bytes]:
-        """Found in the keys of its records."""
+        """A pattern found in the keys of its records."""
         name = self.stored_name
         return re.compile(rb"(?s)\A.." + re.escape(struct.pack(">h", len(name)) + name))
 
     def partition(self, partitions: int) -> int:
-        """The partition of a topic with ``count`` partitions."""
+        """Its partition, in a topic with ``partitions`` partitions."""
         number = string_hash(self.name)
         return (0 if number == _SMALLEST_INT32 else abs(number)) % partitions
 

@@ -1,8 +1,8 @@
 """The state of a coordinator's topic at a point in time: committed offsets, or transactional ids.
 
-It is what a broker knows that has read the log up to then. The last value of each key in offset order counts, and a
-tombstone removes it; for expired keys the broker writes one. An offset that was committed in a transaction counts from
-the commit marker of the transaction on. Source: Kafka's OffsetMetadataManager (replay, replayEndTransactionMarker) and
+It is what a broker knows that has read the log up to then. The last value of each key in offset order counts. A
+tombstone removes the key; the broker writes one for an expired key. An offset committed in a transaction counts from
+the commit marker on. Source: Kafka's OffsetMetadataManager (replay, replayEndTransactionMarker) and
 TransactionStateManager; docs/spec/decoders.md#3-coordinator-decoders for the records.
 """
 
@@ -29,7 +29,7 @@ _TYPE_BYTES: Final = 2
 OFFSETS: Final = "offsets"
 TRANSACTION_LOG: Final = "transaction-log"
 _RECORD_TYPES: Final = {OFFSETS: (0, 1), TRANSACTION_LOG: (0,)}
-"""Of the records that make up the state: commits of both key versions, and transactional ids."""
+"""The types of records that make up the state: commits of both key versions, and transactional ids."""
 _TRANSACTION_STATES: Final = (
     "Empty",
     "Ongoing",
@@ -72,15 +72,15 @@ class CoordinatorState:
         self._newest: dict[bytes, _Stored] = {}
         self._pending: dict[int, dict[bytes, _Stored]] = {}
         self.later = 0
-        """Records of the state that were passed over."""
+        """How many records of the state were passed over."""
 
     @property
     def open_transactions(self) -> int:
-        """Producers whose commits wait for a marker."""
+        """How many producers have commits that wait for a marker."""
         return sum(1 for records in self._pending.values() if records)
 
     def update(self, entries: Entries) -> None:
-        """The next entries."""
+        """Add the next entries."""
         groups = entries.groups
         wanted = self._wanted(groups)
         headers = groups.headers
@@ -133,7 +133,7 @@ class CoordinatorState:
         return self._at is None or timestamp <= self._at
 
     def _wanted(self, groups: RecordGroups) -> NDArray[np.bool_]:
-        """Records of the state up to the point in time; shape (rows,)."""
+        """Which records are part of the state up to the point in time; shape (rows,)."""
         table = groups.table
         wanted = table.key_size >= _TYPE_BYTES
         types = np.full(table.rows, -1, np.int64)
@@ -152,7 +152,7 @@ class CoordinatorState:
         if not chosen.size:
             return
         digest = np.stack(digest_ranges(table.arena, table.key_start[chosen], table.key_size[chosen]))
-        # Of each key the first of the reversed rows is the newest.
+        # The first reversed row of each key is its newest.
         chosen = chosen[np.unique(digest, axis=1, return_index=True)[1]]
         view = table.arena.data
         columns = (table.offset, table.timestamp, table.key_start, table.key_size, table.value_start, table.value_size)
@@ -164,7 +164,7 @@ class CoordinatorState:
 
 
 def _keep(target: dict[bytes, _Stored], key: bytes, stored: _Stored) -> None:
-    """What was written later counts, whenever its transaction ends."""
+    """Store a record unless a later one is stored: the offset counts, not the end of the transaction."""
     before = target.get(key)
     if before is None or before.offset < stored.offset:
         target[key] = stored

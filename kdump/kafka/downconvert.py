@@ -118,7 +118,7 @@ def _wrappers(groups: RecordGroups, to_magic: int, codec: NDArray[np.int64], lev
 
 
 def _attributes(groups: RecordGroups, to_magic: int) -> NDArray[np.uint8] | int:
-    """Of the messages in the groups, wrapped or not: the timestamp type, which magic 0 does not have."""
+    """The attributes of the messages: the timestamp type, which magic 0 does not have."""
     if to_magic == 0 or not groups.is_log_append_time.any():
         return 0
     return np.repeat(np.where(groups.is_log_append_time, LOG_APPEND_TIME, 0).astype(np.uint8), groups.rows)

@@ -42,12 +42,12 @@ class GoodEntries:
     is_v2: NDArray[np.bool_]
 
     def fit(self, base_offset: int) -> bool:
-        """A segment with this base offset can hold all offsets."""
+        """Whether a segment with this base offset can hold all offsets."""
         relative = self.last_offset - base_offset
         return not ((relative < 0) | (relative > MAX_INT32) | (self.base_offset < 0)).any()
 
     def plan_indexes(self, indexes: IndexBuilder, chunk: Chunk, count: int) -> BatchesPlan | None:
-        """What the first ``count`` entries of the chunk add to the indexes; None where one may fail."""
+        """What the first ``count`` entries of the chunk add to the indexes; None if one may fail."""
         return indexes.plan_batches(
             chunk.position, chunk.starts[:count], self.last_offset[:count], self.max_timestamp[:count]
         )
@@ -66,13 +66,13 @@ class GoodEntries:
         return list(zip(epochs[rows].tolist(), self.base_offset[rows].tolist(), strict=True))
 
     def end_of_v2(self, count: int) -> int | None:
-        """The offset after the last batch of magic 2 among the first ``count`` entries; None where there is none."""
+        """The offset after the last batch of magic 2 among the first ``count`` entries; None if there is none."""
         rows = np.flatnonzero(self.is_v2[:count])
         return int(self.last_offset[rows[-1]]) + 1 if rows.size else None
 
 
 def read_entries(chunk: Chunk) -> GoodEntries | None:
-    """The chunk's entries as columns; None where the CRC or the length of one is wrong."""
+    """The chunk's entries as columns; None if the CRC or the length of one is wrong."""
     view = chunk.data
     data = np.frombuffer(view, np.uint8)
     starts = np.array(chunk.starts, np.int64)
@@ -144,7 +144,7 @@ def _v2_columns(headers: NDArray[np.void]) -> GoodEntries:
 def producer_entries(chunk: Chunk) -> list[int] | None:
     """Numbers of the entries of a chunk that must be applied one by one (``_producer_rows``). CRCs are not checked.
 
-    None where one is shorter than a header.
+    None if one is shorter than a header.
     """
     data = np.frombuffer(chunk.data, np.uint8)
     starts = np.array(chunk.starts, np.int64)

@@ -46,7 +46,7 @@ def largest_timestamp(time_index: Sequence[TimeEntry] | None, newest: int | None
     time index is missing and thus rebuilt, it knows the largest timestamp itself.
 
     Args:
-        time_index: the used entries of a closed segment's .timeindex; None where the broker does not go by it.
+        time_index: the used entries of a closed segment's .timeindex; None if the broker does not go by it.
         newest: the largest timestamp of the log's batches, used without a time index; None or -1 where there is none.
         modified: when the file was last changed; it counts where no timestamp is known (messages of magic 0).
     """

@@ -88,7 +88,7 @@ class IndexBuilder:
         return SegmentIndexes(bytes(self._index), bytes(self._time_index), bytes(self._txn_index) or None)
 
     def add_batch(self, position: int, last_offset: int, max_timestamp: int) -> None:
-        """The next batch: where it begins in the log, its last offset, its largest timestamp (-1: none).
+        """Add the next batch: where it begins in the log, its last offset, its largest timestamp (-1: none).
 
         Raises:
             KafkaFailureError: INVALID_OFFSET or INDEX_FULL; the entries before stay.
@@ -105,7 +105,7 @@ class IndexBuilder:
     def plan_batches(
         self, position: int, starts: list[int], last_offsets: NDArray[np.int64], max_timestamps: NDArray[np.int64]
     ) -> BatchesPlan | None:
-        """What ``add_batch`` would do for each of many batches; None where it might fail. Nothing is changed.
+        """What ``add_batch`` would do for each of many batches; None if it might fail. Nothing is changed.
 
         Args:
             position: of the chunk in the log.
@@ -145,7 +145,7 @@ class IndexBuilder:
         )
 
     def add_batches(self, plan: BatchesPlan) -> None:
-        """Add what a plan says."""
+        """Add the entries of a plan."""
         self.max_timestamp, self._max_timestamp_offset = plan.max_timestamp, plan.max_timestamp_offset
         if plan.positions:
             self._offset_count += len(plan.positions)
@@ -158,7 +158,7 @@ class IndexBuilder:
             self._keep_entries(plan)
 
     def add_aborted(self, completed: CompletedTxn, last_stable_offset: int) -> None:
-        """An aborted transaction.
+        """Add an aborted transaction.
 
         Raises:
             KafkaFailureError: TXN_INDEX_ORDER.
@@ -166,7 +166,7 @@ class IndexBuilder:
         if self._last_aborted is not None and self._last_aborted >= completed.last_offset:
             raise KafkaFailureError(
                 FailureKind.TXN_INDEX_ORDER,
-                f"an aborted transaction that ends at offset {completed.last_offset} behind one that ends at "
+                f"an aborted transaction that ends at offset {completed.last_offset} after one that ends at "
                 f"{self._last_aborted}",
             )
         self._last_aborted = completed.last_offset
@@ -180,7 +180,7 @@ class IndexBuilder:
             )
 
     def finish(self) -> None:
-        """The last time entry, for which there is always room. Raises KafkaFailureError INVALID_OFFSET."""
+        """Add the last time entry, for which there is always room. Raises KafkaFailureError INVALID_OFFSET."""
         self._add_time_entry()
 
     def _add_offset_entry(self, last_offset: int, position: int) -> None:
@@ -224,7 +224,7 @@ class IndexBuilder:
         self._time_index += times.tobytes()
 
     def _indexed(self, position: int, starts: list[int]) -> list[int]:
-        """Numbers of the batches in front of which an entry is due."""
+        """Numbers of the batches before which an entry is due."""
         numbers = []
         number = bisect_right(starts, self._last_position + self._interval - position)
         while number < len(starts):

@@ -1,7 +1,7 @@
-"""Where in a buffer an entry may start: plausible headers, found as vectors.
+"""Where in a buffer an entry may start: plausible headers, found with numpy.
 
-Used after damage only. The rules are tighter than a reader's: what a broker writes passes, what happens to have a
-magic byte and a length in the right places does not. Source: docs/spec/formats.md#1-entries (sections 1 to 4).
+It is used after damage only. The rules are tighter than a reader's: what a broker writes passes; bytes with a magic and
+a length in the right places by accident do not. Source: docs/spec/formats.md#1-entries (sections 1 to 4).
 
 - The offset is 0 to 2^56 - 1, the length field below 2^24.
 - v2: codec 0-4; lastOffsetDelta and recordCount not negative, recordCount <= lastOffsetDelta + 1; producer fields not
@@ -42,7 +42,7 @@ _SMALLEST_RECORD_LENGTH: Final = 12
 _CODECS: Final = 5
 _LEGACY_CODECS: Final = 4
 _FIRST_BYTES: Final = np.array([-1, 0x1F8B, -1, 0x0422, 0x28B5])
-"""How a compressed body starts, by codec id; a snappy body without framing starts anyhow."""
+"""How a compressed body starts, by codec id. A snappy body without framing starts with any bytes."""
 _BLOCK: Final = 1 << 18
 
 
@@ -59,7 +59,7 @@ class Candidates:
     magic: NDArray[np.uint8]
 
     def valid(self, data: memoryview) -> NDArray[np.bool_]:
-        """Which of those that lie wholly in ``data`` have the CRC they should have."""
+        """Which candidates lie wholly in ``data`` and have a right CRC; shape (candidates,)."""
         right = np.zeros(self.start.size, np.bool_)
         within = self.end <= len(data)
         for polynomial, crc_start, kind in (
@@ -73,9 +73,9 @@ class Candidates:
 
 
 def find_candidates(data: memoryview, first: int, room: int) -> Candidates:
-    """All plausible entries that start at index ``first`` or after it and end at ``room`` at most.
+    """All plausible entries that start at index ``first`` or later and end at ``room`` at most.
 
-    ``room`` may lie after the end of ``data``; the header must lie in ``data``.
+    The header must lie in ``data``. ``room`` may be larger than its size.
     """
     octets = np.frombuffer(data, np.uint8)
     parts = [
@@ -101,7 +101,7 @@ def _find_block(octets: NDArray[np.uint8], first: int, last: int, room: int) -> 
     def column(offset: int) -> NDArray[np.uint8]:
         return octets[first + offset : last + offset]
 
-    # The cheapest rules first, as whole columns of bytes: they leave little even of zeros or of random bytes.
+    # The cheapest rules first, on whole columns of bytes: few zeros or random bytes pass them.
     is_possible = column(MAGIC_OFFSET) <= 2
     is_possible &= column(0) == 0
     is_possible &= column(LENGTH_OFFSET) < _LENGTH_LIMIT >> 24
@@ -131,7 +131,7 @@ def _v2(octets: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int
         fits &= headers[name] >= (0 if name == "last_offset_delta" else -1)
     fits &= (count == 0) == (body == 0)
     fits &= (codec > 0) | (count * _SMALLEST_RECORD <= body)
-    # Where the body starts after the end of the buffer nothing is known of it.
+    # A body that starts after the end of the buffer is not checked.
     is_seen = (body > 0) & (start + HEADER_SIZE + 2 <= octets.size)
     body_start = np.where(is_seen, start + HEADER_SIZE, 0)
     first, second = octets[body_start].astype(np.int64), octets[np.minimum(body_start + 1, octets.size - 1)]

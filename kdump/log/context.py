@@ -28,5 +28,5 @@ class FileContext:
 
 
 def as_text(name: str) -> str:
-    """Names of files need not be UTF-8, what is written of them is."""
+    """A file's name as UTF-8 text. Names of files need not be UTF-8, output is."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

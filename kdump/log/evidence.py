@@ -1,7 +1,7 @@
-"""What speaks for an entry starting at a place of a damaged log, and what must not be asked too often.
+"""What shows that an entry starts at a position of a damaged log.
 
-Everything is asked about file positions; the bytes come from a ``Window``. Questions that may be in vain cost, and the
-sum of the costs stays in proportion to the bytes passed, so that no input makes a walk quadratic.
+Positions are those of the file, and the bytes come from a ``Window``. Checks that may find nothing have a cost. The sum
+of the costs stays in proportion to the bytes read, so that no input makes a walk quadratic.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
     from kdump.log.regions import Region
 
 HORIZON: Final = LARGEST_ENTRY // 2
-"""How far ahead of a place that is in doubt its neighbourhood is known."""
+"""How far after a suspect position entries are known."""
 
 _FIRST_SEARCH: Final = 1 << 20
 _LARGEST_SEARCH: Final = 2 * LARGEST_ENTRY
 _GROWTH: Final = 8
 _WASTE_PER_BYTE: Final = 4
 _COST_OF_A_STEP: Final = 256
-"""What it costs to look at one place, in bytes that are run through a CRC."""
+"""The cost of looking at one position, as a number of bytes whose CRC costs the same."""
 _MOST_ENDS: Final = 16
 _HEADS_AT_HAND: Final = 16
 
 
 class Evidence:
-    """Answers for one walk.
+    """The checks of one walk.
 
-    ``keep``: the window must hold the bytes from this file position on. ``passed``: bytes that the walk has left
-    after; they pay for what follows.
+    ``keep``: the window must hold the bytes from this position on. ``passed``: bytes that the walk has read. They pay
+    for later checks.
     """
 
     def __init__(self, window: Window) -> None:
         self._window = window
         self._region: Region | None = None
         self._search_size = _FIRST_SEARCH
-        # Near a gap the same few headers are asked for again and again.
+        # Near a gap the same few headers are read again and again.
         self._heads: dict[int, Head] = {}
         self._credit = 2 * max(_LARGEST_SEARCH, window.size)
         self.keep = window.base
@@ -49,11 +49,11 @@ class Evidence:
 
     @property
     def allowance(self) -> int:
-        """The largest cost that may be in vain."""
+        """The largest cost that a check may have."""
         return self._credit + _WASTE_PER_BYTE * self.passed
 
     def spend(self, cost: int) -> bool:
-        """Pay for what costs as much as the CRC of ``cost`` bytes and may be in vain; False: too much was spent."""
+        """Pay for a check that costs as much as the CRC of ``cost`` bytes. False: too much was spent."""
         if cost > self._credit + _WASTE_PER_BYTE * self.passed:
             return False
         self._credit -= cost
@@ -81,12 +81,12 @@ class Evidence:
         return read_head(raw, 0, len(raw), position)
 
     def region(self, first: int, horizon: int) -> Region:
-        """A region that covers ``first`` and is resolved up to ``horizon`` (HORIZON ahead at most) or to the end."""
+        """A region that covers ``first`` and is complete up to ``horizon`` (HORIZON ahead at most) or to the end."""
         window, region = self._window, self._region
         if region is not None and region.first <= first:
             if region.resolved >= horizon:
                 return region
-            # Little was gained from the last search: look further at once, so that no byte is searched often.
+            # The last search gained little: search further at once, so that no byte is searched often.
             if first - region.first < self._search_size // 4:
                 self._search_size = min(_GROWTH * self._search_size, _LARGEST_SEARCH)
         while True:
@@ -101,15 +101,18 @@ class Evidence:
         self._region = None
 
     def stands(self, position: int, end: int) -> bool:
-        """A quick answer for the entry from ``position`` to ``end``: it ends where one starts, and none starts in it.
+        """A quick check of the entry from ``position`` to ``end``: an entry starts at its end, and none inside it.
 
-        False also where no region tells.
+        False also where no region covers it.
         """
         region = self._region
         return region is not None and region.first <= position and region.next_header(position + 1) == end
 
     def is_entry_at(self, position: int, last_offset: int | None) -> bool:
-        """The end, a valid entry, or a header (plausible to its body, or telling and after the last)."""
+        """At ``position`` is the end of the log, a valid entry, or a header that hardly can be an accident.
+
+        A header of the last kind is plausible together with its body, or it is telling and comes after ``last_offset``.
+        """
         window, region = self._window, self._region
         if position == window.end:
             return True
@@ -126,8 +129,8 @@ class Evidence:
         raw = window.peek(position, size)
         return len(raw) == size and head.checksum(memoryview(raw)[head.crc_start :]) == head.crc
 
-    def is_sound_in_file(self, head: Head, end: int) -> bool:
-        """The CRC of an entry is right, whose bytes are not in memory; False for a stream."""
+    def is_valid_in_file(self, head: Head, end: int) -> bool:
+        """The CRC of an entry that is not in memory is right. False for a stream."""
         if not self._window.is_file or not self.spend(end - head.position):
             return False
         return self._window.checksum(head.position + head.crc_start, end, head.checksum) == head.crc
@@ -135,7 +138,8 @@ class Evidence:
     def true_end(self, head: Head, region: Region, last: int) -> int | None:
         """The position up to ``last`` at which an entry (or the end) comes and up to which the CRC is right.
 
-        The length field is not under the CRC, so this proves it wrong. Only the first few places are tried.
+        The CRC does not cover the length field, so this proves the length wrong. Only the first few positions are
+        tried.
         """
         window = self._window
         start = head.position + head.crc_start
@@ -154,7 +158,7 @@ class Evidence:
         return None
 
     def straddler(self, owner: Head, end: int) -> int | None:
-        """A valid entry that starts inside the valid entry ``owner`` and goes on after its ``end``."""
+        """A valid entry that starts inside the valid entry ``owner`` and ends after it."""
         region = self.region(owner.position + 1, end)
         for start in islice(region.valid_from(owner.position + 1), _MOST_ENDS):
             if start >= end:
@@ -165,9 +169,9 @@ class Evidence:
         return None
 
     def swallowed(self, head: Head, region: Region) -> int | None:
-        """A valid entry inside ``head``'s whose offsets lie between its own and those of the entry at its end.
+        """A valid entry inside ``head``'s, with offsets between those of ``head`` and of the entry that follows it.
 
-        Payload would have to hit that range; an entry that a wrong length took in always does.
+        An entry that a wrong length took in always has such offsets. Payload would have them only by chance.
         """
         following = self.head(head.end)
         if following is None:
@@ -181,11 +185,11 @@ class Evidence:
         return None
 
     def next_valid(self, region: Region, first: int, claim: Head | None, last_offset: int | None) -> int | None:
-        """The first valid entry from ``first`` on that is no payload, as far as can be told.
+        """The first valid entry from ``first`` on that is no payload, as far as that can be told.
 
-        ``claim``: a header that may be right about what it covers. Inside it an entry counts whose offset is the one
-        after the header's last, or any after its first when another entry follows; elsewhere one whose offset is
-        after ``last_offset``, or any when another entry follows.
+        ``claim`` is a header that may be right about the bytes that it covers. An entry inside these bytes counts if
+        its offset is the one after the header's last, or if it is any offset after the header's first and another entry
+        follows. An entry elsewhere counts if its offset is after ``last_offset``, or if another entry follows.
         """
         if claim is not None and not (claim.is_telling and claim.is_after(last_offset)):
             claim = None
@@ -204,7 +208,7 @@ class Evidence:
         return None
 
     def _is_followed(self, head: Head, region: Region) -> bool:
-        """Where a valid entry ends the file ends or another one starts, valid or with a higher offset."""
+        """At the end of a valid entry is the end of the file, a valid entry, or an entry with a higher offset."""
         if head.end == self._window.end or region.valid_end(head.end) is not None:
             return True
         following = self.head(head.end)

@@ -1,10 +1,13 @@
-"""Stretches of one log that can be read apart, each as a walk over the whole log would read it.
+"""Where a log can be cut, so that each byte range is read as a walk over the whole log would read it.
 
-A byte range owns the entries and gaps that start in it. Where it begins to be read is a place that a walk from the
-log's start certainly comes to: after it ``PROOF`` bytes of entries with right CRCs follow on one another (or all bytes
-from the log's start on). The way there leads over the .index, an entry of which counts where the batch it names has a
-right CRC and its offset (the batch's last one; from brokers up to 1.1 its first), else over the lengths of all entries.
-Where no such place follows, the range before goes on to the end of the log: no entry is read twice, none is left out.
+A range owns the entries and gaps that start in it. It begins at a position that a walk from the start of the log surely
+reaches: ``PROOF`` bytes of entries with right CRCs follow one another up to there, or all entries since the start of
+the log are valid. The search for such a position begins at an entry of the .index. That entry counts if the batch at
+its position has a right CRC and its offset (the batch's last one; brokers up to 1.1 stored its first). Without an
+.index the search follows the lengths of all entries.
+
+A range after which no such position follows goes on to the end of the log. So no entry is read twice, and none is left
+out.
 """
 
 from __future__ import annotations
@@ -32,10 +35,12 @@ _PROOF_CHUNK: Final = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """File positions: ``start`` begins a valid entry, ``end`` too, or is the end of the log; 0 begins any log.
+    """A byte range: a valid entry begins at ``start`` and at ``end``, or ``end`` is the end of the log.
 
-    ``previous_offset``: of the entry before ``start`` if that is of magic 0 or 1, else -1. A wrapper does not say
-    itself where its offsets begin.
+    0 begins any log.
+
+    ``previous_offset``: the offset of the entry before ``start`` if that has magic 0 or 1, else -1. A wrapper does not
+    say where its offsets begin, the entry before it does.
     """
 
     start: int
@@ -43,7 +48,10 @@ class Extent:
     previous_offset: int = NO_OFFSET
 
     def items(self, source: Source, chunk_size: int = DEFAULT_CHUNK_SIZE) -> Iterator[CheckedChunk | Gap]:
-        """What ``ResyncWalk.items`` gives of the entries and gaps that start here; those may end after ``end``."""
+        """The entries and gaps that start in the range, as ``ResyncWalk.items`` gives them.
+
+        The last may end after ``end``.
+        """
         if self.start >= self.end:
             return
         walk = ResyncWalk(source, start=self.start, chunk_size=chunk_size)
@@ -64,47 +72,49 @@ class Extent:
 
 
 def _first_entries(chunk: CheckedChunk, end: int) -> CheckedChunk:
-    """The entries of a chunk that start before index ``end``, at which one starts or after which one does."""
+    """The entries of a chunk that start before index ``end``. An entry starts at ``end`` or later."""
     count = next(number for number, start in enumerate(chunk.starts) if start >= end)
     damaged = [number for number in chunk.damaged if number < count]
     return CheckedChunk(chunk.data, chunk.position, chunk.starts[:count], chunk.starts[count], damaged)
 
 
-def extent_of(source: Source, first: int, last: int, index: Sequence[OffsetEntry]) -> Extent:
+def extent_of(source: Source, first: int, last: int, index: Sequence[OffsetEntry], known: int = 0) -> Extent:
     """Where to read what starts at file positions ``first`` to ``last`` (exclusive).
 
-    The ends of one range are the starts of the next one, whoever asks.
+    Every process finds the same ranges: each ends where the next one begins.
 
     Args:
         source: a file.
         first: 0 begins the log.
         last: the size of the file, or more, ends it.
         index: the entries of the .index beside it, positions rising; none: lengths are hopped over.
+        known: the start or the end of another range of the log. Lengths need not be hopped over before it.
 
     Raises:
         KdumpError: the file cannot be read.
     """
-    leads = _IndexLeads(source, index) if index else _HopLeads(source)
+    leads = _IndexLeads(source, index) if index else _HopLeads(source, known)
     start = _cut(source, first, leads)
     return Extent(start.position, max(start.position, _cut(source, last, leads).position), start.previous_offset)
 
 
-def extents_of(source: Source, size: int, index: Sequence[OffsetEntry]) -> list[Extent]:
-    """A whole log in ranges of ``size`` bytes: what ``extent_of`` says of each, a cut only looked for once.
+def extents_of(source: Source, starts: Sequence[int], index: Sequence[OffsetEntry]) -> list[Extent]:
+    """A whole log in ranges that begin at ``starts``: what ``extent_of`` says of each, a cut only looked for once.
 
     Raises:
         KdumpError: the file cannot be read.
     """
     leads = _IndexLeads(source, index) if index else _HopLeads(source)
     end = source.size or 0
-    cuts = [_cut(source, position, leads) for position in (*range(0, end, size), end)]
+    cuts = [_cut(source, position, leads) for position in (*starts, end)]
     return [
-        Extent(cut.position, max(cut.position, behind.position), cut.previous_offset) for cut, behind in pairwise(cuts)
+        Extent(cut.position, max(cut.position, following.position), cut.previous_offset)
+        for cut, following in pairwise(cuts)
     ]
 
 
 def leads(source: Source, index: Sequence[OffsetEntry], position: int) -> Iterator[int]:
-    """Where entries start by the .index, from ``position`` backwards; 0 is not among them."""
+    """Positions at which entries start according to the .index, from ``position`` backwards, without 0."""
     true = _IndexLeads(source, index)
     while (position := true.up_to(position)) > 0:
         yield position
@@ -112,31 +122,32 @@ def leads(source: Source, index: Sequence[OffsetEntry], position: int) -> Iterat
 
 
 class _ExtentPosition(NamedTuple):
-    """A file position, and as in Extent the offset of the entry before it."""
+    """A position in a file, with the offset of the entry before it; see Extent."""
 
     position: int
     previous_offset: int = NO_OFFSET
 
 
 def _cut(source: Source, position: int, leads: _Leads) -> _ExtentPosition:
-    """The first proven place at ``position`` or after; the end of the log where there is none."""
+    """The first proven position at ``position`` or later; the end of the log where there is none."""
     size = source.size or 0
     if position <= 0 or position >= size:
         return _ExtentPosition(min(max(position, 0), size))
     lead: int | None = leads.up_to(position - PROOF)
     while lead is not None:
-        # A walk from the log's start comes to 0 without a proof.
+        # A walk from the start of the log begins at 0, which needs no proof.
         end, is_reached = _follow(source, lead, max(position, lead + PROOF if lead else 0))
         if is_reached:
             return end
-        lead = leads.behind(end.position)
+        lead = leads.after(end.position)
     return _ExtentPosition(size)
 
 
 def _follow(source: Source, start: int, least: int) -> tuple[_ExtentPosition, bool]:
-    """Where the first entry at ``least`` or after starts (or the log ends), if it and all from ``start`` on are valid.
+    """Follow valid entries from ``start`` on to the first one at ``least`` or later, or to the end of the log.
 
-    Else where they cease to be, and False.
+    Returns:
+        That position and True, or the position of the first damage and False.
     """
     previous_offset = NO_OFFSET
     for item in ResyncWalk(source, start=start, chunk_size=_PROOF_CHUNK).items():
@@ -162,19 +173,19 @@ def _legacy_offset(chunk: CheckedChunk, number: int) -> int:
 
 
 class _Leads(ABC):
-    """Places in a log at which an entry is said to start."""
+    """Positions in a log at which an entry is said to start."""
 
     @abstractmethod
     def up_to(self, position: int) -> int:
-        """The last one up to ``position``; 0 where there is none."""
+        """The last position up to ``position``; 0 where there is none."""
 
     @abstractmethod
-    def behind(self, position: int) -> int | None:
-        """The first one after ``position``."""
+    def after(self, position: int) -> int | None:
+        """The first position after ``position``; None where there is none."""
 
 
 class _IndexLeads(_Leads):
-    """By the entries of an .index that name the batch at their position."""
+    """The positions in an .index whose batch has the offset of the entry."""
 
     def __init__(self, source: Source, index: Sequence[OffsetEntry]) -> None:
         self._source = source
@@ -185,7 +196,7 @@ class _IndexLeads(_Leads):
         number = self._number(position)
         return next((entry.position for entry in reversed(self._index[:number]) if self._is_true(entry)), 0)
 
-    def behind(self, position: int) -> int | None:
+    def after(self, position: int) -> int | None:
         """See _Leads."""
         number = self._number(position)
         return next((entry.position for entry in self._index[number:] if self._is_true(entry)), None)
@@ -194,7 +205,7 @@ class _IndexLeads(_Leads):
         return bisect_right(self._index, position, key=lambda entry: entry.position)
 
     def _is_true(self, entry: OffsetEntry) -> bool:
-        """The batch at the position has a right CRC, and its last offset (1.1 and before: its first) is the entry's."""
+        """The batch at the position has a right CRC, and its last (1.1 and before: first) offset is the entry's."""
         source = self._source
         raw = source.read(entry.position, HEADER_SIZE)
         head = read_head(raw, 0, len(raw), entry.position)
@@ -207,11 +218,11 @@ class _IndexLeads(_Leads):
 
 
 class _HopLeads(_Leads):
-    """By the lengths of all entries from the log's start on; none after one that is wrong."""
+    """Positions by the lengths of all entries from the start of the log, up to the first wrong one."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, known: int = 0) -> None:
         self._source = source
-        self._known = 0
+        self._known = known
 
     def up_to(self, position: int) -> int:
         """See _Leads."""
@@ -225,8 +236,8 @@ class _HopLeads(_Leads):
         self._known = last
         return last
 
-    def behind(self, position: int) -> int | None:
-        """See _Leads; ``position`` is one of them."""
+    def after(self, position: int) -> int | None:
+        """See _Leads. ``position`` is one of the positions."""
         return next((place for place in self._hops(position) if place > position), None)
 
     def _hops(self, start: int) -> Iterator[int]:

@@ -16,11 +16,11 @@ from kdump.log.names import is_uri
 
 
 def strip_credentials(path: str) -> str:
-    """The name by which kdump calls a PATH that a user gave; any other path comes from it.
+    """The name that kdump uses for a PATH that a user gave. Every PATH passes here first.
 
-    A URI loses its credentials and its query, which are remembered for this process (the newest of each store), so
-    that nothing can print them; what was known of its directories is forgotten. Any other path stays as it is, and may
-    be a link or a pipe: ``opening.open_source`` opens it as the user knows it.
+    A URI loses its credentials and its query, so that nothing can print them. They are remembered for this process (the
+    newest of each store), and what was known of its directories is forgotten. Any other path stays as it is. It may be
+    a link or a pipe: the user knows that, and ``opening.open_source`` opens it.
     """
     if not is_uri(path):
         note_named(path)
@@ -40,9 +40,9 @@ def is_directory(path: str) -> bool:
 
 
 def exists(path: str) -> bool:
-    """Something has this name, a broken link too. Raises as ``is_directory``.
+    """Something has this name, even a broken link. Raises as ``is_directory``.
 
-    In a directory of a store that was listed before, no further request is made.
+    In a directory of a store that was listed before, no request is made.
     """
     if not is_uri(path):
         return os.path.lexists(path)
@@ -52,7 +52,7 @@ def exists(path: str) -> bool:
 
 
 def size(path: str) -> int:
-    """Bytes of a file now; in a directory of a store that was listed before, as they were then.
+    """Bytes of a file now. In a directory of a store that was listed before, its size at that time.
 
     Raises:
         KdumpError: MISSING or UNREADABLE.
@@ -119,9 +119,10 @@ def special_files(directory: str) -> list[ListingEntry]:
 
 
 def expanded(path: str) -> list[str]:
-    """The path itself, or if it is a pattern (``*``, ``?``, ``[...]`` within a name) and no name, what fits it, sorted.
+    """The path itself, or what fits a pattern (``*``, ``?``, ``[...]`` within a name), sorted.
 
-    In a URI a ``?`` begins the query. KdumpError UNREADABLE when a store cannot be asked.
+    A path that exists is no pattern. In a URI a ``?`` begins the query. KdumpError UNREADABLE when a store cannot be
+    asked.
     """
     if is_uri(path):
         from kdump.log import stores
@@ -131,7 +132,7 @@ def expanded(path: str) -> list[str]:
 
 
 def absolute(path: str) -> str:
-    """The path as it is called from anywhere; a URI always is."""
+    """The absolute path. A URI is absolute already."""
     return path if is_uri(path) else os.path.abspath(path)
 
 
@@ -153,7 +154,7 @@ def with_credentials(path: str) -> str:
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:
-    """False also where the entry cannot be looked at (a link to itself), or is a link that leads elsewhere."""
+    """Whether the entry is a directory. False also for a link to itself, or a link that leads elsewhere."""
     try:
         if not entry.is_dir():
             return False
@@ -165,7 +166,7 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Likewise."""
+    """Whether the entry is a regular file, or a link to one."""
     try:
         return entry.is_file()
     except OSError:

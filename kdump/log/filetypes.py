@@ -1,12 +1,12 @@
-"""What a file is that has the name of a log and is none: compressed, encrypted, an archive, a text, a database.
+"""The type of a file that has the name of a log but is none: compressed, encrypted, an archive, a text, a database.
 
-Needed on damage only. A log begins with the 8 bytes of an offset, of which the first is 0 in any real partition, so no
-log begins with one of the signatures here, unless it is damaged there. Where valid entries lie in the file it is taken
-for a damaged log, unless it is another type from its first byte to its last: an archive that holds logs unchanged, or
-data that cannot be compressed and that a compressor stored as they were.
+This is needed after damage only. A log begins with the 8 bytes of an offset, whose first is 0 in any real partition, so
+no undamaged log begins with one of these signatures. A file with valid entries is taken for a damaged log, unless it is
+another type from its first byte to its last: an archive that holds logs unchanged, or data that a compressor stored as
+they were.
 
-Sources: the magic numbers of the formats (file(1)); tar: POSIX ustar; zip: APPNOTE 4.3; 7z: 7zFormat.txt; OpenPGP:
-RFC 9580 section 5.
+Sources: the magic numbers of the formats (file(1)); tar: POSIX ustar; zip: APPNOTE 4.3; 7z: 7zFormat.txt; OpenPGP: RFC
+9580 section 5.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _HEAD_SIZE: Final = 4096
 _BLOCK: Final = 512
 """Bytes of a header of tar; the sizes of its members are rounded up to them."""
 _PIECE: Final = 1 << 10
-"""Compressed bytes at a time: what comes out of them is bounded (32 MiB for zstd, the most)."""
+"""Compressed bytes at a time. It bounds what comes out of them (32 MiB for zstd, the most)."""
 _LONGEST_LOOK: Final = 1 << 20
-"""Compressed bytes of which something must come out: more than the largest block of zstd, gzip, xz and bzip2."""
+"""Compressed bytes from which some output must come: more than the largest block of zstd, gzip, xz and bzip2."""
 _MOST_OUTPUT: Final = 1 << 32
-"""Bytes after which data count as whole: a bomb is a compressed file too."""
+"""Bytes of output after which data count as whole: a bomb is a compressed file too."""
 
 
 class FileType(NamedTuple):
     """A type of file.
 
-    ``name``: with its article. ``command``: a line of a shell that shows what is in it, ``{}`` for the path, or ''.
-    ``covers``: the whole file is of this type, from its first byte to its last; None: that cannot be told.
-    ``decoder``: makes a decoder of compressed data, an object as ``zlib.decompressobj()`` gives.
+    ``name``: with its article. ``command``: a shell command that shows what is in it, ``{}`` for the path, or ''.
+    ``covers``: the whole file has this type, from its first byte to its last; None: unknown. ``decoder``: makes a
+    decoder of compressed data, an object like that of ``zlib.decompressobj()``.
     """
 
     name: str
@@ -48,27 +48,27 @@ class FileType(NamedTuple):
     decoder: Callable[[], Any] | None = None
 
     def message(self, path: str) -> str:
-        """One line for people: what it is, and what to do."""
+        """One line for people: what the file is, and what to do."""
         if not self.command:
             return f"{self.name}, not itself a Kafka log; put the file that belongs here in its place"
-        # Of a pipe or a URI the command gets another name.
+        # The command cannot read a pipe or a URI by its name.
         shown = "FILE" if path == STDIN or is_uri(path) else shlex.quote(path)
         return f"{self.name}, not itself a Kafka log; to look into it: {self.command.replace('{}', shown)}"
 
     def finding(self, path: str, length: int | None) -> Finding:
-        """The same as a finding about the whole file, or about the first ``length`` bytes of it."""
+        """The message as a finding about the whole file, or about the first ``length`` bytes of it."""
         return Finding(Codes.FOREIGN_FILE, self.message(path), 0, length)
 
     def error(self, path: str) -> KdumpError:
-        """The same as an error."""
+        """The message as an error."""
         return KdumpError(Codes.FOREIGN_FILE, self.message(path), path=path)
 
 
 def identify(source: Source, *, holds_entries: bool | None = None) -> FileType | None:
-    """The type of a file whose first entry is not valid; None for a damaged log, and for what nobody knows.
+    """The type of a file whose first entry is not valid; None for a damaged log and for an unknown type.
 
     Args:
-        source: the file. Of a stream, what has gone by of it.
+        source: the file. Of a stream, the part that was read already.
         holds_entries: there are valid entries in it; None: not known. A stream is then taken to have none.
     """
     try:
@@ -80,7 +80,7 @@ def identify(source: Source, *, holds_entries: bool | None = None) -> FileType |
             return None
         return found if found.decoder is None else _with_contents(found, found.decoder, source.head(_LONGEST_LOOK))
     except KdumpError:
-        # What cannot be read is damage of another kind.
+        # Unreadable bytes are damage of another kind.
         return None
 
 
@@ -95,14 +95,14 @@ def _first_valid(source: Source) -> int | None:
 
     for item in ResyncWalk(source).items():
         if isinstance(item, CheckedChunk):
-            sound = next((number for number in range(len(item.starts)) if number not in item.damaged), None)
-            if sound is not None:
-                return item.position + item.starts[sound]
+            number = next((each for each in range(len(item.starts)) if each not in item.damaged), None)
+            if number is not None:
+                return item.position + item.starts[number]
     return None
 
 
 def _with_contents(found: FileType, decoder: Callable[[], Any], head: bytes) -> FileType:
-    """Compressed data with a word about what is in them."""
+    """The type of compressed data, with a word about what is in them."""
     inner = b""
     for part in _decoded(decoder, (head[at : at + _PIECE] for at in range(0, len(head), _PIECE))):
         inner += part or b""
@@ -117,7 +117,7 @@ def _with_contents(found: FileType, decoder: Callable[[], Any], head: bytes) -> 
 
 
 def _decoded(make: Callable[[], Any], pieces: Iterator[bytes]) -> Iterator[bytes | None]:
-    """What comes out of the members of compressed data, which follow on one another.
+    """What comes out of the members of compressed data, which follow one another.
 
     None at the end: they are broken there, or the last one is cut.
     """
@@ -130,7 +130,7 @@ def _decoded(make: Callable[[], Any], pieces: Iterator[bytes]) -> Iterator[bytes
             try:
                 yield decoder.decompress(rest)
             except Exception:
-                # Each library has errors of its own; some are plain RuntimeErrors.
+                # Each library has its own errors; some are plain RuntimeErrors.
                 yield None
                 return
             rest = decoder.unused_data if decoder.eof else b""
@@ -192,7 +192,7 @@ def _is_tar_header(head: bytes) -> bool:
 
 
 def _is_tar(source: Source) -> bool:
-    """One member follows on the other up to the end mark, or the end of the file."""
+    """One member follows the other up to the end mark, or to the end of the file."""
     position, size = 0, source.size or 0
     while position < size:
         block = source.read(position, _BLOCK)
@@ -213,7 +213,7 @@ def _is_tar(source: Source) -> bool:
 
 
 def _is_zip(source: Source) -> bool:
-    """The end of the central directory is the end of the file, but for a comment."""
+    """The end of the central directory is the end of the file, apart from a comment."""
     size = source.size or 0
     start = max(0, size - (1 << 16) - 22)
     tail = source.read(start, size - start)
@@ -222,7 +222,7 @@ def _is_zip(source: Source) -> bool:
 
 
 def _is_7z(source: Source) -> bool:
-    """The header at the end, to which that at the start leads, is the end of the file."""
+    """The header at the start leads to the header at the end, which ends with the file."""
     offset, length = (int.from_bytes(source.read(at, 8), "little") for at in (12, 20))
     return 32 + offset + length == source.size
 
@@ -233,7 +233,7 @@ def _is_parquet(source: Source) -> bool:
 
 
 def _is_openpgp(head: bytes) -> bool:
-    """It begins with a session key encrypted for somebody or by a passphrase, or with a compressed packet of gpg."""
+    """It begins with a session key for a recipient or a passphrase, or with a compressed packet of gpg."""
     if len(head) < _BLOCK_OF_PGP:
         return False
     first, second = head[0], head[1]
@@ -264,7 +264,7 @@ def _is_text(head: bytes, encoding: str = "utf-8") -> bool:
 
 
 _NO_TEXT: Final = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffe\uffff]")
-"""Characters that are in no text; escapes of colours are."""
+"""Characters that no text has, apart from escapes of colours."""
 
 
 def _is_json(head: bytes) -> bool:
@@ -276,7 +276,7 @@ def _is_utf16(head: bytes) -> bool:
         return len(head) > 2 and _is_text(head, "utf-16")
     if len(head) < _HEAD_OF_UTF16:
         return False
-    # Without a mark: each other byte is that of a character of ASCII.
+    # UTF-16 without a mark: every other byte is an ASCII character.
     return any(
         not any(head[zeros::2]) and _is_text(head[1 - zeros :: 2], "ascii") and not _is_text(head) for zeros in (0, 1)
     )
@@ -286,7 +286,7 @@ _HEAD_OF_UTF16: Final = 16
 
 
 def _at_60(head: bytes) -> int:
-    """Where the header of a Windows program is, by its older one."""
+    """Where the header of a Windows program lies, according to its older header."""
     return int.from_bytes(head[60:64], "little")
 
 
@@ -344,7 +344,7 @@ _SIGNATURES: Final[tuple[tuple[bytes, FileType], ...]] = (
     (b"\xff\xd8\xff", FileType("a JPEG picture")),
     (b"%PDF-", FileType("a PDF document")),
 )
-"""What a file of the type begins with."""
+"""The first bytes of the types."""
 
 _PATTERNS: Final[tuple[tuple[Callable[[bytes], bool], FileType], ...]] = (
     (lambda head: re.match(rb"BZh[1-9]1AY&SY", head) is not None, _compressed("a bzip2 file", "bzip2", _bzip2)),

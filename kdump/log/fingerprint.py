@@ -1,4 +1,4 @@
-"""Whether a file is still the one that was looked at."""
+"""Whether a file is still the one that was read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kdump.codes import Codes, KdumpError
 
 
 class FileFingerprint(NamedTuple):
-    """What changes when a file is written to or replaced; ``modified`` in ns."""
+    """What changes when a file is written to or replaced. ``modified`` is in ns."""
 
     device: int
     inode: int
@@ -18,7 +18,7 @@ class FileFingerprint(NamedTuple):
 
     @classmethod
     def of_log(cls, path: str) -> Self:
-        """Of a log, which may be one that is missing. Raises KdumpError UNREADABLE."""
+        """The fingerprint of a log, which may be missing. Raises KdumpError UNREADABLE."""
         return cls.of(path) if os.path.lexists(path) else cls(-1, -1, 0, 0)
 
     @property
@@ -28,7 +28,7 @@ class FileFingerprint(NamedTuple):
 
     @classmethod
     def of(cls, path: str) -> Self:
-        """Of the file that ``path`` leads to now. Raises KdumpError MISSING or UNREADABLE."""
+        """The fingerprint of the file that ``path`` leads to now. Raises KdumpError MISSING or UNREADABLE."""
         try:
             status = os.stat(path)
         except FileNotFoundError as error:
@@ -38,7 +38,7 @@ class FileFingerprint(NamedTuple):
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
     def check(self, path: str) -> None:
-        """Raises KdumpError CHANGED_WHILE_READ where ``path`` is not as it was."""
+        """Raises KdumpError CHANGED_WHILE_READ where ``path`` has another fingerprint now."""
         try:
             now = FileFingerprint.of_log(path) if not self.is_there else FileFingerprint.of(path)
         except KdumpError:

@@ -1,4 +1,4 @@
-"""A place in a log where nothing whole can be read: what a walk after damage reports between entries."""
+"""Gaps: what a walk after damage reports between entries."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from kdump.codes import Codes
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Bytes that belong to no entry; entries and gaps lie side by side and cover the file.
+    """Bytes that belong to no entry. Entries and gaps lie side by side and cover the file.
 
-    With ``overlaps`` it is the other way round: these bytes belong both to the entry before, which ends with them, and
-    to the next one, which starts with them, and the CRCs of both are right. No offsets are lost there.
+    A gap with ``overlaps`` is the opposite: its bytes belong to two entries, the one that ends with them and the one
+    that starts with them, and both CRCs are right. No offsets are lost there.
 
-    ``reason`` is what is wrong at ``position``. ``first_offset`` to ``last_offset`` (inclusive) are lost at most: from
-    after the last batch with a right CRC to before ``continue_at``, the offset in the entry after the gap. Each is
-    None where its batch does not exist; ``last_offset`` also where the offsets do not rise across the gap.
+    ``reason`` is what is wrong at ``position``. At most the offsets ``first_offset`` to ``last_offset`` (inclusive) are
+    lost: from after the last batch with a right CRC to before ``continue_at``, the offset of the entry after the gap.
+    Each is None where its batch does not exist; ``last_offset`` also where the offsets do not rise across the gap.
     """
 
     position: int

@@ -13,7 +13,7 @@ from kdump.log.source import FileSource, Source
 _POLL_SECONDS: Final = 0.25
 _PAUSE_SECONDS: Final = 0.05
 _HEAD_SIZE: Final = 17
-"""Bytes of which some are not zero where an entry begins: up to its magic."""
+"""The bytes of an entry up to its magic. Some of them are not zero."""
 
 
 class _Ending(NamedTuple):
@@ -67,7 +67,7 @@ class GrowingFile(Source):
             ending = self._ending()
             head = self._file.read(position, _HEAD_SIZE)
             if any(head) or not head:
-                # The rest of what is being written there follows at once.
+                # The rest of a write follows at once.
                 time.sleep(_PAUSE_SECONDS)
                 return True
             if ending.is_over:
@@ -79,15 +79,17 @@ class GrowingFile(Source):
         return self._file.read(0, size)
 
     def _ending(self) -> _Ending:
-        """To be asked before a look at the file: what was written before the next segment was made is still read.
+        """How a growing file ends.
 
-        The next segment is made before an old one goes.
+        Call it before looking at the file: what was written before the next segment is still read.
+
+        A broker makes the next segment before it deletes an old one.
         """
         is_replaced = self._file.is_replaced
         return _Ending(is_replaced, self._is_over())
 
     def _wait(self, position: int, ending: _Ending) -> None:
-        """Nothing new was at ``position``. Raises UNREADABLE where nothing ever will be."""
+        """Wait, as nothing new was at ``position``. Raises UNREADABLE where nothing ever will be."""
         what = ""
         if ending.is_replaced:
             what = "was deleted or replaced"

@@ -1,4 +1,4 @@
-"""The few fields of an entry's header by which a walk finds its way, of any magic."""
+"""The few fields of an entry's header, of any magic, by which a walk finds its way."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from kdump.format.legacy import HEAD
 from kdump.wire.checksum import Checksum, crc32, crc32c
 
 SMALLEST_ENTRY: Final = LOG_OVERHEAD + MIN_ENTRY_LENGTH
-"""26 bytes: with fewer left nothing can be an entry."""
+"""26 bytes: fewer cannot be an entry."""
 LARGEST_ENTRY: Final = 1 << 24
 """16 MiB, 16 times the largest batch that a broker takes by default: beyond it a length is no evidence."""
 OFFSET_LIMIT: Final = 1 << 56
-"""No offset of a real partition comes near it."""
+"""No real partition has offsets near it."""
 
 _BATCH: Final = struct.Struct(">IHi16xqhii")
 """A v2 header from the CRC on: crc, attributes, lastOffsetDelta, producer id, epoch and sequence, record count."""
@@ -32,10 +32,10 @@ _LEGACY_TIMESTAMP_SIZE: Final = 8
 
 
 class Head(NamedTuple):
-    """What the header at a file position says.
+    """The fields of the header at a file position.
 
-    ``offset`` is the first field (v2: the base offset); ``last_offset`` that of the last record. ``crc_start`` is the
-    first byte under the CRC, relative to the entry. ``is_plausible``: a broker could have written these fields.
+    ``offset`` is the first field (v2: the base offset), ``last_offset`` the offset of the last record. ``crc_start`` is
+    the first byte under the CRC, relative to the entry. ``is_plausible``: a broker could have written these fields.
     """
 
     position: int
@@ -59,18 +59,18 @@ class Head(NamedTuple):
 
     @property
     def is_telling(self) -> bool:
-        """Plausible, and by so many fields (v2, no huge length) that it hardly is an accident."""
+        """Plausible in so many fields (v2, no huge length) that it hardly is an accident."""
         return self.is_plausible and self.magic == 2 and self.length < LARGEST_ENTRY
 
     def is_after(self, offset: int | None) -> bool:
-        """Its offset comes after ``offset``, near enough for one segment; True where that is not known."""
+        """Its offset follows ``offset`` within the range of one segment. True where ``offset`` is not known."""
         return offset is None or 0 < self.offset - offset <= MAX_INT32
 
 
 def read_head(data: bytes | bytearray, index: int, size: int, position: int) -> Head | None:
     """The header at ``data[index]``, which is file position ``position``; None for fewer than 26 bytes.
 
-    ``size``: bytes from there on; a v2 header that they cut off is not plausible.
+    ``size``: the number of bytes from there on. A v2 header that is cut by them is not plausible.
     """
     if size < SMALLEST_ENTRY:
         return None

@@ -1,4 +1,4 @@
-"""What a listing of a directory tells of each name in it."""
+"""The entries of a directory listing."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 
 class ListingEntry(NamedTuple):
-    """A file or directory in a listing; ``size`` in bytes, None where the listing does not tell it.
+    """A file or directory in a listing. ``size`` is in bytes, None where the listing does not have it.
 
-    A link to a directory is none where it must not be followed; see ``named.check_link``.
+    A link to a directory is no directory where it must not be followed; see ``named.check_link``.
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""The lock of a log directory: whether a broker holds its ``.lock``, and holding it oneself.
+"""The lock of a log directory: whether a broker holds its ``.lock``, and taking it.
 
-Kafka takes a POSIX record lock (fcntl), not flock. Asking for it changes nothing. On network file systems the answer
-of the kernel may be wrong. All locks of a process on a file go when it closes any descriptor of that file: do not ask
-while holding it.
+Kafka takes a POSIX record lock (fcntl), not flock. Asking for it changes nothing. On network file systems the answer of
+the kernel may be wrong. A process loses all its locks on a file when it closes any descriptor of that file, so it must
+not ask for a lock that it holds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kdump.system.mounts import file_system, tells_locks
 _OWN: Final[set[str]] = set()
 """Real paths of the log directories whose lock this process holds.
 
-Whoever closes the lock file loses the lock, through whichever descriptor: it must not be opened to ask.
+Closing any descriptor of a lock file gives the lock away, so the file must not be opened to ask.
 """
 # struct flock of Linux: type, whence, start, length, process id.
 _FLOCK: Final = struct.Struct("hhqqi4x")
@@ -35,7 +35,7 @@ class LockState(Enum):
     """Who holds the lock of a log directory."""
 
     FREE = "free"
-    """Nobody, or there is no lock file."""
+    """No process holds it, or there is no lock file."""
     HELD = "held"
     """A process of this machine: a broker runs."""
     UNKNOWN = "unknown"
@@ -43,7 +43,7 @@ class LockState(Enum):
 
 
 def is_held(log_directory: str) -> bool:
-    """Another process holds the lock of the log directory: a broker runs on it. Where nobody can tell, nobody does.
+    """Another process holds the lock of the log directory: a broker runs on it. Unknown counts as not held.
 
     False for a URI: stores have no locks.
     """
@@ -71,9 +71,9 @@ def lock_state(log_directory: str) -> LockState:
 
 
 class DirectoryLock:
-    """The lock of a log directory, held until ``release``; a lock file that is missing is made, as a broker does.
+    """The lock of a log directory, held until ``release``. A missing lock file is made, as a broker does.
 
-    A process takes it once at a time.
+    A process can hold it once at a time.
 
     Raises:
         KdumpError: LOCK_HELD, or UNWRITABLE.
@@ -96,7 +96,7 @@ class DirectoryLock:
         _OWN.add(self._directory)
 
     def release(self) -> None:
-        """Give the lock back; the file stays, as a broker leaves it."""
+        """Give the lock back. The file stays, as a broker leaves it."""
         _OWN.discard(self._directory)
         os.close(self._descriptor)
 

@@ -1,8 +1,8 @@
 """Which paths a user named, and how all other paths are opened.
 
-Files may be there to attack whoever examines them. What a user names (``files.strip_credentials``) may be a link or a
-pipe, as the user knows what it is. All else is what kdump finds by itself: it is opened without blocking, is a regular
-file, and a link leads to a file of the same log directory.
+Files may be made to attack the person who examines them. A path that a user named (``files.strip_credentials``) may be
+a link or a pipe: the user knows what it is. Every other path is one that kdump found: it is opened without blocking,
+must be a regular file, and a link must lead to a file of the same log directory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _named: Final[set[str]] = set()
 
 
 def note_named(path: str) -> None:
-    """A user named this path of this machine: a link there is followed, and a pipe read."""
+    """Remember that a user named this path: a link there is followed, and a pipe is read."""
     _named.update((path, os.path.abspath(path)))
 
 
@@ -33,7 +33,7 @@ def is_named(path: str) -> bool:
 
 
 def open_found(path: str) -> tuple[int, os.stat_result]:
-    """Open a file of this machine that no user named, read-only: it neither blocks nor leads elsewhere.
+    """Open a file that no user named, read-only. The call neither blocks nor follows a link to elsewhere.
 
     Returns:
         Its descriptor, to be closed, and its status.
@@ -51,7 +51,7 @@ def open_found(path: str) -> tuple[int, os.stat_result]:
             descriptor = os.open(os.path.realpath(path), _FOUND)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENXIO:
-            # What a socket says.
+            # The error of opening a socket.
             raise _special(path) from error
         raise not_opened(path, error) from error
     status = os.fstat(descriptor)
@@ -64,8 +64,8 @@ def open_found(path: str) -> tuple[int, os.stat_result]:
 def check_link(path: str) -> None:
     """Raises KdumpError LINK_OUTSIDE where a link that no user named leads out of its log directory.
 
-    The log directory is the one above a partition directory, by its real name. A directory of another name stands for
-    itself, and so does the one that holds partitions, checkpoints of all of them or a lock.
+    The log directory is the one above a partition directory, by its real name. For a directory with any other name, and
+    for one that holds partitions, checkpoints or a lock, it is the directory itself.
     """
     directory, name = os.path.split(path)
     root = os.path.realpath(directory or ".")
@@ -96,7 +96,7 @@ def is_stream_mode(mode: int) -> bool:
 
 
 def reads_once(path: str) -> bool:
-    """``path`` is a stream, which cannot be read again; a file on standard input can, from its start on."""
+    """``path`` is a stream, which can be read once. A file on standard input can be read again."""
     if path != STDIN:
         return is_stream(path)
     try:

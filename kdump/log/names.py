@@ -10,7 +10,6 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from pathlib import PurePosixPath
 from typing import Final
 
 
@@ -28,14 +27,14 @@ class Kind(Enum):
 
 
 INDEX_KINDS: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
-"""What Kafka derives from a .log, and keeps beside it."""
+"""Files that Kafka derives from a .log and keeps beside it."""
 SWAP_STATE: Final = ".swap"
 CLEANER_STATES: Final = (".cleaned", SWAP_STATE)
 STATE_SUFFIXES: Final = (".deleted", *CLEANER_STATES, ".part")
-"""Appended to a whole file name while the file is on its way in or out."""
+"""Suffixes of a whole file name while a broker adds or removes the file."""
 
 MAX_OFFSET: Final = 2**63 - 1
-"""The largest offset: Kafka has them as Java's long."""
+"""The largest offset: Java's largest long."""
 
 META_PROPERTIES: Final = "meta.properties"
 LOCK_FILE: Final = ".lock"
@@ -47,7 +46,7 @@ OFFSET_CHECKPOINTS: Final = frozenset(
         "cleaner-offset-checkpoint",
     }
 )
-"""Of a log directory: an offset for each partition."""
+"""Files of a log directory with an offset for each partition."""
 SIBLING_TEXT_FILES: Final = frozenset({"leader-epoch-checkpoint", "partition.metadata", "quorum-state"})
 """Text files that belong in a partition directory."""
 LOG_DIRECTORY_TEXT_FILES: Final = OFFSET_CHECKPOINTS | {META_PROPERTIES, ".kafka_cleanshutdown"}
@@ -62,17 +61,17 @@ CLUSTER_METADATA: Final = "__cluster_metadata"
 """The topic of KRaft's log and of its snapshots."""
 
 _TIERED: Final = re.compile(r"(\d{20})-[0-9A-Za-z_-]{22}")
-# No name of a file has more than 255 characters; Python reads no number of more than 4,300 digits.
+# File names have 255 characters at most; Python reads numbers of up to 4,300 digits.
 _LEADING_OFFSET: Final = re.compile(r"[+-]?\d{1,1024}")
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,1024})(?:\.[0-9A-Za-z_-]+-(?:delete|future|stray))?")
 
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """A file's name taken apart.
+    """A file's name, taken apart.
 
-    ``stem`` is what it shares with its siblings, the text before the first dot, and ``state`` a suffix of
-    STATE_SUFFIXES, or ''. ``base_offset`` is None where the stem is no number.
+    ``stem``, the text before the first dot, is what siblings share. ``state`` is a suffix of STATE_SUFFIXES, or ''.
+    ``base_offset`` is None where the stem is no number.
     """
 
     kind: Kind
@@ -88,11 +87,11 @@ def is_uri(path: str) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def parse_file_name(path: str) -> FileName | None:
-    """None for a file that is no segment file by its name.
+    """The parts of a segment file's name; None for any other file.
 
     An inner suffix counts (``.log.deleted``), and so does a tiered-storage name (``<offset>-<uuid>.log``).
     """
-    name = PurePosixPath(path).name
+    name = os.path.basename(path.rstrip("/"))
     state = next((suffix for suffix in STATE_SUFFIXES if name.endswith(suffix)), "")
     name = name.removesuffix(state)
     dot = name.rfind(".")
@@ -118,7 +117,7 @@ def is_log_07(path: str) -> bool:
 
 def base_of_07(path: str) -> int:
     """The byte position at which a log of Kafka 0.7 begins in its partition, by its name; 0 without one."""
-    return parse_offset(PurePosixPath(path).name.partition(".")[0]) or 0
+    return parse_offset(os.path.basename(path).partition(".")[0]) or 0
 
 
 def sibling(path: str, kind: Kind) -> str:

@@ -1,7 +1,7 @@
 """A file of a store, read in ranges.
 
-A range is fetched when it is asked for. While a reader goes on forwards the next ones are fetched beside its work, no
-more of them than it has read in a row so far: little is fetched in vain, and soon requests bring megabytes each.
+A range is fetched when it is needed. While a reader goes forwards, the next ranges are fetched at the same time: no
+more of them than the reader has read in a row. So little is fetched in vain, and soon each request brings megabytes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from kdump.log.source import Source
 
 _SMALLEST: Final = 1 << 16
 _LARGEST: Final = 8 << 20
-"""Bytes of a range: at 30 ms a request and 100 MB/s the largest takes 110 ms."""
+"""The largest range in bytes: at 30 ms a request and 100 MB/s it takes 110 ms."""
 _AT_ONCE: Final = 3
-"""Ranges on their way: a store serves several requests as fast as one."""
+"""Requests at the same time: a store serves several as fast as one."""
 
 
 class FileOrigin(Protocol):
@@ -33,7 +33,7 @@ class FileOrigin(Protocol):
         """Its size in bytes now. Raises KdumpError."""
 
     def failure(self, error: Exception, position: int) -> KdumpError | None:
-        """What is to be raised for an error at a position; None: the file has become so short that it ends there."""
+        """The error to raise for an error at a position; None: the file has become so short that it ends there."""
 
 
 class ObjectSource(Source):
@@ -73,7 +73,7 @@ class ObjectSource(Source):
             part.close()
 
     def _move(self, position: int, wanted: int) -> None:
-        """Go to the range that begins at ``position`` or covers it; ``wanted`` bytes are asked for."""
+        """Go to the range that begins at ``position`` or covers it. ``wanted`` bytes are needed."""
         here = self._here
         goes_on = here.start < here.end <= position <= 2 * here.end - self._row_start
         if not goes_on:
@@ -92,7 +92,7 @@ class ObjectSource(Source):
             self._look_ahead(max(_SMALLEST, in_a_row))
 
     def _look_ahead(self, room: int) -> None:
-        """Begin to fetch what lies after the range at hand, ``room`` bytes at most."""
+        """Begin to fetch what follows the current range, ``room`` bytes at most."""
         start = self._ahead[-1].end if self._ahead else self._here.end
         size = min(room, _LARGEST)
         while len(self._ahead) < _AT_ONCE and start < self._stop and start + size <= self._here.end + room:
@@ -104,7 +104,7 @@ class ObjectSource(Source):
 
     @property
     def _stop(self) -> int:
-        """Where a reader that goes on means to stop."""
+        """Where a reader that goes on will stop."""
         return self._length if self.stop is None else min(self.stop, self._length)
 
     def _fetch(self, into: _Range, position: int, size: int) -> None:
@@ -113,7 +113,7 @@ class ObjectSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class _Ahead:
-    """A range on its way: file positions ``start`` to ``end`` (exclusive), in ``part`` when it has been fetched."""
+    """A range that is being fetched: positions ``start`` to ``end`` (exclusive), in ``part`` when it is there."""
 
     part: _Range
     start: int
@@ -121,16 +121,16 @@ class _Ahead:
     fetching: Future[None]
 
     def dropped(self) -> _Range:
-        """It is not wanted any more: an empty range, to be used for another."""
+        """An empty range in its place, as it is not wanted any more. Its buffer is used for another range."""
         if not self.fetching.cancel():
             self.fetching.exception()
         return self.part
 
 
 class _Range:
-    """File positions ``start`` to ``end`` (exclusive) in a buffer that is used again, and a file handle for it alone.
+    """Positions ``start`` to ``end`` (exclusive) in a buffer that is used again, with its own file handle.
 
-    A handle has one position: no two threads may read through the same one.
+    A handle has one position, so two threads must not read through the same one.
     """
 
     def __init__(self, origin: FileOrigin) -> None:
@@ -151,7 +151,7 @@ class _Range:
         if len(self._data) < count:
             self._data = bytearray(count)
         view = memoryview(self._data)[:count]
-        # pyarrow's S3 files claim that all bytes came, also when the object has become shorter: the tail tells.
+        # pyarrow's S3 files say that all bytes came even when the object has become shorter: the mark at the end tells.
         mark = os.urandom(min(count, _MARK))
         view[count - len(mark) :] = mark
         try:
@@ -168,7 +168,7 @@ class _Range:
         self.end = start + came
 
     def copy(self, view: memoryview, position: int) -> int:
-        """Fill ``view`` with what is here from ``position`` on; returns the count of bytes."""
+        """Fill ``view`` with the bytes from ``position`` on, as far as they are here; returns how many."""
         if not self.start <= position < self.end:
             return 0
         count = min(len(view), self.end - position)
@@ -183,4 +183,4 @@ class _Range:
 
 
 _MARK: Final = 16
-"""Bytes at the end of a buffer by which it is seen whether they were written."""
+"""Bytes at the end of a buffer that show whether they were written."""

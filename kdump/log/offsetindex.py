@@ -1,4 +1,4 @@
-"""The .index beside a log, as far as it can lead a reader."""
+"""The .index beside a log, as far as it can be used to find positions."""
 
 from __future__ import annotations
 

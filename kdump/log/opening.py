@@ -1,10 +1,9 @@
-"""Opening of sources by their paths: files and streams of this machine, and what a URI names (``log.stores``)."""
+"""Opening sources by their paths: files and streams of this machine, and what a URI names (``log.stores``)."""
 
 from __future__ import annotations
 
 import os
 import stat
-from pathlib import PurePosixPath
 from typing import Final
 
 from kdump.codes import Codes, KdumpError
@@ -14,9 +13,9 @@ from kdump.log.source import FileSource, Source, StreamSource
 
 _PIECE_SIZE: Final = 1 << 20
 _MOST_TEXT: Final = 16 << 20
-"""Bytes of a text file: a line for each leader epoch, or for each of 50,000 partitions with the longest names."""
+"""The largest text file: a line for each leader epoch, or for each of 50,000 partitions with the longest names."""
 _MOST_BINARY: Final = 128 << 20
-"""Bytes of an index or a snapshot: 12 times segment.index.bytes as it comes, 2.9 million producers."""
+"""The largest index or snapshot: 12 times the default segment.index.bytes, 2.9 million producers."""
 
 
 def open_source(path: str) -> Source:
@@ -71,6 +70,6 @@ def read_whole(path: str) -> bytes:
 
 def check_size(path: str, size: int) -> None:
     """Raises KdumpError FILE_SIZE where a file that is to be read whole is larger than its kind can be."""
-    most = _MOST_TEXT if PurePosixPath(path).name in TEXT_FILES else _MOST_BINARY
+    most = _MOST_TEXT if os.path.basename(path) in TEXT_FILES else _MOST_BINARY
     if size > most:
         raise KdumpError(Codes.FILE_SIZE, f"has {size:,} bytes or more, {most:,} are the most it can have", path=path)

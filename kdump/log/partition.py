@@ -1,4 +1,4 @@
-"""Which files a PATH stands for.
+"""The files of a partition directory or a log directory.
 
 Source: docs/spec/formats.md#5-directories-and-names; the order is that of the offsets in the names.
 """
@@ -56,7 +56,8 @@ def files_by_partition(
 ) -> Iterator[tuple[str, list[str]]]:
     """The directory and the partition directories in it, each with the names of its ``segment_files``.
 
-    The logs of Kafka 0.7 are among them. A folder is listed when the one before is done: a broker may be at work.
+    The logs of Kafka 0.7 are among them.
+    A folder is listed when the one before is done, as a broker may change it meanwhile.
     """
     top = _entries(directory, on_error)
     if top is None:
@@ -79,7 +80,7 @@ def _folders(directory: str, entries: list[ListingEntry]) -> list[str]:
 
 
 def no_segments(directory: str, entries: list[ListingEntry]) -> KdumpError:
-    """The error NO_SEGMENTS for a directory: what it is instead. ``entries``: what lies in it."""
+    """The error NO_SEGMENTS for a directory, which says what it is instead. ``entries``: its listing."""
     names = {entry.name for entry in entries}
     partitions = sum(1 for _ in _partitions(entries))
     own_name = parse_partition_directory(os.path.basename(files.absolute(directory)))
@@ -108,7 +109,7 @@ def no_segments(directory: str, entries: list[ListingEntry]) -> KdumpError:
 
 
 def _owner(directory: str) -> str:
-    """The broker of a log directory, as far as its meta.properties tells."""
+    """The broker of a log directory, according to its meta.properties."""
     from kdump.format.checkpoint import parse_meta_properties
 
     try:
@@ -127,7 +128,7 @@ def _entries(folder: str, on_error: Callable[[KdumpError], None]) -> list[Listin
 
 
 def _entries_unless_gone(folder: str, on_error: Callable[[KdumpError], None]) -> list[ListingEntry] | None:
-    """Of a folder that has gone since its name was seen: as if it had been empty."""
+    """The listing of a folder. A folder that was removed since its name was listed is empty."""
     try:
         return files.listing(folder)
     except KdumpError as error:
@@ -138,7 +139,7 @@ def _entries_unless_gone(folder: str, on_error: Callable[[KdumpError], None]) ->
 
 
 def has_gone(path: str, error: KdumpError) -> bool:
-    """``error`` says that a file of a listing is not there: deleted since, as brokers do, and not a broken link."""
+    """``error`` says that a listed file is missing: a broker deleted it meanwhile. A broken link is something else."""
     return error.code is Codes.MISSING and not files.exists(path)
 
 
@@ -150,7 +151,7 @@ def _partitions(entries: list[ListingEntry]) -> Iterator[tuple[tuple[str, int], 
 
 
 def _partitions_elsewhere(entries: list[ListingEntry]) -> Iterator[KdumpError]:
-    """Why links in place of partition directories are not followed."""
+    """The error for links in place of partition directories, which are not followed."""
     for entry in entries:
         if not entry.is_directory and parse_partition_directory(entry.name) is not None and os.path.isdir(entry.path):
             try:
@@ -172,30 +173,30 @@ def _segment_names(entries: list[ListingEntry], kinds: frozenset[Kind]) -> list[
 
 
 def _offset_order(name: str) -> tuple[bool, int, int, str]:
-    """A name without a number comes last: it is an error of that file, not of the directory."""
+    """The sort key of a name. A name without a number comes last: it is an error of that file only."""
     parsed = parse_file_name(name)
     base_offset = None if parsed is None else parsed.base_offset
     return base_offset is None, base_offset or 0, 0 if parsed is None else _SIBLING_ORDER[parsed.kind], name
 
 
 def segments_around(path: str, missing: Sequence[str] = ()) -> list[str]:
-    """The .log files in the directory of ``path``, itself among them, in offset order.
+    """The .log files in the directory of ``path``, including itself, in offset order.
 
-    ``missing``: paths of others that are not there, to be listed with them.
+    ``missing``: paths of other logs that are gone, to be listed with them.
     """
     directory, name = os.path.split(path)
     entries = _entries(directory or ".", lambda error: None) or []
     names = _segment_names(entries, _OF_TODAY)
     if missing:
         names = sorted({*names, *map(os.path.basename, missing)}, key=_offset_order)
-    # The path itself as it is: joined again it may be another one (t-0//N.log).
+    # The path itself, unchanged: joined again it may be another text (t-0//N.log).
     return [path if other == name else os.path.join(directory, other) for other in names] if name in names else [path]
 
 
 def segments_after(path: str) -> list[str]:
     """The .log files in the directory of ``path`` with higher base offsets, in offset order.
 
-    ``path`` itself may be gone by now. None lie after a file with a state suffix or without an offset in its name.
+    ``path`` itself may be gone by now. A file with a state suffix, or without an offset in its name, has none after it.
     """
     own = parse_file_name(path)
     if own is None or own.state or own.base_offset is None:

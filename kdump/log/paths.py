@@ -1,9 +1,9 @@
 """What a PATH means: a stream, a segment, a sibling file, a text file, or a directory with partitions.
 
-This is the only place that decides it (docs/contract.md#11-paths). A command takes the values from here, and says
-itself which of them it has no use for.
+This is the only place that decides it (docs/contract.md#11-paths). A command takes the values from here, and decides
+which of them it accepts.
 
-A directory is one value: whether it is a partition or a log directory only its listing tells, and a command lists a
+A directory is one value: only its listing tells whether it is a partition or a log directory, and a command lists a
 directory when its turn comes. ``PathDirectory.partitions`` gives the partitions of both.
 """
 
@@ -11,22 +11,25 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
+from kdump.log.listing import ListingEntry
 from kdump.log.named import STDIN, is_named, is_stream_mode
 from kdump.log.names import (
     CLUSTER_METADATA,
+    SIBLING_TEXT_FILES,
     TEXT_FILES,
     Kind,
     is_log_07,
     is_uri,
     parse_file_name,
     parse_offset,
+    parse_partition_directory,
     partition_of_file,
     sibling,
 )
@@ -37,13 +40,13 @@ from kdump.log.source import Source
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """What is known of a PATH by itself. Subclasses are no dataclasses of their own: each costs 2 ms at every start."""
+    """A PATH. Most subclasses are no dataclasses themselves, as each dataclass costs 2 ms of every start."""
 
     path: str
 
 
 class Stream(_Path):
-    """Standard input, or a pipe that a user named. It holds a log, whose base offset nothing tells."""
+    """Standard input, or a pipe that a user named. It holds a log without a known base offset."""
 
     __slots__ = ()
 
@@ -112,13 +115,13 @@ class Sibling(_KafkaFile):
 
 
 class OtherFile(_Path):
-    """A file that is none of a segment by its name; it need not exist."""
+    """A file whose name is not that of a segment file. It need not exist."""
 
     __slots__ = ()
 
     @property
     def error(self) -> KdumpError:
-        """What is wrong with it as a log: MISSING or NOT_A_SEGMENT_FILE. Raises as ``files.exists``."""
+        """The error that it is no log: MISSING or NOT_A_SEGMENT_FILE. Raises as ``files.exists``."""
         code = Codes.NOT_A_SEGMENT_FILE if files.exists(self.path) else Codes.MISSING
         return KdumpError(code, code.value.title, path=self.path)
 
@@ -131,9 +134,10 @@ class TextFile(OtherFile):
 
 @dataclass(frozen=True, slots=True)
 class PartitionFolder:
-    """A directory with the names of its segment files, in offset order, as it was listed.
+    """A listed directory with the names of its segment files, in offset order.
 
-    ``names_07``: those of Kafka 0.7. ``is_given``: it is the directory that was resolved, and no folder in it.
+    ``names_07``: those of Kafka 0.7.
+    ``is_given``: it is the directory that was resolved, and not one inside it.
     """
 
     path: str
@@ -161,6 +165,18 @@ class PathDirectory(_Path):
     def folder(self) -> str:
         """The path as the paths of the files in it have it: ``orders-0`` of ``orders-0/``."""
         return _folder_of(self.path)
+
+    def is_partition(self, entries: Iterable[ListingEntry]) -> bool:
+        """Whether it is one partition, by the files in its listing; without any, by its name."""
+        has_partitions = False
+        for entry in entries:
+            if entry.is_directory:
+                has_partitions = has_partitions or parse_partition_directory(entry.name) is not None
+                continue
+            name = parse_file_name(entry.name)
+            if entry.name in SIBLING_TEXT_FILES or (name is not None and name.kind is not Kind.CHECKPOINT):
+                return True
+        return not has_partitions and parse_partition_directory(os.path.basename(files.absolute(self.path))) is not None
 
     def partitions(
         self, on_error: Callable[[KdumpError], None], *, all_files: bool = False
@@ -197,7 +213,7 @@ Resolved: TypeAlias = Stream | LogSegment | LogSegment07 | Sibling | TextFile | 
 
 
 def resolve(path: str) -> Resolved:
-    """What a PATH means, or a path that was found.
+    """What a PATH means, or a path that kdump found.
 
     The operating system is asked once. The store of a URI is asked only where the name is not that of a segment file.
     Only a path that a user named is a stream (see ``files.strip_credentials``).
@@ -231,7 +247,7 @@ def as_log_07(found: Resolved) -> Resolved:
 
 
 def file_by_name(path: str) -> LogSegment | LogSegment07 | Sibling | None:
-    """The file of a segment that has this name, without a look at it; None where the name is another one."""
+    """The segment file that has this name, which need not exist; None for any other name."""
     name = parse_file_name(path)
     if name is None:
         return None

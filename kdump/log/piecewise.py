@@ -1,4 +1,4 @@
-"""A log that does not exist as a file: pieces of files, and bytes that were made, as one source."""
+"""A log that does not exist as a file: pieces of files and of memory, read as one source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _ZEROS: Final = bytes(1 << 20)
 
 
 class Piece(Protocol):
-    """``length`` bytes of the file ``path`` from ``position`` on; without a path of ``data``, and zeros after them."""
+    """``length`` bytes of the file ``path`` from ``position`` on.
+
+    Without a path, the bytes are ``data``, and zeros after it.
+    """
 
     @property
     def path(self) -> str | None:
@@ -31,14 +34,14 @@ class Piece(Protocol):
 
     @property
     def data(self) -> bytes:
-        """What was made."""
+        """Bytes that no file holds."""
 
 
 PieceT = TypeVar("PieceT", bound=Piece)
 
 
 class PiecewiseSource(Source, Generic[PieceT]):
-    """Reads pieces one after the other; files are opened as they are needed and stay open until ``close``.
+    """Reads pieces one after the other. Files are opened when they are needed and stay open until ``close``.
 
     Args:
         path: what errors name.

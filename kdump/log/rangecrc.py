@@ -1,9 +1,9 @@
-"""CRCs of many ranges of one buffer, however they overlap, in time linear in the buffer and the number of ranges.
+"""CRCs of many ranges of one buffer, which may overlap, in time linear in the buffer and the number of ranges.
 
-A CRC is linear over GF(2): of two adjacent ranges A and B, ``crc(AB) == shift(crc(A), len(B)) ^ crc(B)``, where
+A CRC is linear over GF(2): for two adjacent ranges A and B, ``crc(AB) == shift(crc(A), len(B)) ^ crc(B)``, where
 ``shift`` runs the register over that many zero bytes. So one pass that notes the CRC of the buffer up to each bound
-gives the CRC of every range between two bounds. ``shift`` by n bytes is a product of matrices, one for each
-hexadecimal digit of n, and a matrix is applied with four look-ups.
+gives the CRC of every range between two bounds. ``shift`` by n bytes is a product of matrices, one for each hexadecimal
+digit of n, and a matrix is applied with four look-ups in tables.
 """
 
 from __future__ import annotations

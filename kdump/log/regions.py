@@ -1,4 +1,4 @@
-"""Where the valid entries of a byte range of a file lie, looked up by position: searched once, asked often."""
+"""The valid entries of a part of a file, searched once and looked up by position."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kdump.log.window import Window
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """File positions from ``first`` on.
+    """The entries from file position ``first`` on.
 
-    ``headers``: where plausible headers start, up to the end of what was in memory. ``starts`` and ``ends``: the
-    entries with a right CRC. Of an entry that starts at ``resolved`` or after it the CRC may not be known.
+    ``headers``: where plausible headers start, as far as the file was in memory. ``starts`` and ``ends``: the entries
+    with a right CRC. They are complete for entries that start before ``resolved``.
     """
 
     first: int
@@ -47,7 +47,7 @@ class Region:
 
 
 def search(window: Window, first: int) -> Region:
-    """Search what of ``window`` lies after file position ``first`` (inclusive)."""
+    """Search ``window`` from file position ``first`` on."""
     data = memoryview(window.data)[: window.filled]
     room = (window.end if window.end is not None else 1 << 62) - window.base
     found = find_candidates(data, first - window.base, room)

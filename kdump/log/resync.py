@@ -1,20 +1,21 @@
-"""A walk that goes on after damage: chunks of entries, and gaps between them.
+"""A walk that goes on after damage. It gives chunks of entries, and gaps between them.
 
-The rules, in the order in which they are asked where an entry is not valid (framing and CRC hold):
+An entry is valid if its framing and its CRC hold. For any other entry these rules apply, in this order:
 
-1. Framing holds and the CRC does not. The entry stands, as it does for DumpLogSegments, unless the length field is
-   proved wrong: the stored CRC (which does not cover the length) is right for another end, at which an entry starts;
-   or a valid entry starts inside, and none at its end, or one whose offset leaves room for that of the one inside.
-2. Framing does not hold. When a valid entry starts inside the valid one before and ends after it, both are given: no
-   CRC says which of them has the bytes wrongly. Else the gap reaches to the next valid entry.
-3. Valid entries inside what a plausible header lays claim to may be its payload (Kafka bytes stored in Kafka). They
-   count when their offsets go on where the header's end, or come after its first and another entry follows.
-   Elsewhere one whose offset does not go on after the last valid one counts when another entry follows.
+1. The framing holds, the CRC does not. The entry is kept, as DumpLogSegments keeps it, unless its length field is
+   proved wrong. That is proved by the stored CRC (which does not cover the length) being right for another end at which
+   an entry starts. It is also proved by a valid entry inside, if no entry starts at its end, or if the offset of the
+   entry there leaves room for that of the one inside.
+2. The framing does not hold. If a valid entry starts inside the valid entry before and ends after it, both are given,
+   as no CRC tells which of them holds the bytes wrongly. Otherwise the gap reaches to the next valid entry.
+3. Valid entries inside the bytes that a plausible header claims may be its payload (Kafka bytes stored in Kafka). They
+   count if their offsets continue those of the header, or if they follow its first offset and another entry follows.
+   Elsewhere, a valid entry whose offset does not follow the last valid one counts if another entry follows.
 
-The cost is linear in the size of the input, whatever it holds: a byte range is searched once (``regions``), CRCs of
-overlapping candidates come from one pass (``rangecrc``), and what else is spent in vain is kept in proportion to the
-bytes passed. After damage entries of 16 MiB and more are not looked for; from a stream, which cannot be looked at
-ahead, they are not taken at all.
+The time is linear in the size of the input, whatever it holds: no part is searched twice (``regions``), one pass gives
+the CRCs of overlapping candidates (``rangecrc``), and all other work that may find nothing is limited in proportion to
+the bytes read. After damage, entries of 16 MiB and more are not looked for. In a stream, which cannot be read ahead,
+they are not accepted at all.
 """
 
 from __future__ import annotations
@@ -76,10 +77,10 @@ class ResyncWalk:
         self._last_offset: int | None = None
 
     def items(self) -> Iterator[CheckedChunk | Gap]:
-        """Chunks and gaps in file order, side by side but for the gaps that are overlaps.
+        """Chunks and gaps in file order. They lie side by side, except for gaps that are overlaps.
 
         The data of a chunk is valid until the next item is asked for. Raises KdumpError when a stream cannot be read;
-        what cannot be read of a file is a gap.
+        unreadable bytes of a file are a gap.
         """
         window, evidence = self._window, self._evidence
         while True:
@@ -97,26 +98,27 @@ class ResyncWalk:
                 loss = self._decide(is_checked)
                 if loss is None:
                     continue
-                behind, reason = loss
+                resume_at, reason = loss
                 if reason is None:
                     break
                 yield from self._hand_out()
-                if behind is not None and behind < self.position:
-                    yield Gap(behind, self.position - behind, reason, overlaps=True)
+                if resume_at is not None and resume_at < self.position:
+                    yield Gap(resume_at, self.position - resume_at, reason, overlaps=True)
                 elif self._gap is None:
                     first = None if self._last_offset is None else self._last_offset + 1
                     self._gap = self.position, reason, first
-                self.position = self._find_after(reason) if behind is None else behind
+                self.position = self._find_after(reason) if resume_at is None else resume_at
         yield from self._hand_out()
         if self._gap is not None:
             position, reason, first = self._gap
             yield Gap(position, self.position - position, reason, first)
 
     def _scan(self) -> tuple[int | None, bool]:
-        """Take valid entries, and damaged ones that clearly stand.
+        """Take valid entries, and damaged ones that are certainly entries.
 
-        Returns the position up to which bytes are needed (with a chunk full, that of the next entry), or None when the
-        next entry is to be decided; and whether its CRC was looked at.
+        Returns:
+            The position up to which bytes are needed (with a chunk full, that of the next entry), or None when the next
+            entry must be decided; and whether its CRC was checked.
         """
         window, evidence = self._window, self._evidence
         base, filled = window.base, window.filled
@@ -157,7 +159,7 @@ class ResyncWalk:
         return needed + base if is_short else None, is_checked
 
     def _hand_out(self, *, hold: bool = False) -> Iterator[CheckedChunk | Gap]:
-        """The gap, when an entry follows it, and the entries of the run; with ``hold`` all but the last."""
+        """The gap, if an entry follows it, and the entries of the run. With ``hold`` the last entry stays."""
         run = self._run[:-1] if hold else self._run
         if not run:
             return
@@ -173,43 +175,45 @@ class ResyncWalk:
         data = memoryview(self._window.data)[: self._window.filled]
         yield CheckedChunk(data, base, [start - base for start in run], end - base, damaged)
 
-    def _close_gap(self, gap: tuple[int, Codes, int | None], behind: Head | None) -> Gap:
-        """The gap, with the header of the entry after it."""
+    def _close_gap(self, gap: tuple[int, Codes, int | None], following: Head | None) -> Gap:
+        """The gap, which ends at the entry ``following``."""
         position, reason, first = gap
         if reason in _ENDS_TOO_EARLY:
             reason = Codes.LENGTH_TOO_LARGE
         length = self._run[0] - position
-        if behind is None or not behind.is_plausible:
+        if following is None or not following.is_plausible:
             return Gap(position, length, reason, first)
-        last = behind.offset - 1 if first is not None and behind.offset > first else None
-        return Gap(position, length, reason, None if behind.offset == first else first, last, behind.offset)
+        last = following.offset - 1 if first is not None and following.offset > first else None
+        return Gap(position, length, reason, None if following.offset == first else first, last, following.offset)
 
     def _may_read(self, until: int) -> bool:
-        """There may be bytes up to ``until``, and they are worth reading before anything is decided."""
+        """There may be bytes up to ``until``, and reading them first is worth it."""
         window = self._window
         if window.stop == window.end or (window.end is not None and until > window.end):
             return False
         if until - self.position <= LARGEST_ENTRY:
             return True
         head = self._evidence.head(self.position)
-        return head is not None and self._evidence.is_sound_in_file(head, until)
+        return head is not None and self._evidence.is_valid_in_file(head, until)
 
     def _decide(self, is_checked: bool) -> tuple[int | None, Codes | None] | None:
-        """Keep the entry at ``position`` (None), or where to go on after a gap there, and the gap's reason.
+        """Keep the entry at ``position``, or say where to go on after a gap there, and the reason of the gap.
 
-        The first is None where that is to be searched, the second where the limit ends the walk without a gap.
+        Returns:
+            None: the entry is kept. Else the position, None where it must be searched; and the reason, None where the
+            limit ends the walk without a gap.
         """
         evidence = self._evidence
         head = evidence.head(self.position)
         fault = self._fault(head)
         if fault is None and head is not None:
-            is_sound = (
+            is_valid = (
                 not is_checked
                 and evidence.region(head.position, head.position + 1).valid_end(head.position) == head.end
             )
-            loss = None if is_sound else self._misframed(head)
+            loss = None if is_valid else self._misframed(head)
             if loss is None:
-                if not is_sound:
+                if not is_valid:
                     self._damaged.append(head.position)
                 self._run.append(head.position)
                 self.position = head.end
@@ -240,7 +244,7 @@ class ResyncWalk:
         return Codes.LENGTH_TOO_LARGE if head.end > window.stop else None
 
     def _misframed(self, head: Head) -> tuple[int, Codes] | None:
-        """Where to go on and why, when the length of an entry with a wrong CRC is proved wrong (rule 1)."""
+        """Where to go on and why, if the length of an entry with a wrong CRC is proved wrong (rule 1)."""
         evidence, end = self._evidence, head.end
         horizon = head.position + HORIZON
         region = evidence.region(head.position + 1, min(end, horizon))
@@ -250,12 +254,12 @@ class ResyncWalk:
         if true_end is not None:
             return true_end, Codes.LENGTH_TOO_LARGE if true_end < end else Codes.LENGTH_TOO_SMALL
         if follows:
-            sound = evidence.swallowed(head, region)
+            inside = evidence.swallowed(head, region)
         else:
-            sound = evidence.next_valid(region, head.position + 1, head, self._last_valid_offset(self._run))
-        if sound is None or sound >= end:
+            inside = evidence.next_valid(region, head.position + 1, head, self._last_valid_offset(self._run))
+        if inside is None or inside >= end:
             return None
-        return sound, Codes.BATCH_CRC
+        return inside, Codes.BATCH_CRC
 
     def _straddler(self) -> int | None:
         """A valid entry that starts inside the one before and ends after it (rule 2)."""
@@ -265,9 +269,9 @@ class ResyncWalk:
         return None if owner is None else self._evidence.straddler(owner, self.position)
 
     def _find_after(self, fault: Codes) -> int:
-        """The next entry after a place without framing (rules 2 and 3); the end where there is none.
+        """The next entry after a position without framing (rules 2 and 3); the end where there is none.
 
-        Everything before that place was handed out: the window may leave it behind.
+        Everything before that position was handed out, so the window need not keep it.
         """
         window, evidence = self._window, self._evidence
         head = evidence.head(self.position)
@@ -302,13 +306,13 @@ class ResyncWalk:
                 return head.end
 
     def _skip_zeros(self, position: int) -> int:
-        """See Window; what was known of the byte range before counts no more."""
+        """See Window. After a skip the region that was searched before is of no use."""
         evidence = self._evidence
-        behind = self._window.skip_zeros(position)
-        if behind != position:
+        resume_at = self._window.skip_zeros(position)
+        if resume_at != position:
             evidence.forget_region()
-            evidence.keep = behind
-        return behind
+            evidence.keep = resume_at
+        return resume_at
 
     def _is_entry_at(self, position: int) -> bool:
         return self._evidence.is_entry_at(position, self._last_valid_offset(self._run))

@@ -1,4 +1,4 @@
-"""What lies beside a log, as far as it can be read: a sibling that is missing or malformed says nothing."""
+"""The files beside a log, as far as they can be read. A sibling that is missing or malformed gives nothing."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ def read_topic_id(directory: str) -> str | None:
 
 
 def read_checkpoint(directory: str, name: str) -> int | None:
-    """What the checkpoint ``name`` of the log directory above says of a partition directory; None: nothing.
+    """The entry of a partition directory in the checkpoint ``name`` of the log directory above; None: it has none.
 
-    A store is asked only where the log directory was listed: for a partition alone it would take requests, and hardly
-    ever have one.
+    In a store it is read only where the log directory was listed: for one partition it would take requests and rarely
+    give anything.
     """
     log_directory, partition = os.path.split(absolute(directory))
     wanted = parse_partition_directory(partition)
@@ -117,25 +117,27 @@ def read_checkpoint(directory: str, name: str) -> int | None:
 
 @lru_cache(maxsize=8)
 def _offsets(path: str, state: tuple[int, int, int, int]) -> Mapping[tuple[str, int], int]:
-    """What a checkpoint of a log directory says, by partition; kept, as each of thousands of partitions asks for it.
+    """The entries of a checkpoint of a log directory, by partition.
 
-    ``state``: inode, times and size, of which one is another when it was written anew.
+    They are kept, as thousands of partitions need them.
+
+    ``state``: inode, times and size. One of them changes when the file is written anew.
     """
     try:
         entries = parse_offset_checkpoint(read_whole(path))
     except KdumpError:
         return {}
-    # Of a partition that is named twice the first one counts.
+    # Where a partition is named twice, its first line counts.
     return {(topic, number): offset for topic, number, offset in reversed(entries)}
 
 
 def was_cleaned(directory: str) -> bool:
-    """The log directory above says that the log cleaner has been at the partition: offsets may be missing anywhere."""
+    """The log directory above says that the partition was compacted: offsets may be missing anywhere."""
     return (read_checkpoint(directory, CLEANER_CHECKPOINT) or 0) > 0
 
 
 def is_cleaned_now(directory: str) -> bool:
-    """The log cleaner has been at the partition, or is at it: the log directory says so only when it is done."""
+    """The log cleaner compacts the partition, or has done so: the log directory says it only when it is done."""
     if was_cleaned(directory):
         return True
     try:

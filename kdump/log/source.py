@@ -20,20 +20,20 @@ from kdump.system.pagecache import BroughtPages
 
 _PAUSE_SECONDS: Final = 0.05
 _KEPT_HEAD: Final = 1 << 16
-"""Bytes at the start of a stream that are kept, to tell its type by."""
+"""Bytes at the start of a stream that are kept, to recognize its type."""
 
 
 class Source(ABC):
     """Bytes by position.
 
-    ``size`` is the size when it was opened, None for a stream (its end is where it ends).
+    ``size`` is the size when it was opened, None for a stream, whose end is not known before.
     """
 
     can_skip_errors = True
-    """What cannot be read at one position (a bad block) says nothing about the others."""
+    """Bytes that cannot be read at one position (a bad block) say nothing about the others."""
 
     stop: int | None = None
-    """Where its reader means to stop; None: at the end. Nothing that lies after is fetched ahead of the reader."""
+    """Where its reader will stop; None: at the end. Nothing after it is fetched ahead."""
 
     def __init__(self, path: str, size: int | None) -> None:
         self.path = path
@@ -41,7 +41,7 @@ class Source(ABC):
 
     @property
     def is_replaced(self) -> bool:
-        """Its path does not lead to the file any more: another one has the name, or none."""
+        """Its path no longer leads to this file: another file has the name, or none."""
         return False
 
     @property
@@ -51,7 +51,7 @@ class Source(ABC):
 
     @property
     def file_number(self) -> int | None:
-        """What another file has another one of, on every machine that sees the file (the inode); None: not known."""
+        """The inode, which every machine that sees the file sees; None: not known."""
         return None
 
     @abstractmethod
@@ -63,17 +63,17 @@ class Source(ABC):
         """
 
     def read_some(self, view: memoryview, position: int) -> int:
-        """Like ``read_into``, but of a stream what is there now, at least a byte; 0 only at the end."""
+        """Like ``read_into``, but from a stream only what is there now, one byte or more; 0 only at the end."""
         return self.read_into(view, position)
 
     def awaits(self, position: int) -> bool:
-        """Zeros lie from ``position`` on: wait until something else is there, or nothing; False: they stay."""
+        """Zeros lie from ``position`` on: wait until something else is there, or the end. False: they stay."""
         return False
 
     def data_from(self, position: int) -> int:
-        """The first position from ``position`` on whose bytes need to be read: up to there all bytes are zero.
+        """The first position from ``position`` on that must be read. All bytes before it are zero.
 
-        That is where the next byte range of data of a sparse file begins, or its end; for other sources ``position``.
+        In a sparse file it is where the next data begin, or the end; for other sources it is ``position``.
         """
         return position
 
@@ -83,12 +83,12 @@ class Source(ABC):
         return bytes(buffer[: self.read_into(buffer, position)])
 
     def head(self, size: int) -> bytes:
-        """At most ``size`` of the first bytes, as far as they can still be had: of a stream those that went by."""
+        """At most ``size`` of the first bytes, of a stream as far as they were kept."""
         return self.read(0, size)
 
     @abstractmethod
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
 
     def __enter__(self) -> Self:
         return self
@@ -97,6 +97,18 @@ class Source(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def keep_size(source: Source, size: int) -> None:
+    """Read no more of a file than the ``size`` bytes that it had when work on it was planned.
+
+    Raises:
+        KdumpError: UNREADABLE, it has become shorter.
+    """
+    if source.size is None or source.size < size:
+        what = f"has {source.size} bytes, it had {size} when the job was planned"
+        raise KdumpError(Codes.UNREADABLE, what, path=source.path, position=source.size)
+    source.size = size
 
 
 class FileSource(Source):
@@ -133,7 +145,7 @@ class FileSource(Source):
         try:
             return os.lseek(self._descriptor, position, os.SEEK_DATA)
         except OSError as error:
-            # ENXIO: no data up to the end. Other errors: the file system does not know of byte ranges without data.
+            # ENXIO: no data up to the end. Other errors: the file system does not know where data are.
             return max(position, self.size or 0) if error.errno == errno.ENXIO else position
 
     def close(self) -> None:
@@ -209,7 +221,7 @@ class StreamSource(Source):
         return bytes(self._head[:size])
 
     def _take(self, view: memoryview) -> int:
-        """What there is now of the next bytes, at least one; 0 at the end."""
+        """Some of the next bytes, one or more; 0 at the end."""
         try:
             count = os.readv(self._descriptor, [view[: meter().most]])
         except OSError as error:

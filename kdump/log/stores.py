@@ -1,7 +1,7 @@
-"""What lies behind a URI: object stores, HDFS and whatever else pyarrow has a file system for.
+"""What a URI names: object stores, HDFS, and any other file system that pyarrow has.
 
-A request to an object store costs tens of milliseconds, whatever it asks for: a directory is asked for once, and bytes
-come in large ranges (``objects``). pyarrow is imported when the first URI is looked at.
+A request to an object store costs tens of milliseconds, whatever it asks for. So a directory is listed once, and bytes
+come in large ranges (``objects``). pyarrow is imported when the first URI is used.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from kdump.log.names import parse_file_name
 from kdump.log.objects import ObjectSource
 from kdump.log.uris import Uri, encoded, parse_uri
 
-_NEEDS: Final = "a path with a scheme needs pyarrow: pip install 'kdump[parquet]'"
+_NEEDS: Final = "a path with a scheme needs pyarrow: pip install 'kafka-kdump[parquet]'"
 
 
 class Store:
-    """Everything behind one root (``s3://bucket``), reached when it is first asked for something.
+    """Everything under one root (``s3://bucket``). It is connected at the first request.
 
     Args:
         given: a URI of it, with credentials and options.
@@ -39,20 +39,20 @@ class Store:
         self._listings: dict[str, dict[str, ListingEntry]] = {}
 
     def forget_listings(self) -> None:
-        """What was known of directories may have changed."""
+        """Forget the directories that were listed: they may have changed."""
         self._listings.clear()
 
     def entry(self, path: str) -> ListingEntry | None:
-        """What has this name by the listing of its directory; None also where that was not listed."""
+        """The entry of this name in the listing of its directory; None also where that was not listed."""
         directory, _, name = path.rpartition("/")
         return self._listings.get(directory, {}).get(name)
 
     def known(self, path: str) -> bool | None:
-        """Whether something has this name, by the listing of its directory; None: that was not listed."""
+        """Whether something has this name in the listing of its directory; None: that was not listed."""
         return self.entry(path) is not None if path.rpartition("/")[0] in self._listings else None
 
     def info(self, path: str) -> Any:
-        """The FileInfo of ``path``, asked for now. KdumpError when it cannot be told."""
+        """The FileInfo of ``path``, requested now. KdumpError when it cannot be told."""
         with self._errors(path):
             system, name = self._place(path)
             return system.get_file_info(name)
@@ -77,7 +77,7 @@ class Store:
         known = self.known(path)
         if known is False:
             raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
-        # To an object store a directory is no more than the beginning of other names.
+        # In an object store a directory is only the beginning of other names.
         if known is None and is_directory(path):
             raise KdumpError(Codes.UNREADABLE, "is a directory", path=path)
         with self._errors(path):
@@ -89,7 +89,7 @@ class Store:
         return system.open_input_file(name)
 
     def failure(self, path: str, error: Exception, position: int | None = None) -> KdumpError:
-        """What went wrong, in one line that gives no credentials away."""
+        """The error for an exception, in one line without credentials."""
         if isinstance(error, FileNotFoundError):
             return KdumpError(Codes.MISSING, "no such file or directory", path=path, position=position)
         lines = self.given.scrubbed(str(error)).splitlines()
@@ -97,13 +97,16 @@ class Store:
 
     @contextmanager
     def _errors(self, path: str) -> Iterator[None]:
-        """Whatever pyarrow raises (also exceptions of its own, without a common root) is the failure of ``path``."""
+        """Turns whatever pyarrow raises into the error of ``path``.
+
+        pyarrow also raises exceptions of its own, which have no common base.
+        """
         try:
             yield
         except KdumpError:
             raise
         except Exception as error:
-            # Shown as the cause with a traceback, unless it gives credentials away.
+            # A traceback shows it as the cause, unless it holds credentials.
             is_clean = self.given.scrubbed(str(error)) == str(error)
             raise self.failure(path, error) from (error if is_clean else None)
 
@@ -146,7 +149,7 @@ class _Origin:
 
 
 _stores: Final[dict[str, Store]] = {}
-"""By their roots, for as long as the process lives: a connection is made once."""
+"""By their roots, for as long as the process lives, so that each is connected once."""
 
 
 def strip_credentials(path: str) -> str:
@@ -203,7 +206,7 @@ def _listed(folder: str) -> list[ListingEntry]:
 
 
 def _fits(name: str, wanted: str) -> bool:
-    """As glob has it: hidden files are not meant unless they are asked for."""
+    """As in ``glob``, hidden files fit only a pattern that begins with a dot."""
     return fnmatchcase(name, wanted) and (wanted.startswith(".") or not name.startswith("."))
 
 
@@ -223,7 +226,7 @@ def open_object(path: str) -> ObjectSource:
 
 
 def store_of(path: str) -> Store:
-    """The store that a URI is of; credentials or options that are new make it a new one."""
+    """The store of a URI. New credentials or options make it a new store."""
     uri = parse_uri(path)
     store = _stores.get(uri.root)
     if store is None or (uri.has_options and uri.options != store.given.options):

@@ -1,9 +1,9 @@
-"""How far a log can be taken while it is written: the newest whole entry of it.
+"""The newest whole entry of a log that may still be written.
 
-An entry that is cut by the end of the file may be on its way in, and what follows its header is then its payload,
-which may hold whole batches itself (Kafka bytes stored in Kafka). So with valid entries after it it is damage only
-where they go on with the offset after its last one, or where nothing more is written (``is_settled``). The same holds
-for an entry with a wrong CRC as long as the one after it is not whole.
+An entry that the end of the file cuts may be a write in progress. What follows its header is its payload then, which
+may hold whole batches itself (Kafka bytes stored in Kafka). So valid entries after it show that it is damaged only if
+their offsets continue after its last one, or if nothing more is written (``is_settled``). The same holds for an entry
+with a wrong CRC as long as the next entry is not whole.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class TailEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TailBounds:
-    """Which entries are meant, None: all.
+    """Which entries are meant. None: no bound.
 
-    ``position``: those that end there or before; ``offset``: those with lower offsets; ``epoch``: those of this leader
-    epoch or earlier ones.
+    ``position``: entries that end there or before; ``offset``: those with lower offsets; ``epoch``: those of this
+    leader epoch or earlier ones.
     """
 
     position: int | None = None
@@ -49,7 +49,7 @@ class TailBounds:
 
 
 def entry_at(source: Source, position: int) -> TailEntry | None:
-    """What the header at ``position`` says of its entry, valid or not; None where there is no whole header."""
+    """The entry that the header at ``position`` describes, valid or not; None where there is no whole header."""
     data = source.read(position, HEADER_SIZE)
     head = read_head(data, 0, len(data), position)
     return None if head is None or (head.magic >= 2 and len(data) < HEADER_SIZE) else _entry(head, data, 0)
@@ -87,7 +87,7 @@ def _leads(source: Source, floor: int, bounds: TailBounds, index: Sequence[Offse
     if bounds.offset is not None and index:
         number = bisect_left(index, bounds.offset, key=lambda entry: entry.offset)
         target = min(target, index[number - 1].position if number else 0)
-    # Epochs are not in the index: they are looked for from the start.
+    # The index has no epochs: they are searched from the start.
     if bounds.epoch is None:
         for lead in leads(source, index, target):
             if lead <= floor:
@@ -119,7 +119,7 @@ def _newest(source: Source, start: int, bounds: TailBounds, *, is_settled: bool,
 
 
 def _within(chunk: CheckedChunk, bounds: TailBounds) -> int:
-    """How many entries are, counted from the first: their ends, offsets and epochs rise."""
+    """How many entries are within the bounds, from the first on: ends, offsets and epochs rise."""
     count = len(chunk.starts)
     if bounds.position is not None:
         count = bisect_right((*chunk.starts[1:], chunk.end), bounds.position - chunk.position, 0, count)
@@ -131,7 +131,7 @@ def _within(chunk: CheckedChunk, bounds: TailBounds) -> int:
 
 
 def _last_valid(chunk: CheckedChunk, numbers: range) -> TailEntry | None:
-    """The first of those numbers that is valid."""
+    """The first valid entry among ``numbers``."""
     damaged = set(chunk.damaged)
     return next((_at(chunk, chunk.starts[number]) for number in numbers if number not in damaged), None)
 
@@ -149,15 +149,15 @@ def _entry(head: Head, data: bytes | memoryview, start: int) -> TailEntry:
 
 
 def _is_blank(source: Source, position: int) -> bool:
-    """Zeros where an entry would start: a preallocated file, not written so far."""
+    """Zeros where an entry would start: a preallocated file, not written yet."""
     data = source.read(position, SMALLEST_ENTRY)
     return bool(data) and not any(data)
 
 
 def _may_be_written(source: Source, gap: Gap) -> bool:
-    """Whether the entry that begins the gap ends after the file, or the one after it does.
+    """Whether the entry that begins the gap, or the entry after it, ends after the file.
 
-    What was found in the gap may then be payload: that the CRC of an entry is wrong does not say that its length is.
+    What was found in the gap may then be payload: a wrong CRC does not mean that the length is wrong.
     """
     if gap.overlaps:
         return False
@@ -165,8 +165,8 @@ def _may_be_written(source: Source, gap: Gap) -> bool:
     if head is None or not head.is_plausible or gap.continue_at == head.last_offset + 1:
         return False
     size = source.size or 0
-    behind = _head(source, head.end)
-    return head.end > size or behind is None or (behind.is_plausible and behind.end > size)
+    following = _head(source, head.end)
+    return head.end > size or following is None or (following.is_plausible and following.end > size)
 
 
 def _head(source: Source, position: int) -> Head | None:

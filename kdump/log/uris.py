@@ -1,4 +1,4 @@
-"""A URI taken apart: what names a store and a place in it, and what is nobody else's business."""
+"""The parts of a URI: what names a store and a place in it, and what is secret."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from urllib.parse import quote, unquote
 _PATTERN: Final = (
     r"(?P<scheme>[^:]+)://(?:(?P<user>{user})@)?(?P<host>[^/?#@]*)(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#.*)?"
 )
-# A secret key often holds a slash. What looks like a port is none only for S3, which has buckets for hosts.
+# A secret key often holds a slash. Only S3, where hosts are buckets, has no ports.
 _PARTS: Final = re.compile(_PATTERN.format(user=r"[^/?#@:]*(?::(?!\d+/)[^?#@]*)?"), re.DOTALL)
 _S3_PARTS: Final = re.compile(_PATTERN.format(user=r"[^/?#@:]*(?::[^?#@]*)?"), re.DOTALL)
 _SPELLINGS: Final = {"s3a": "s3", "s3n": "s3"}
-"""Schemes that Hadoop has for what pyarrow knows by another."""
+"""Hadoop's schemes, by the scheme that pyarrow has for the same store."""
 _S3: Final = frozenset({"s3", *_SPELLINGS})
 _NAMED_BY_USER: Final = frozenset({"hdfs", "viewfs", "abfs", "abfss"})
-"""Schemes where the user (of Azure: the container or the account) is a part of the name, not a key."""
+"""Schemes where the user (of Azure: the container or the account) is a part of the name, and no key."""
 _PUBLIC: Final = frozenset({"region", "scheme", "endpoint_override"})
 """Parameters of a query whose values may be shown."""
 _LEGAL: Final = ":@!$&'()*+,;=-._~"
-"""Characters of a path that are not encoded, letters and digits aside."""
+"""Characters of a path that are not encoded, besides letters and digits."""
 _SHORTEST_SECRET: Final = 3
 _HIDDEN: Final = "***"
 
@@ -42,7 +42,7 @@ class Uri:
 
     @property
     def root(self) -> str:
-        """What all URIs of the store begin with, credentials aside."""
+        """The beginning of all URIs of the store, without credentials."""
         name = self._naming_user
         return f"{self.scheme}://{name}@{self.host}" if name else f"{self.scheme}://{self.host}"
 
@@ -58,7 +58,7 @@ class Uri:
 
     @property
     def has_options(self) -> bool:
-        """It says more than ``clean`` does: credentials or a query."""
+        """It has more than ``clean``: credentials or a query."""
         return self.options != (self._naming_user, "")
 
     @property
@@ -67,16 +67,16 @@ class Uri:
         return self.user.partition(":")[0] if self.scheme in _NAMED_BY_USER else ""
 
     def with_path(self, path: str) -> str:
-        """The URI of another path in the same store, with everything that was given."""
+        """The URI of another path in the store, with all options."""
         user = _quoted(self.user, "%:") + "@" if self.user else ""
         return f"{self.scheme}://{user}{self.host}{path}" + (f"?{self.query}" if self.query else "")
 
     def for_pyarrow(self, path: str) -> str:
-        """The same by the scheme that pyarrow knows."""
+        """The URI with the scheme that pyarrow knows."""
         return replace(self, scheme=_SPELLINGS.get(self.scheme, self.scheme)).with_path(path)
 
     def scrubbed(self, text: str) -> str:
-        """``text`` with nothing in it that the URI keeps secret."""
+        """``text`` without anything that the URI keeps secret."""
         for whole in (self.with_path(self.path), self.for_pyarrow(self.path)):
             text = text.replace(whole, self.clean)
         secrets = {self.user, *self.user.split(":")} - {self._naming_user}
@@ -97,12 +97,12 @@ def encoded(name: str) -> str:
 
 
 def _quoted(text: str, safe: str) -> str:
-    """Percent-encoded; bytes that are no UTF-8 (of a command line) too."""
+    """Percent-encoded, also bytes of a command line that are no UTF-8."""
     return quote(text, safe=safe, errors="surrogateescape")
 
 
 def parse_uri(text: str) -> Uri:
-    """Any text with ``://`` after a scheme can be taken apart; what is wrong with it the store will say."""
+    """The parts of any text with a scheme and ``://``. The store finds out what is wrong with the rest."""
     scheme = text.partition("://")[0].lower()
     match = (_S3_PARTS if scheme in _S3 else _PARTS).fullmatch(text)
     assert match is not None

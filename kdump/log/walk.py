@@ -1,8 +1,8 @@
-"""From bytes to entries: chunks of a log with the positions of the whole entries in them.
+"""From bytes to entries: chunks of a log, with the positions of the whole entries in them.
 
-Source: docs/spec/dump-output.md#41-batch-scan and docs/spec/recovery.md#rule-1-framing (FileLogInputStream): the same
-framing rules hold for every magic. The walk reads into one buffer that it uses again; it grows only for an entry larger
-than it.
+Source: docs/spec/dump-output.md#41-batch-scan and docs/spec/recovery.md#rule-1-framing (FileLogInputStream). The
+framing rules are the same for every magic. The walk reads into one buffer, which it uses again and enlarges only for an
+entry that does not fit.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Stop(Enum):
     """Why a walk ended."""
 
     END = auto()
-    """Nothing, or what cannot be a whole entry, is left."""
+    """Nothing is left, or bytes that cannot be a whole entry."""
     LENGTH_TOO_SMALL = auto()
-    """A length field below 14 (negative and zero too): no reader gets past it."""
+    """A length field below 14 (also negative and zero). No reader gets past it."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Chunk:
     def bounds(self, first: int = 0, last: int | None = None) -> list[int]:
         """Where entries ``first`` to ``last`` (exclusive) start in ``data``, and where the last of them ends.
 
-        Few entries of a large chunk cost little: only their positions are copied.
+        Only these positions are copied.
         """
         bounds = self.starts[first : None if last is None else last + 1]
         if last is None or last >= len(self.starts):
@@ -67,7 +67,7 @@ class Chunk:
         return bounds
 
     def entries(self, first: int = 0, last: int | None = None) -> Iterator[tuple[int, int]]:
-        """(start, end) in ``data`` of entries ``first`` to ``last`` (exclusive): they lie without gaps."""
+        """(start, end) in ``data`` of entries ``first`` to ``last`` (exclusive), which lie side by side."""
         return pairwise(self.bounds(first, last))
 
 
@@ -104,7 +104,7 @@ class Walk:
         size = self._source.size
         wanted = self._chunk_size if size is None else min(self._chunk_size, max(size - self.position, 0) + 1)
         if self._limit is not None:
-            # After the limit no more is read than tells that it is one, and the rest of a header.
+            # After the limit, only what shows that it is one is read, and the rest of a header.
             wanted = min(wanted, max(self._limit - self.position, 0) + HEADER_SIZE + 1)
         buffer = bytearray(max(wanted, _SMALLEST_BUFFER))
         base = self.position
@@ -130,7 +130,7 @@ class Walk:
                 return
             rest = buffer[position:filled]
             if needed > len(buffer):
-                # Twice the size at most: a length field that lies on a stream must not ask for gigabytes at once.
+                # Twice the size at most: a wrong length field in a stream must not allocate gigabytes at once.
                 buffer = bytearray(min(needed, 2 * len(buffer)))
             buffer[: len(rest)] = rest
             base += position
@@ -166,7 +166,7 @@ class Walk:
         return starts, position, Stop.END if final else None, needed
 
     def _is_blank(self, buffer: bytearray, position: int, end: int) -> bool:
-        """Nothing but zeros is there, which a log that is being written may still fill; it has something else now."""
+        """There were only zeros, which a broker may still overwrite; now there is something else."""
         return buffer.count(0, position, end) == end - position and self._source.awaits(self.position)
 
     def _fill(self, buffer: bytearray, base: int, filled: int, at_end: bool) -> tuple[int, bool]:
@@ -178,12 +178,12 @@ class Walk:
             count = self._source.read_some(view, base + filled)
             return filled + count, count == 0
         filled += self._source.read_into(view, base + filled)
-        # A file that grows while it is read ends where it ended when it was opened.
+        # A file that grows is read up to the size that it had when it was opened.
         if base + filled >= size:
             return size - base, True
         return filled, filled < len(buffer)
 
 
 def _header_is_cut(buffer: bytearray, position: int, filled: int, final: bool) -> bool:
-    """A v2 entry shorter than its header is shown with the bytes after it: they must be in the buffer."""
+    """A v2 entry shorter than its header is shown with the bytes after it, so these must be in the buffer."""
     return not final and position + HEADER_SIZE > filled and is_read_as_batch(buffer[position + MAGIC_OFFSET])

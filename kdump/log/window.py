@@ -1,7 +1,7 @@
-"""A byte range of a source in memory that moves forwards only, with its unreadable extents as ends.
+"""A window on a source, in memory, that only moves forwards. Unreadable blocks divide the source into extents.
 
-A block that cannot be read (EIO) ends the readable extent before it; the next one starts at the next multiple of
-4096 bytes that can be read.
+A block that cannot be read (EIO) ends the extent before it. The next extent starts at the next multiple of 4096 bytes
+that can be read.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from kdump.wire.checksum import Checksum
 
 _BLOCK = 4096
 _SMALLEST_BUFFER = 1 << 16
-_LONG_STRETCH = 1 << 20
-"""Bytes from which on a byte range without data is skipped."""
+_LONG_ZEROS = 1 << 20
+"""Bytes without data (zeros of a sparse file) that are worth skipping."""
 
 
 class Window:
     """``data[:filled]`` are the bytes from file position ``base`` on.
 
-    ``end`` is where the readable extent ends, None while that is unknown (a stream); of a file it is the end of what
-    may be read until an unreadable block moves it. ``is_cut``: that is the limit. ``resume`` is None, or where reading
-    goes on after such a block.
+    ``end`` is the end of the readable extent, None while it is unknown (a stream). For a file it is the end of what may
+    be read, until an unreadable block is found. ``is_cut``: that end is the limit. ``resume`` is None, or where reading
+    goes on after an unreadable block.
 
     Args:
         source: where the bytes come from.
@@ -52,11 +52,11 @@ class Window:
         return self.base + self.filled
 
     def fill(self, keep: int, until: int) -> None:
-        """Drop what lies before ``keep`` (in the window) and read up to ``until`` at least, as far as there is data."""
+        """Drop what lies before ``keep`` and read at least up to ``until``, as far as there is data."""
         if self.stop >= until or self.stop == self.end:
             return
         kept = self.data[keep - self.base : self.filled]
-        # More at a time when much is kept: what is moved stays in proportion to what is read.
+        # Read more when much is kept, so that moving stays in proportion to reading.
         wanted = max(until, self.stop + max(self._chunk_size, len(kept) // 4))
         if self.end is not None:
             wanted = min(wanted, self.end)
@@ -83,14 +83,14 @@ class Window:
         self.resume, self.end = None, self._last
 
     def skip_zeros(self, position: int) -> int:
-        """Where to go on to look for an entry from ``position`` on, without reading a long run of zeros.
+        """Where to look for the next entry from ``position`` on, without reading a long run of zeros.
 
-        No entry starts where its length field is zero. The window leaves behind what is skipped.
+        No entry starts where its length field is zero. The window moves past what is skipped.
         """
         data = self._source.data_from(position)
         if self.end is not None:
             data = min(data, self.end)
-        if data - position < _LONG_STRETCH:
+        if data - position < _LONG_ZEROS:
             return position
         # A header may begin with zeros.
         target = data if data == self.end else data - HEADER_SIZE
@@ -119,7 +119,7 @@ class Window:
         return crc
 
     def _read(self, until: int) -> None:
-        """Append the bytes up to ``until``; sets ``end`` when they end earlier."""
+        """Append the bytes up to ``until``. Sets ``end`` where they end earlier."""
         position = self.stop
         try:
             self._append(position, until)

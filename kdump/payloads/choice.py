@@ -1,4 +1,4 @@
-"""Which decoder serves which file."""
+"""Which decoder is used for which file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class DecoderChoice(NamedTuple):
-    """What was asked for.
+    """The decoders that were asked for.
 
-    ``internal``: the name of the decoder of an internal topic, for all files. ``by_topic``: the one that belongs to
-    each file's topic. ``key``, ``value``: names in the registry, for files that no decoder of an internal topic serves.
+    ``internal``: the name of the decoder of an internal topic, for all files. ``by_topic``: use the decoder of each
+    file's own topic. ``key``, ``value``: names in the registry, for files without a decoder of an internal topic.
     """
 
     internal: str | None = None
@@ -25,7 +25,7 @@ class DecoderChoice(NamedTuple):
 
     @property
     def is_made(self) -> bool:
-        """Some decoder was asked for."""
+        """A decoder was asked for."""
         return self != _NO_CHOICE
 
     def internal_decoder(self, topic: str | None) -> InternalDecoder | None:

@@ -1,4 +1,4 @@
-"""What comes out of a decoder, and why it may not."""
+"""What a decoder gives, and why something does not decode."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kdump.codes import Codes, DamageError
 
 
 class RecordPart(Enum):
-    """Of a record."""
+    """The parts of a record that are decoded."""
 
     KEY = "key"
     VALUE = "value"
@@ -22,7 +22,7 @@ class DecodeErrorKind(Enum):
     MISSING = auto()
     """It is null where it may not be."""
     CUT = auto()
-    """Its frame ends early; ``name``: the field of the frame, empty for a type or version of two bytes."""
+    """Its frame ends early. ``name``: the field of the frame, empty for a type or version of two bytes."""
     TOO_LARGE = auto()
     """A number of its frame (``name``) is out of range."""
     FRAME_VERSION = auto()
@@ -32,19 +32,19 @@ class DecodeErrorKind(Enum):
     UNKNOWN_VERSION = auto()
     """The record type is known, the version (``number``) is not."""
     BROKEN = auto()
-    """Type and version are known, the message does not decode; ``cause``: what Kafka's reader says, if anything."""
+    """Type and version are known, the message does not decode. ``cause``: the words of Kafka's reader, if any."""
     BYTES_LEFT = auto()
     """The message decodes, and ``number`` bytes are left."""
     REFUSED = auto()
-    """It is not what a decoder of keys or values takes."""
+    """A decoder of keys or values does not accept it."""
 
 
 UNKNOWN = frozenset({DecodeErrorKind.FRAME_VERSION, DecodeErrorKind.UNKNOWN_TYPE, DecodeErrorKind.UNKNOWN_VERSION})
-"""What a newer Kafka may have written."""
+"""A newer Kafka may have written it."""
 
 
 class PayloadError(DamageError):
-    """A key or value does not decode; ``record_type``: what kind of record it is, where that is known."""
+    """A key or value does not decode. ``record_type``: the kind of record, where that is known."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class PayloadError(DamageError):
 
 
 class Decoded(tuple[Any, Any]):
-    """A decoded (key, value); ``findings``: why one of them, or both, are the bytes they were."""
+    """A decoded (key, value). ``findings``: why a part is still the bytes that it was."""
 
     findings: tuple[PayloadError, ...]
 
@@ -93,4 +93,4 @@ class RecordDecoder(Protocol):
     """Decodes the records of one log."""
 
     def decode(self, key: bytes | None, value: bytes | None) -> Decoded:
-        """Key and value; what does not decode stays bytes and is among the findings."""
+        """Key and value. A part that does not decode stays bytes and has a finding."""

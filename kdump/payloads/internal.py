@@ -23,7 +23,7 @@ _FRAME_VERSION: Final = 1
 _CONSUMER: Final = "consumer"
 """The protocol type of groups whose members' bytes are messages of the consumer protocol."""
 MEMBER_MESSAGES: Final = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
-"""The members of GroupMetadata that hold another message, and its schema."""
+"""The members of GroupMetadata that hold another message, with its schema."""
 
 
 class DecodedMessage(NamedTuple):
@@ -48,7 +48,7 @@ class DecodedMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorDecoder:
-    """Topics of a coordinator: the key holds the record's type, the value its version."""
+    """Topics of a coordinator: the key holds the type of the record, the value its version."""
 
     name: str
     group: str
@@ -113,7 +113,7 @@ class CoordinatorDecoder:
 
 @dataclass(frozen=True, slots=True)
 class MetadataDecoder:
-    """Topics whose values have type and version in front of the message; keys say nothing."""
+    """Topics whose values begin with the type and version of the message. Their keys are not used."""
 
     name: str
     group: str
@@ -126,7 +126,7 @@ class MetadataDecoder:
             return Decoded(key, value, [error])
 
     def value(self, data: bytes | None) -> DecodedMessage:
-        """Raises PayloadError; a null value is one too."""
+        """The value of a record. Raises PayloadError, also for null."""
         cursor = Cursor(data or b"", code=Codes.DECODER)
         frame_version = _frame_number(cursor, "frame version")
         if frame_version != _FRAME_VERSION:
@@ -146,7 +146,7 @@ class MetadataDecoder:
                 DecodeErrorKind.BROKEN, RecordPart.VALUE, text, number=version, record_type=number, cause=error.cause
             ) from None
         if cursor.remaining:
-            text = f"is {schema.name} of version {version} with {cursor.remaining} bytes left behind it"
+            text = f"is {schema.name} of version {version} with {cursor.remaining} bytes left after it"
             raise PayloadError(
                 DecodeErrorKind.BYTES_LEFT, RecordPart.VALUE, text, number=cursor.remaining, record_type=number
             )
@@ -174,7 +174,7 @@ def key_frame(message: DecodedMessage) -> dict[str, Any]:
 
 
 def value_frame(message: DecodedMessage) -> dict[str, Any]:
-    """A coordinator's value likewise."""
+    """A coordinator's value as the Java tool frames it; the version is a string there."""
     return {"version": str(message.version), "data": with_member_messages(message)}
 
 
@@ -192,10 +192,10 @@ def type_name(schema: Schema) -> str:
 
 
 def with_member_messages(message: DecodedMessage, *, newest: bool = True) -> dict[str, Value]:
-    """A value's members, with the messages inside members of a consumer group decoded.
+    """The members of a value, with the messages inside members of a consumer group decoded.
 
-    Bytes that do not decode stay. ``newest=False``: what has a version that the schema does not know, and structs
-    inside, stays too, as in the Java tool; else it is read as the newest version that is known.
+    Bytes that do not decode stay bytes. With ``newest=False`` messages of an unknown version, and structs inside, stay
+    bytes too, as in the Java tool. Otherwise they are read as the newest known version.
     """
     values = message.shown
     members = values.get("members")
@@ -228,6 +228,11 @@ def _int16(data: bytes, part: RecordPart) -> int:
 
 
 def _frame_number(cursor: Cursor, name: str) -> int:
+    position = cursor.position
+    # Nearly all are one byte.
+    if position < cursor.end and (byte := cursor.buffer[position]) < 0x80:
+        cursor.position = position + 1
+        return byte
     try:
         number = cursor.unsigned_varint()
     except DamageError:
@@ -236,5 +241,5 @@ def _frame_number(cursor: Cursor, name: str) -> int:
         raise PayloadError(
             DecodeErrorKind.TOO_LARGE, RecordPart.VALUE, f"has the {name} {number}, which is out of range", name=name
         )
-    # As Java casts what is 2^31 and above.
+    # Java casts 2^31 and above to a negative int.
     return (number + 2**15) % 2**16 - 2**15

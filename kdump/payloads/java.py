@@ -1,4 +1,4 @@
-"""How Java spells things: what the compatible output owes to the JDK rather than to Kafka.
+"""How Java writes and reads texts: the parts of the compatible output that come from the JDK and not from Kafka.
 
 Source: docs/spec/dump-output.md#3-per-file-dispatch, docs/spec/dump-output.md#10-end-of-run-reports,
 docs/spec/decoders.md#2-json-text.
@@ -12,7 +12,7 @@ from typing import Final
 
 _DECIMAL: Final = re.compile(r"[+-]?\d+")
 _MOST_DIGITS: Final = 100
-"""Python takes a few thousand at most, Java any number of zeros in front."""
+"""Python reads a few thousand digits at most, Java any number of leading zeros."""
 _BASIC_PLANE: Final = "\uffff"
 _SLASHES: Final = re.compile(r"/{2,}")
 
@@ -23,7 +23,7 @@ def parse_long(text: str) -> int | None:
 
 
 def parse_int(text: str) -> int | None:
-    """``Integer.parseInt``, likewise."""
+    """``Integer.parseInt``: None where Java throws NumberFormatException. Any script's digits count, as in Java."""
     return _parse_integer(text, 32)
 
 
@@ -46,7 +46,7 @@ def normalize_path(path: str) -> str:
 
 
 def split_commas(text: str) -> list[str]:
-    """``text.split(",")``: empty parts inside are kept, trailing ones dropped; the empty text is one empty part."""
+    """``text.split(",")``: empty parts inside are kept, trailing ones dropped. The empty text is one empty part."""
     if not text:
         return [""]
     parts = text.split(",")
@@ -56,11 +56,11 @@ def split_commas(text: str) -> list[str]:
 
 
 def hash_map_order(keys: Iterable[str], *, asked_again: bool = False) -> list[str]:
-    """The order in which a ``java.util.HashMap`` gives back keys that ``computeIfAbsent`` put in, in this order.
+    """The order of keys in a ``java.util.HashMap`` into which ``computeIfAbsent`` put them, in this order.
 
-    That method puts a new key at the head of its bucket and doubles the table only when it is over-full already, then
-    also where it finds the key (docs/spec/dump-output.md#10-end-of-run-reports). ``asked_again``: it was called for a
-    key that was there once all of them were.
+    That method puts a new key at the head of its bucket. It doubles the table only when it is already over-full, and
+    then also where it finds the key (docs/spec/dump-output.md#10-end-of-run-reports). ``asked_again``: it was called
+    for a key that was there, once all of them were.
     """
     distinct = list(dict.fromkeys(keys))
     size_at_last_call = len(distinct) if asked_again else len(distinct) - 1
@@ -69,6 +69,22 @@ def hash_map_order(keys: Iterable[str], *, asked_again: bool = False) -> list[st
         capacity *= 2
     newest_first = distinct[::-1]
     return sorted(newest_first, key=lambda key: _spread_hash(key) & capacity - 1)
+
+
+def hash_map_order_of(keys: Iterable[str], capacity: int) -> list[str]:
+    """The order in which a ``java.util.HashMap`` gives back keys that ``put`` put in, in this order.
+
+    ``capacity``: buckets that it began with, a power of two. It grows when more than three quarters are filled.
+    """
+    distinct = list(dict.fromkeys(keys))
+    while len(distinct) > capacity * 3 // 4:
+        capacity *= 2
+    return sorted(distinct, key=lambda key: _spread_hash(key) & capacity - 1)
+
+
+def hash_map_size(wanted: int) -> int:
+    """The buckets of ``new HashMap<>(wanted)``: the next power of two."""
+    return 1 << max(wanted - 1, 0).bit_length()
 
 
 def string_hash(text: str) -> int:
@@ -92,5 +108,5 @@ _JSON_ESCAPES: Final = {
 
 
 def json_string(text: str) -> str:
-    """A JSON string as Jackson writes it: quotes, backslash and characters below 0x20 escaped, the rest as it is."""
+    """A JSON string as Jackson writes it: quotes, backslash and characters below 0x20 are escaped."""
     return f'"{text.translate(_JSON_ESCAPES)}"'

@@ -57,7 +57,7 @@ def _digits(value: float) -> tuple[str, int]:
 
 
 def _integer_digits(value: int, spare_bits: int) -> tuple[str, int]:
-    """Of a number below 2^63, without those of its last digits that its bits do not tell."""
+    """The digits of an integer below 2^63, without the last ones that its bits do not determine."""
     spare = len(str(1 << spare_bits)) - 1
     if spare:
         unit = 10**spare
@@ -69,7 +69,7 @@ def _integer_digits(value: int, spare_bits: int) -> tuple[str, int]:
 def _fraction_digits(
     fraction: int, used_bits: int, exponent: int, significant: int, behind_point: int
 ) -> tuple[str, int]:
-    """Of any other number: its ``used_bits`` bits are ``fraction``, the first of them stands for 2^exponent."""
+    """The digits of any other number. ``fraction``: its ``used_bits`` bits; the first stands for 2^exponent."""
     ten = _estimated_exponent(fraction, used_bits, exponent)
     five_b, five_s = max(0, -ten), max(0, ten)
     two_b = five_b + behind_point + exponent
@@ -127,7 +127,7 @@ def _rounded_up(digits: list[int], exponent: int) -> tuple[str, int]:
 
 
 def _wrapped(number: int, width: int) -> int:
-    """As Java's int (for a width up to 32) or long has it."""
+    """The value as Java's int (for a width up to 32) or long."""
     bits = 32 if width <= 32 else 64
     half = 1 << bits - 1
     return (number + half) % (2 * half) - half

@@ -65,7 +65,7 @@ def json_text(value: Value) -> str:
 
 
 def json_value(value: Any) -> Any:
-    """Any value of a message as ``json`` takes it: bytes and numbers that are no JSON in the words of ``json_text``."""
+    """A value of a message as ``json`` takes it. Bytes and special numbers are written as ``json_text`` does."""
     match value:
         case bytes():
             return b64encode(value).decode()

@@ -1,6 +1,6 @@
 """Decoders of single keys or values: numbers and texts as Kafka's own serializers write them, and views of bytes.
 
-A decoder takes bytes and gives a value that JSON can hold; ValueError says why it does not.
+A decoder takes bytes and gives a value that JSON can hold. It raises ValueError with the reason where it cannot.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PlainDecoder = Callable[[bytes], Any]
 
 _DEEPEST: Final = 100
 _MOST_BITS: Final = 14_000
-"""Of a number: Python writes no more than 4,300 digits."""
+"""The largest number in bits: Python writes 4,300 digits at most."""
 _UUID_TEXT: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _UUID_BYTES: Final = 16
 
@@ -42,7 +42,7 @@ def _json(data: bytes) -> Any:
 
 
 def json_like(value: Any, depth: int = 0) -> Any:
-    """``value`` as all outputs can hold it; a tuple is a list.
+    """``value`` in a form that all outputs can hold. A tuple becomes a list.
 
     Raises:
         ValueError: it is nested too deeply, or holds a number of too many digits or a lone surrogate, which JSON can
@@ -93,7 +93,7 @@ def _no_constant(text: str) -> Any:
 
 
 def _uuid(data: bytes) -> str:
-    """As Kafka's UUIDSerializer has it, 36 characters, or 16 bytes."""
+    """A uuid as Kafka's UUIDSerializer writes it, 36 characters, or 16 bytes."""
     if len(data) == _UUID_BYTES:
         return str(uuid.UUID(bytes=data))
     text = data.decode()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 GROUP: Final = "kdump.decoders"
 NONE: Final = "none"
-"""The name that asks for no decoding: the bytes as they are."""
+"""The name for no decoding: the bytes stay as they are."""
 
 
 def _entries() -> EntryPoints:
@@ -34,7 +34,7 @@ def _entries() -> EntryPoints:
 
 
 def names() -> list[str]:
-    """All that can be asked for: kdump's own first."""
+    """All names of decoders, kdump's own first."""
     others = {entry.name for entry in _entries()}
     return [*DECODERS, NONE, *sorted(others - DECODERS.keys() - {NONE})]
 
@@ -71,7 +71,7 @@ def _loaded(entry: EntryPoint) -> PlainDecoder:
 
 
 def _text(error: BaseException) -> str:
-    """One line, whatever an exception of others says, and if it fails to say something."""
+    """The message of an exception in one line. The exception is not ours and may even fail to give one."""
     kind = type(error).__name__
     try:
         said = escaped(str(error))
@@ -82,7 +82,10 @@ def _text(error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlainRecordDecoder:
-    """A decoder for keys and one for values; what has none stays bytes. ``key_name``, ``value_name``: their names."""
+    """A decoder for keys and one for values. Without a decoder they stay bytes.
+
+    ``key_name``, ``value_name``: their names.
+    """
 
     key_name: str | None
     value_name: str | None
@@ -111,7 +114,7 @@ def _decoded(
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        # A decoder of others may raise anything (panics of Rust are no Exception); what it was given is still there.
+        # A plugin may raise anything (panics of Rust are no Exception). The bytes that it was given are still there.
         reason = str(error) if isinstance(error, ValueError) and name in DECODERS else _text(error)
         findings.append(PayloadError(DecodeErrorKind.REFUSED, part, f"does not decode as {name}: {reason}"))
         return data

@@ -11,4 +11,4 @@ INTERNAL_TOPICS: Final = {
     "remote-log-metadata": "__remote_log_metadata",
     "share-group-state": "__share_group_state",
 }
-"""By the name of their decoder, in the order in which the Java tool prefers these."""
+"""By the name of their decoder, in the order in which the Java tool prefers them."""

@@ -1,4 +1,4 @@
-"""The columnar half of a view: blocks of batches, selected by masks, printed as columns."""
+"""The columnar path of a view: blocks of batches, selected by masks, printed as columns."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from kdump.reading.selection import RowBudget, Selection
 
 @dataclass(frozen=True, slots=True)
 class ColumnarView(Generic[RowsT]):
-    """Shows chunks; what ``fast`` refuses goes to ``scalar``, in its place.
+    """Shows chunks. What ``fast`` refuses goes to ``scalar``, in its place.
 
-    ``scalar`` shows entries first to last (exclusive) of a chunk one by one; ``on_damage`` is called when a batch with
-    a wrong CRC was looked at.
+    ``scalar`` shows entries first to last (exclusive) of a chunk one by one. ``on_damage`` is called for a batch with a
+    wrong CRC.
     """
 
     printer: BlockPrinter[RowsT]
@@ -74,7 +74,7 @@ class ColumnarView(Generic[RowsT]):
             self.emit(self.printer.batches(block))
 
     def _selected(self, block: BatchBlock, records: RecordColumns) -> BatchBlock:
-        """Without the records that are not selected, and without batches that have none left."""
+        """The block without records that are not selected, and without batches that have none left."""
         if self.selection.is_everything:
             return block
         self._note_passed(block)
@@ -102,7 +102,7 @@ class ColumnarView(Generic[RowsT]):
                 self.observer.see_column(offsets[first_row : first_row + records.row_count[first : run.last].sum()])
 
     def _show_within_budget(self, chunk: Chunk, block: BatchBlock, records: RecordColumns) -> None:
-        """The same where rows are counted: what the scalar path shows in between counts too."""
+        """Show a block where rows are counted, also those that the scalar path shows in between."""
         is_scalar = _left_to_scalar(block, records)
         left = self.printer.leaves(block)
         if left is not None:
@@ -132,7 +132,7 @@ class ColumnarView(Generic[RowsT]):
         self._show_records(chunk, block.select(has_rows, rows))
 
     def _note_passed(self, block: BatchBlock) -> None:
-        """As on the scalar path what was looked at counts, whether anything of it is shown or not."""
+        """Count what was looked at as the scalar path does, whether it is shown or not."""
         if not self.budget.is_spent:
             self._note(block.is_valid)
 

@@ -52,7 +52,7 @@ class TransactionEnd(NamedTuple):
 
 
 def ends_of(remains: TransactionRemains, evidence: TransactionEvidence) -> Iterator[TransactionEnd]:
-    """The transactions of some remains; more than one where the evidence shows that another began after a gap."""
+    """The transactions of some remains: more than one where the evidence shows that another began after a gap."""
     low, start, epoch = remains.low, remains.first_offset, remains.epoch
     while True:
         transaction, ended = _EndSearch(remains, evidence, low, start, epoch).answer()

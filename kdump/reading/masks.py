@@ -1,4 +1,4 @@
-"""The questions of ``kdump.reading.selection``, asked of many batches and records at once."""
+"""The filters of ``kdump.reading.selection``, for many batches and records at once."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ def _search(
     size: NDArray[np.int32],
     pattern: re.Pattern[bytes],
 ) -> None:
-    """Clear ``mask`` where the pattern is not found; a search a record, but only of those still in."""
+    """Clear ``mask`` where the pattern is not found. Only records that are still selected are searched."""
     mask &= size >= 0
     rows = np.flatnonzero(mask)
     view = arena.data
     search = pattern.search
-    # A piece of its own: with positions instead, ^ and look-behinds would see the neighbours.
+    # A copy: with positions in the arena, ^ and look-behinds would see the neighbours.
     mask[rows] = [
         search(view[first : first + length]) is not None
         for first, length in zip(start[rows].tolist(), size[rows].tolist(), strict=True)

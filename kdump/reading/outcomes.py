@@ -1,4 +1,4 @@
-"""What can become of a transaction."""
+"""What became of a transaction."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from typing import Final
 COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
 OUTCOMES: Final = (COMMITTED, ABORTED, OPEN)
 STATES: Final = (None, *OUTCOMES)
-"""Outcomes by the numbers that ``Transactions.column`` gives; None: not a transactional batch."""
+"""The outcomes by the numbers that ``Transactions.column`` gives. None: the batch is not transactional."""

@@ -1,4 +1,4 @@
-"""What a view hands its rows to: an output format, and who watches the offsets."""
+"""What a view gives its rows to: an output format, and an observer of the offsets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 RowT = TypeVar("RowT")
 """What a printer makes of one batch or record: text, or values by column."""
 RowsT = TypeVar("RowsT")
-"""What it makes of many."""
+"""What a printer makes of many batches or records."""
 
 TextBytes: TypeAlias = "bytes | memoryview"
 """Whole rows of text, ready to be written."""
@@ -29,15 +29,15 @@ AnyRecord: TypeAlias = Record | LegacyRecord
 LONG: Final = 1 << 15
 """Bytes of a key or value from which on a row is made in pieces."""
 MOST_ROWS: Final = 256
-"""Rows made one by one that are handed on together: some megabytes, as long rows are handed on at once."""
+"""Rows made one by one that are emitted together: some megabytes. Long rows are emitted at once."""
 _PIECE: Final = 1 << 18
 _MOST_PIECES: Final = 1 << 14
-"""Characters, and pieces of a long row, that are handed on together."""
+"""Characters, and pieces of a long row, that are emitted together."""
 
 
 @dataclass(frozen=True, slots=True)
 class LongRow:
-    """A row that is too long to be made at once: its text piece by piece, once."""
+    """A row that is too long to be made at once: its text in pieces, which can be read once."""
 
     pieces: Iterable[str]
 
@@ -47,7 +47,7 @@ TextRow: TypeAlias = str | LongRow
 
 
 def is_long(record: AnyRecord) -> bool:
-    """A record whose row is made in pieces."""
+    """Whether the row of a record is made in pieces."""
     if isinstance(record, LegacyRecord):
         return len(record.message.data) >= LONG
     key, value = record.key, record.value
@@ -60,7 +60,7 @@ def is_long(record: AnyRecord) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BatchRun(Generic[RowsT]):
-    """Batches ``first`` to ``last`` (exclusive) of a block and what they print; None: print them one by one."""
+    """Batches ``first`` to ``last`` (exclusive) of a block, and their rows. None: they must be printed one by one."""
 
     first: int
     last: int
@@ -74,7 +74,7 @@ class BlockPrinter(Protocol[RowsT]):
         """A row a batch."""
 
     def leaves(self, block: BatchBlock) -> NDArray[np.bool_] | None:
-        """Batches whose records it leaves to be printed one by one, besides control batches and what ``fast`` refuses.
+        """Batches whose records must be printed one by one, besides control batches and what ``fast`` refuses.
 
         Shape (batches,); None: there are none.
         """
@@ -87,35 +87,35 @@ class BlockPrinter(Protocol[RowsT]):
 
 
 class Printer(Protocol[RowT, RowsT]):
-    """An output format; every method gives whole rows. DamageError where the format cannot go on.
+    """An output format. Every method gives whole rows. DamageError where the format cannot go on.
 
-    What is false (an empty text) is no row.
+    A false value (an empty text) is no row.
     """
 
     def batch(self, header: BatchHeader, position: int, is_valid: bool) -> RowT:
-        """A v2 batch; in a view of records what comes before its records."""
+        """A v2 batch. In a view of records: what comes before its records."""
 
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> RowT:
         """A record of a v2 batch."""
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> RowT:
-        """A legacy entry; in a view of records what comes before its records."""
+        """A legacy entry. In a view of records: what comes before its records."""
 
     def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> RowT:
-        """A record of a legacy entry; ``is_valid`` is its own CRC's."""
+        """A record of a legacy entry. ``is_valid``: its own CRC is right."""
 
     def skip(self, record: AnyRecord, row: Callable[[], RowT]) -> None:
-        """A record that is passed over, and what would make its row. DamageError as that raises it."""
+        """A record that is left out, and a function that would make its row. DamageError as that raises it."""
 
     def joined(self, rows: list[RowT]) -> Iterator[RowsT]:
-        """Rows made one by one, in order, as they are emitted."""
+        """Rows made one by one, in order, joined for output."""
 
     def columns(self) -> BlockPrinter[RowsT] | None:
-        """The same format for columns; None when it has none for what is asked."""
+        """The columnar form of the format; None where it has none for what is asked."""
 
 
 class TextRows:
-    """A printer's rows are text; bytes that are no UTF-8 go through it as surrogates (``surrogateescape``)."""
+    """The rows of a printer are text. Bytes that are no UTF-8 pass as surrogates (``surrogateescape``)."""
 
     def joined(self, rows: list[TextRow]) -> Iterator[TextBytes]:
         """See Printer."""
@@ -136,7 +136,7 @@ def _encoded(texts: list[str]) -> bytes:
 
 
 def _gathered(pieces: Iterable[str]) -> Iterator[list[str]]:
-    """Small pieces together."""
+    """Small pieces, joined."""
     found: list[str] = []
     size = 0
     for piece in pieces:
@@ -150,10 +150,10 @@ def _gathered(pieces: Iterable[str]) -> Iterator[list[str]]:
 
 
 class OffsetObserver(Protocol):
-    """Is shown the offset of every record that is printed."""
+    """Gets the offset of every record that is printed."""
 
     def see(self, offset: int) -> None:
-        """The next one."""
+        """The next offset."""
 
     def see_column(self, offsets: NDArray[np.int64]) -> None:
-        """The next ones; shape (rows,)."""
+        """The next offsets; shape (rows,)."""

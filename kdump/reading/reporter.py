@@ -1,4 +1,4 @@
-"""Where reading says what is not its output."""
+"""Where a reader reports what is not its output."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kdump.codes import KdumpError
 
 
 class ReadSummary(Protocol):
-    """What is known of a log after it was read."""
+    """Figures of a log after it was read."""
 
     @property
     def bytes_read(self) -> int:
-        """Bytes of the entries that were looked at."""
+        """Bytes of the entries that were read."""
 
     @property
     def is_columnar(self) -> bool:
@@ -23,17 +23,17 @@ class ReadSummary(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """Where a run says what is not its output."""
+    """Takes what is not the output of a run."""
 
     show_error: Callable[[KdumpError], None]
-    """Takes what is wrong with a file."""
+    """Takes the error of a file."""
     complain: Callable[[str], None]
-    """Takes a line (without line end) for standard error."""
+    """Takes a line for standard error, without line end."""
     progress: Callable[[str, int, int | None], None] = lambda path, done, size: None
     """Takes a path, the bytes of it that are done, and its size (None: a stream)."""
     verbose: bool = False
-    """Say of each log what was read and how."""
+    """Report of each log what was read and how."""
 
     def note(self, line: str) -> None:
-        """A line with the program's name."""
+        """Show a line after the program's name."""
         self.complain(f"kdump: {line}")

@@ -1,6 +1,6 @@
-"""Which batches and records are shown: ranges and filters, one record at a time.
+"""Which batches and records are shown: ranges and filters, for one record at a time.
 
-``kdump.reading.masks`` asks the same questions of many records at once.
+``kdump.reading.masks`` applies the same filters to many records at once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Range:
         )
 
     def intersection(self, other: Range) -> Range:
-        """What is in both."""
+        """The values that are in both ranges."""
         firsts = [bound for bound in (self.first, other.first) if bound is not None]
         ends = [bound for bound in (self.end, other.end) if bound is not None]
         return Range(max(firsts, default=None), min(ends, default=None))
@@ -61,13 +61,13 @@ class HeaderFilter:
     value: re.Pattern[bytes] | None = None
 
     def accepts(self, headers: Headers) -> bool:
-        """Some header fits."""
+        """One of the headers fits."""
         return any(key == self.key and _found(self.value, value) for key, value in headers)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is shown; all that is given must hold. Times are ms since 1970."""
+    """What is shown. All given conditions must hold. Times are ms since 1970."""
 
     offsets: Range = field(default_factory=Range)
     times: Range = field(default_factory=Range)
@@ -77,28 +77,28 @@ class Selection:
     producer_ids: frozenset[int] = frozenset()
     control: bool | None = None
     coordinated: re.Pattern[bytes] | None = None
-    """Found in the keys of one group or transactional id."""
+    """Given: only records of one group or transactional id, by their keys."""
     committed: Transactions | None = None
-    """Given: batches of its aborted transactions are left out."""
+    """Given: batches of aborted transactions are left out."""
 
     @property
     def is_everything(self) -> bool:
-        """Nothing is left out."""
+        """All rows are shown."""
         return self == _EVERYTHING
 
     def read_committed(self, transactions: Transactions, first_open: int | None) -> Selection:
-        """What is left for a reader that sees committed transactions only, up to the first open one's offset."""
+        """The selection for a reader of committed transactions, up to the offset of the first open one."""
         ends = [end for end in (self.offsets.end, first_open) if end is not None]
         return replace(self, committed=transactions, offsets=Range(self.offsets.first, min(ends, default=None)))
 
     @property
     def by_contents(self) -> bool:
-        """Keys, values or headers are looked at: only records can be chosen so."""
+        """Keys, values or headers decide, so only records can be selected."""
         patterns = (self.key, self.value, self.coordinated)
         return bool(self.headers) or any(pattern is not None for pattern in patterns)
 
     def accepts_batch(self, header: BatchHeader) -> bool:
-        """From its header, a v2 batch overlaps the ranges and passes the filters. Nothing is decoded."""
+        """By its header, a v2 batch overlaps the ranges and passes the filters. Nothing is decoded."""
         return (
             self._accepts_header(header)
             and self.offsets.overlaps(header.base_offset, header.last_offset)
@@ -106,14 +106,14 @@ class Selection:
         )
 
     def may_hold_records(self, header: BatchHeader) -> bool:
-        """From its header, records of this batch can be accepted; claims that cannot be true are not believed."""
+        """By its header, some record of the batch may be accepted. Impossible header fields are ignored."""
         return self._accepts_header(header) and (
             header.record_count > header.last_offset_delta + 1
             or self.offsets.overlaps(header.base_offset, header.last_offset)
         )
 
     def accepts_record(self, record: Record) -> bool:
-        """A record of a batch that ``may_hold_records``."""
+        """A record is accepted. Its batch ``may_hold_records``."""
         return (
             record.offset in self.offsets
             and record.timestamp in self.times
@@ -121,9 +121,9 @@ class Selection:
         )
 
     def accepts_entry(self, entry: Message, previous_offset: int) -> bool:
-        """From its own fields, a legacy entry overlaps the ranges.
+        """By its own fields, a legacy entry overlaps the ranges.
 
-        A wrapper holds the offsets after the entry before it, up to its own, and timestamps up to its own.
+        A wrapper can hold any offset after the entry before it, up to its own, and any timestamp up to its own.
         """
         if not self._accepts_legacy():
             return False
@@ -133,7 +133,7 @@ class Selection:
         return in_time and self.offsets.overlaps(min(previous_offset + 1, entry.offset), entry.offset)
 
     def accepts_legacy_record(self, record: LegacyRecord, entry: Message) -> bool:
-        """A record of a legacy entry."""
+        """A record of a legacy entry is accepted."""
         return (
             self._accepts_legacy()
             and record.offset in self.offsets
@@ -142,7 +142,7 @@ class Selection:
         )
 
     def _accepts_time(self, magic: int, timestamp: int) -> bool:
-        # Magic 0 has no timestamps: only no question about them is answered with yes.
+        # Magic 0 has no timestamps: any range of times leaves it out.
         return self.times.is_open or (magic > 0 and timestamp in self.times)
 
     def _accepts_legacy(self) -> bool:
@@ -172,14 +172,14 @@ def _found(pattern: re.Pattern[bytes] | None, data: bytes | None) -> bool:
 
 
 def _lowest_timestamp(header: BatchHeader) -> int:
-    """As far as the header tells: that of the first record, unless the field holds something else."""
+    """The timestamp of the first record, by the header. The field may hold a delete horizon instead."""
     if header.is_log_append_time:
         return header.max_timestamp
     return min(header.base_timestamp, header.max_timestamp) if header.delete_horizon_ms is None else -1
 
 
 class RowBudget:
-    """How many rows of the view are skipped first and how many are shown then (None: all)."""
+    """How many rows of the view are skipped first, and how many are shown then (None: all)."""
 
     def __init__(self, skip: int = 0, take: int | None = None) -> None:
         self._skip = skip
@@ -202,7 +202,7 @@ class RowBudget:
         return self._take is not None and self.seen >= self._skip + self._take
 
     def admit(self, rows: int) -> tuple[int, int]:
-        """Of the next ``rows`` rows, the range (first, end) that is shown."""
+        """The range (first, end) of the next ``rows`` rows that is shown."""
         first = min(max(self._skip - self.seen, 0), rows)
         end = rows if self._take is None else min(max(self._skip + self._take - self.seen, 0), rows)
         self.seen += rows

@@ -37,7 +37,7 @@ def are_valid(entries: Sequence[AbortedTxn], base_offset: int, is_there: Callabl
 
 
 class SegmentIndex(NamedTuple):
-    """The entries of one .txnindex that agree with the log; every abort from ``first`` to before ``end`` is in it."""
+    """The entries of a .txnindex that agree with the log: every abort from ``first`` to before ``end``."""
 
     entries: Sequence[AbortedTxn]
     first: int
@@ -45,7 +45,7 @@ class SegmentIndex(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """First offsets of the transactions open at ``offset`` by producer id; -1 for a producer without one."""
+    """First offsets of the transactions open at ``offset``, by producer id; -1 for a producer without one."""
 
     offset: int
     open_from: Mapping[int, int]
@@ -55,9 +55,9 @@ class EndBounds(NamedTuple):
     """Offsets between which a transaction ended; ``NEVER`` where nothing tells.
 
     Attributes:
-        open_at: it was still open here.
+        open_at: the transaction was still open here.
         closed: just before this offset no transaction of its producer was open.
-        over: just before this offset another one of its producer may have been open, but it was not.
+        over: just before this offset the transaction was not open, but another one of its producer may have been.
     """
 
     open_at: int
@@ -111,7 +111,7 @@ class TransactionEvidence:
         return True
 
     def bounds(self, producer_id: int, low: int, start: int) -> EndBounds:
-        """How long a transaction was open that began at ``low`` or later and not after ``start``."""
+        """Bounds of the end of a transaction that began at ``low`` or later, and not after ``start``."""
         of_producer = self._by_producer.get(producer_id, [])
         own = bisect_right(of_producer, start, key=_FIRST_OFFSET)
         closed = of_producer[own].first_offset if own < len(of_producer) else NEVER
@@ -126,7 +126,7 @@ class TransactionEvidence:
             if known is None:
                 continue
             if known < 0 or known > start:
-                # Those after it tell of later transactions.
+                # Later snapshots tell of later transactions.
                 closed = min(closed, snapshot.offset if known < 0 else known)
                 break
             if known >= low:
@@ -141,7 +141,7 @@ class TransactionEvidence:
 
 
 def _next_of_other(entries: Sequence[AbortedTxn]) -> list[int]:
-    """For each entry the number of the first one after it of another producer; the number of entries: there is none."""
+    """For each entry, the number of the next entry of another producer; the number of entries where there is none."""
     following = [len(entries)] * len(entries)
     for number in range(len(entries) - 2, -1, -1):
         is_other = entries[number].producer_id != entries[number + 1].producer_id

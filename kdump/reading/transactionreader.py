@@ -1,4 +1,4 @@
-"""The transactions that touch a segment, read from as many segments of its partition as it needs."""
+"""The transactions that touch a segment. As many segments of its partition are read as that needs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kdump.reading.transactions import Transactions
 
 
 class TransactionReader:
-    """Follows the transactions of partitions, segment by segment; one object serves a whole run.
+    """Follows the transactions of partitions, segment by segment. One object serves a whole run.
 
-    For a segment it reads from the nearest producer snapshot at or before it (what was open there), else from the first
-    segment of the directory, and after it until every transaction that is open at its end has ended. Segments
-    that were read for one are not read again for the next.
+    For a segment, reading begins at the nearest producer snapshot at or before it (which tells what was open there),
+    else at the first segment of the directory. It goes on after the segment until every transaction that is open at its
+    end has ended. No segment is read twice.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class TransactionReader:
 
 
 class _PartitionSegments:
-    """The segments of one directory, from a start on; a file outside of the sequence is alone."""
+    """The segments of one directory from a start on. A file outside of the sequence is alone."""
 
     def __init__(self, path: str) -> None:
         self._transactions = Transactions()
@@ -85,7 +85,7 @@ class _PartitionSegments:
         return self.open_after[before]
 
     def read_through(self, path: str) -> Transactions:
-        """Read up to the end of ``path``, and on while one of its transactions is open."""
+        """Read up to the end of ``path``, and further while one of its transactions is open."""
         while path not in self.open_after:
             self._read_next()
         while self._read < len(self.segments) and self._transactions.open_transactions & self.open_after[path]:

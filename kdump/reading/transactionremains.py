@@ -28,7 +28,7 @@ _LAST: Final = attrgetter("last")
 
 
 class GapRange(Sequence[LostOffsets]):
-    """Successive gaps of a list, without a copy: thousands of transactions may be open over thousands of gaps.
+    """Successive gaps of a list, without a copy, as thousands of transactions may be open over thousands of gaps.
 
     Args:
         gaps: in offset order.
@@ -63,7 +63,7 @@ class GapRange(Sequence[LostOffsets]):
         return repr(list(self))
 
     def end(self) -> None:
-        """The range does not grow any more."""
+        """End the growing of the range."""
         self._stop = len(self._gaps)
 
     def between(self, after: int, before: int) -> GapRange:
@@ -73,7 +73,7 @@ class GapRange(Sequence[LostOffsets]):
         return GapRange(self._gaps, start, max(start, bisect_left(self._gaps, before, start, stop, key=_FIRST)))
 
     def within(self, numbers: range) -> GapRange:
-        """Those with these successive numbers in the list."""
+        """The gaps with these successive numbers in the list."""
         return GapRange(self._gaps, max(self._start, numbers.start), min(self._start + len(self), numbers.stop))
 
 
@@ -89,7 +89,7 @@ class RemainingMarker(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """What it makes of the transaction that it ends."""
+        """What the marker makes of the transaction that it ends."""
         return ABORTED if self.is_abort else COMMITTED
 
 
@@ -121,11 +121,11 @@ class TransactionRemains:
 
     @property
     def newest_epoch(self) -> int:
-        """Of its last batch."""
+        """The epoch of the last batch."""
         return self.batches[-1][1] if self.batches else self.epoch
 
     def see_batch(self, offset: int, epoch: int) -> bool:
-        """The next batch of the producer; whether ``batches`` has it."""
+        """Take the next batch of the producer. Returns whether ``batches`` keeps it."""
         newest = self.batches[-1][0] if self.batches else self.first_offset
         is_noted = epoch > self.newest_epoch or (bool(self.gaps) and newest < self.gaps[-1].first)
         if is_noted:
@@ -158,12 +158,12 @@ class TransactionFollower:
         self._newest_marker: dict[int, int] = {}
 
     def begin_before(self, producer_id: int, epoch: int, first_offset: int) -> None:
-        """A transaction was open where the log begins."""
-        # Of what lies before all may be lost.
+        """Take a transaction that was open where the log begins."""
+        # All that lies before the log may be lost.
         self._begin(producer_id, epoch, first_offset, 0)
 
     def batch(self, producer_id: int, epoch: int, offset: int) -> None:
-        """The next batch of a transaction."""
+        """Take the next batch of a transaction."""
         remains = self.open.get(producer_id)
         if remains is None:
             low = self._lost_since_marker(producer_id, offset)
@@ -173,7 +173,7 @@ class TransactionFollower:
             self.begun[offset] = producer_id
 
     def marker(self, producer_id: int, marker: RemainingMarker) -> None:
-        """The next marker."""
+        """Take the next marker."""
         self._newest_marker[producer_id] = marker.offset
         remains = self.open.pop(producer_id, None)
         if remains is None:
@@ -191,13 +191,13 @@ class TransactionFollower:
             self._raises_epochs.add(producer_id)
 
     def gap(self, gap: LostOffsets) -> None:
-        """Offsets lost."""
+        """Take the next gap."""
         self.gaps.append(gap)
         if gap.room:
             self.with_room.append(gap)
 
     def is_lost(self, offset: int) -> bool:
-        """It lies in a gap."""
+        """The offset lies in a gap."""
         place = bisect_right(self.gaps, offset, key=lambda gap: gap.first)
         return place > 0 and offset <= self.gaps[place - 1].last
 
@@ -245,13 +245,16 @@ class TransactionFollower:
         return stable == entry.last_offset + 1 or self._may_begin(stable, since)
 
     def _may_begin(self, offset: int, since: int, producer_id: int | None = None) -> bool:
-        """A transaction of the producer, None: of any one, may begin here."""
+        """A transaction of the producer (None: of any producer) may begin at the offset."""
         if offset < since or self.is_lost(offset):
             return True
         return offset in self.begun and producer_id in (None, self.begun[offset])
 
     def _lost_since_marker(self, producer_id: int, offset: int) -> int:
-        """The first offset lost after the newest marker of a producer; ``offset`` where none is, 0 without a marker."""
+        """The first offset lost after the newest marker of a producer.
+
+        It is ``offset`` where none is lost, and 0 where no marker was seen.
+        """
         newest = self._newest_marker.get(producer_id)
         if newest is None:
             return 0

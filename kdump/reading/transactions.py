@@ -1,9 +1,9 @@
-"""What became of the transactions in a log: committed, aborted, or open.
+"""The outcomes of the transactions in a log: committed, aborted, or open.
 
 Source: KIP-98; docs/spec/formats.md#32-control-records, docs/spec/formats.md#6-indexes. The markers of a producer end
-its transactions in order, so the outcome of a batch is its producer's first marker after it; a transaction index names
-aborted ones where their marker is lost. Where damage may have taken a marker, ``kdump.reading.lostmarkers`` decides;
-what it cannot decide is open.
+its transactions in order, so the first marker of the producer after a batch decides the outcome of the batch. A
+transaction index names aborted transactions whose marker is lost. Where damage may have taken a marker,
+``kdump.reading.lostmarkers`` decides. A transaction that it cannot decide counts as open.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OFFSET: Final = struct.Struct(">q")
 _LENGTH: Final = struct.Struct(">i")
 _LENGTH_OFFSET: Final = 8
 _LARGEST_REPAIRED: Final = 1 << 24
-"""Bytes of a batch whose length is wrong."""
+"""The largest batch (bytes) whose wrong length is repaired."""
 _NO_END: Final = 2**63
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 class _Judged(NamedTuple):
-    """A transaction that a gap touches: its first offset, where it ends, and its outcome (None: nobody knows)."""
+    """A transaction that a gap touches: its first offset, its end, and its outcome (None: unknown)."""
 
     first_offset: int
     end: int
@@ -75,13 +75,13 @@ class _ReadSegment(NamedTuple):
 
 
 class AbortedRanges:
-    """What the transaction indexes of some segments say: first offset and marker of aborted transactions."""
+    """The aborted transactions in the indexes of some segments: first offset, and offset of the marker."""
 
     def __init__(self) -> None:
         self._of_producers: dict[int, list[tuple[int, int]]] = {}
 
     def read(self, path: str, is_possible: Callable[[AbortedTxn], bool] = lambda txn: True) -> None:
-        """Take in the possible entries of the index of segment ``path``; a damaged or missing one says nothing."""
+        """Take the possible entries of the index of segment ``path``. A damaged or missing index is ignored."""
         with suppress(KdumpError, ValueError):
             for txn in filter(is_possible, parse_txn_index(read_whole(sibling(path, Kind.TXN_INDEX)))):
                 insort(self._of_producers.setdefault(txn.producer_id, []), (txn.last_offset, txn.first_offset))
@@ -93,9 +93,10 @@ class AbortedRanges:
         return known[number][::-1] if number < len(known) else None
 
     def has_lost_marker(self, producer_id: int, offset: int, marker: int) -> bool:
-        """The batch of a producer at ``offset`` had another marker than the first one in the log, at ``marker``.
+        """The transaction of a producer's batch at ``offset`` ended with a lost marker, before the one at ``marker``.
 
-        An entry ends before that one, where its own marker was, or ends there and begins after the batch.
+        An index entry shows it: either one that covers the batch and ends before ``marker``, or one that ends at
+        ``marker`` and begins after the batch.
         """
         ends_before = self.transaction(producer_id, offset)
         ends_there = self.transaction(producer_id, marker)
@@ -130,7 +131,7 @@ class Transactions:
 
     @property
     def undecided(self) -> frozenset[tuple[int, int]]:
-        """(producer id, first offset) of those whose marker may be lost, so that nobody knows their outcome."""
+        """(producer id, first offset) of those whose marker may be lost, so that their outcome is unknown."""
         return frozenset(
             (producer_id, one.first_offset)
             for judged in (self._waiting(), self._settled)
@@ -140,9 +141,9 @@ class Transactions:
         )
 
     def read_segment(self, path: str, next_base: int | None = None) -> None:
-        """Take in the next segment: transactional headers and markers, after damage too, and its transaction index.
+        """Read the next segment: transactional headers and markers, also after damage, and its transaction index.
 
-        KdumpError when the log cannot be read; a damaged or missing index says nothing.
+        KdumpError when the log cannot be read. A damaged or missing index is ignored.
 
         Args:
             path: the log.
@@ -154,7 +155,7 @@ class Transactions:
         self._segments.append(segment)
         self._judged = None
         with open_source(path) as source:
-            # A wrong length may lead past markers to what only looks like an entry: CRCs are looked at from the start.
+            # A wrong length may lead past markers to bytes that only look like an entry, so all CRCs are checked.
             for item in ResyncWalk(source).items():
                 if isinstance(item, CheckedChunk):
                     self._see_chunk(item)
@@ -163,7 +164,7 @@ class Transactions:
         self._aborted.read(path, self._may_begin)
 
     def read_snapshot(self, path: str) -> bool:
-        """Begin with what was open at the segment ``path``; False when it has no valid producer snapshot."""
+        """Begin with the transactions that were open at the segment ``path``. False without a valid snapshot."""
         try:
             producers = parse_snapshot(read_whole(sibling(path, Kind.SNAPSHOT)))
         except KdumpError:
@@ -195,7 +196,7 @@ class Transactions:
     def end(self, producer_id: int, offset: int) -> int | None:
         """Offset of the marker that ends the transaction of a producer's batch at ``offset``.
 
-        None: it has none, or the marker is lost.
+        None: there is no marker, or it is lost.
         """
         markers = self._markers.get(producer_id, [])
         judged = self._over_gap(producer_id, offset)
@@ -209,7 +210,7 @@ class Transactions:
         return markers[following][0]
 
     def outcome(self, producer_id: int, offset: int) -> str:
-        """What became of the transactional batch of a producer at an offset."""
+        """The outcome of a producer's transactional batch at an offset."""
         judged = self._over_gap(producer_id, offset)
         if judged is not None:
             return judged.outcome or OPEN
@@ -219,9 +220,9 @@ class Transactions:
         aborted = self._aborted.transaction(producer_id, offset)
         if aborted is not None:
             first, last = aborted
-            # A transaction index ends at the marker. It counts only where that marker is lost: the log says more.
+            # An index entry ends at the marker. It counts only where that marker is lost: the log tells more.
             is_lost = first <= offset and (marker_offset is None or last < marker_offset)
-            # A marker in between ended the transaction that begins with the entry.
+            # A marker in between would have ended the transaction of the entry.
             if is_lost and bisect_right(markers, first, key=itemgetter(0)) == following:
                 return ABORTED
         return outcome
@@ -237,7 +238,7 @@ class Transactions:
         return None
 
     def _waiting(self) -> _JudgedTransactions:
-        """Those that a gap touches of which a later segment may tell more; all others are settled then."""
+        """Transactions over gaps that a later segment may decide. All others are settled first."""
         if self._judged is None:
             self._settle()
             self._judged = {}
@@ -246,7 +247,7 @@ class Transactions:
         return self._judged
 
     def _settle(self) -> None:
-        """Judge once what no later segment tells more about: what ended before the newest segment that was read."""
+        """Judge the transactions that ended before the newest segment. No later segment tells more about them."""
         newest = self._segments[-1].base_offset if self._segments else 0
         touched = self._followed.touched
         start = stop = self._settled_count
@@ -268,18 +269,18 @@ class Transactions:
             )
 
     def _evidence(self) -> TransactionEvidence:
-        """What the files beside the logs say."""
+        """The evidence of the files beside the logs."""
         for segment in self._segments[len(self._snapshots) :]:
             open_from = {entry.producer_id: entry.current_txn_first_offset for entry in read_snapshot(segment.path)}
             self._snapshots.append(Snapshot(segment.base_offset, open_from))
-        # What is lost at the end of the newest segment is known after the next one was read.
+        # What is lost at the end of the newest segment is known only after the next one was read.
         for segment in self._segments[len(self._indexes) : -1]:
             self._indexes.append(self._valid_index(segment))
         indexes = [*self._indexes, *map(self._valid_index, self._segments[-1:])]
         return TransactionEvidence([index for index in indexes if index is not None], self._snapshots)
 
     def _valid_index(self, segment: _ReadSegment) -> SegmentIndex | None:
-        """The .txnindex of a segment; None where it says nothing, or does not agree with the logs."""
+        """The .txnindex of a segment; None where it is empty, malformed, or contradicts the logs."""
         path, base_offset, next_base = segment
         index = read_txn_index(path) or []
         since = self._segments[0].base_offset
@@ -290,7 +291,7 @@ class Transactions:
         return SegmentIndex(index, base_offset, index[-1].last_offset + 1 if next_base is None else next_base)
 
     def _may_begin(self, txn: AbortedTxn) -> bool:
-        """The log, as far as it was read, has the first batch of an aborted transaction."""
+        """Whether the log may hold the first batch of an aborted transaction, as far as it was read."""
         since = self._segments[0].base_offset
         return txn.first_offset < since or self._followed.begun.get(txn.first_offset) == txn.producer_id
 
@@ -313,7 +314,7 @@ class Transactions:
             self.end_offset = _offsets(data, start)[1] + 1
 
     def _see_damaged_chunk(self, chunk: CheckedChunk) -> None:
-        """The same, and the offsets that are lost between valid entries."""
+        """Take a chunk with damage, and the offsets that are lost between its valid entries."""
         data = chunk.data
         damaged = frozenset(chunk.damaged)
         for number, (start, end) in enumerate(chunk.entries()):
@@ -328,7 +329,7 @@ class Transactions:
             self.end_offset = offsets[1] + 1
 
     def _see_gap(self, source: Source, gap: bytegaps.Gap) -> None:
-        """Bytes that are no entry; a batch of which only the length is wrong, which no CRC covers, is one."""
+        """Take bytes that are no entry. If only their length is wrong, which no CRC covers, they are a batch."""
         batch = bytearray(source.read(gap.position, gap.length)) if gap.length <= _LARGEST_REPAIRED else bytearray()
         if len(batch) == gap.length >= HEADER_SIZE and batch[MAGIC_OFFSET] == 2:
             _LENGTH.pack_into(batch, _LENGTH_OFFSET, len(batch) - LOG_OVERHEAD)
@@ -342,7 +343,7 @@ class Transactions:
         self._is_after_damage = True
 
     def _see_lost(self, offset: int) -> None:
-        """A valid entry begins at ``offset``: what lies before it is lost if damage does."""
+        """A valid entry begins at ``offset``. After damage, the offsets before it are lost."""
         if self._is_after_damage and offset > self.end_offset:
             first, last = self.end_offset, offset - 1
             # A batch of several records is no marker.
@@ -357,9 +358,9 @@ class Transactions:
         header = parse_header(data, start)
         producer_id = header.producer_id
         if not header.is_control:
-            stretch = self._followed.open.get(producer_id)
-            # Most batches go on as before.
-            if stretch is None or stretch.gaps or header.producer_epoch > stretch.epoch:
+            remains = self._followed.open.get(producer_id)
+            # Most batches change nothing.
+            if remains is None or remains.gaps or header.producer_epoch > remains.epoch:
                 self._followed.batch(producer_id, header.producer_epoch, header.base_offset)
             return
         outcome = marked_outcome(header, data[start:end])
@@ -371,7 +372,7 @@ class Transactions:
 
 
 def marked_outcome(header: BatchHeader, batch: memoryview) -> str | None:
-    """The outcome that a control batch (header included) gives its producer's transaction; None: it is no marker."""
+    """The outcome that a control batch (header included) gives a transaction; None: it is no marker."""
     try:
         marker = next(iter(v2.read_records(header, batch)), None)
         kind = None if marker is None else control.parse_type(marker.key)
@@ -381,7 +382,7 @@ def marked_outcome(header: BatchHeader, batch: memoryview) -> str | None:
 
 
 def _offsets(data: memoryview, start: int) -> tuple[int, int]:
-    """(first, last) of an entry; of a legacy entry the one that it has."""
+    """(first, last) offset of an entry. A legacy entry has only one offset."""
     if data[start + MAGIC_OFFSET] == 2:
         header = parse_header(data, start)
         return header.base_offset, header.last_offset

@@ -1,11 +1,12 @@
-"""One log on its way to a reader: walked, decoded, selected, and handed to a printer piece by piece.
+"""One log on its way to a reader: walked, decoded, selected, and handed to a printer in pieces.
 
-The view knows no output format. It decides, by the size of the file, whether batches go the columnar way
-(``fast``) or one by one (``format``); both give the printer the same rows in the same order.
+The view knows no output format. By the size of the file it decides whether batches are decoded as columns (``fast``) or
+one by one (``format``). Both give the printer the same rows in the same order.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -43,7 +44,7 @@ _RECORDS_CHUNK = 4 << 20
 
 
 class DecodePath(Enum):
-    """Which of the two decoders serves a view; both give the same rows."""
+    """Which decoder a view uses. Both give the same rows."""
 
     AUTO = auto()
     """By the size of the file."""
@@ -53,22 +54,23 @@ class DecodePath(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ViewOptions:
-    """What is looked at, and how."""
+    """What is read, and how."""
 
     with_records: bool = False
     selection: Selection = field(default_factory=Selection)
     max_bytes: int | None = None
-    """Look at the first bytes only."""
+    """Read only this many bytes from the start."""
     max_decompressed_size: int = DEFAULT_LIMIT
     path: DecodePath = DecodePath.AUTO
     resync: bool = False
     """Go on after damage."""
     only_valid: bool = False
-    """A batch or message whose CRC is wrong is damage like any other, not shown with its verdict."""
+    """A batch or message with a wrong CRC is damage like any other. Otherwise it is shown with ``isValid`` false."""
     seek: bool = True
-    """Find ranges by the index files, as brokers do; False: scan the log."""
+    """Find ranges by the index files, as brokers do. False: read the whole log."""
     extent: Extent | None = None
-    """Given: only what starts in it, after damage too; nothing else bounds it."""
+    """Given: only what starts in it. Without ``resync`` the view goes on to the end of the log where no entry starts at
+    the end of the extent: a walk over the whole log does not come to it. ``max_bytes`` does not count."""
 
 
 class LogView(Generic[RowT, RowsT]):
@@ -78,15 +80,15 @@ class LogView(Generic[RowT, RowsT]):
         source: the log.
         printer: the output format.
         emit: takes its rows.
-        options: what is looked at.
-        budget: how many rows are shown; shared by the files of a run.
-        observer: is shown the offsets of printed records.
+        options: what is read.
+        budget: how many rows are shown; the files of a run share it.
+        observer: gets the offsets of printed records.
         on_first: is called with the first chunk, before its rows.
-        reporter: takes how the log is read, where that is not as asked, and how far.
-        on_finding: with ``resync``, takes what was skipped, in its place among the rows.
+        reporter: takes how far the log is read, and how, where that differs from what was asked.
+        on_finding: with ``resync``, takes the damage that was skipped, in its place among the rows.
 
     After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes
-    after it), ``bytes_read``, ``is_columnar``.
+    behind it), ``bytes_read``, ``is_columnar``, and ``is_over`` (False: an extent ended, and the log goes on).
     """
 
     _walk: type[Walk] = Walk
@@ -127,26 +129,29 @@ class LogView(Generic[RowT, RowsT]):
         self.end = 0
         self.bytes_read = 0
         self.is_columnar = False
+        self.is_over = True
 
     def run(self) -> None:
         """Emit all rows.
 
         Raises:
-            DamageError: what lies there cannot be read or printed, after everything before it was emitted.
+            DamageError: a part cannot be read or printed. Everything before it was emitted.
             KdumpError: the file cannot be read.
         """
         for _ in self.steps():
             pass
 
     def steps(self) -> Iterator[None]:
-        """The same, a step for each chunk. Raises as ``run``."""
+        """Emit all rows, in a step for each chunk. Raises as ``run``."""
         chunk_size = _RECORDS_CHUNK if self._with_records else _BATCHES_CHUNK
-        extent = self._options.extent
-        if extent is not None:
-            self._previous_offset = extent.previous_offset
-            yield from self._past_damage(extent.items(self._source, chunk_size))
-            return
         range_start, range_end = self._span()
+        if self._options.extent is not None:
+            if not range_start and range_end is None:
+                yield from self._extent(self._options.extent, chunk_size)
+                return
+            # What indexes find is not read in parts: the first one shows it.
+            if self._options.extent.start:
+                return
         ends = [end for end in (range_end, self._options.max_bytes) if end is not None]
         limit = min(ends, default=None)
         if self._options.resync:
@@ -157,6 +162,36 @@ class LogView(Generic[RowT, RowsT]):
             if not self._show(chunk):
                 return
             yield
+        self._end_walk(walk)
+        self.trailing = 0 if ends else walk.end - walk.position
+
+    def _extent(self, extent: Extent, chunk_size: int) -> Iterator[None]:
+        self._previous_offset = extent.previous_offset
+        is_last = extent.end >= (self._source.size or 0)
+        if self._options.resync:
+            yield from self._past_damage(extent.items(self._source, chunk_size))
+            self.is_over = is_last
+            return
+        size = min(chunk_size, extent.end - extent.start + HEADER_SIZE)
+        walk = Walk(self._source, start=extent.start, chunk_size=size)
+        for chunk in walk.chunks():
+            end = extent.end - chunk.position
+            if not is_last and chunk.end >= end:
+                number = bisect_left(chunk.starts, end)
+                if chunk.bounds()[number] == end:
+                    if number:
+                        self._show(Chunk(chunk.data, chunk.position, chunk.starts[:number], end))
+                        yield
+                    self.is_over = False
+                    return
+                is_last = True
+            self._show(chunk)
+            yield
+        self._end_walk(walk)
+        self.trailing = walk.end - walk.position
+
+    def _end_walk(self, walk: Walk) -> None:
+        """Raises DamageError where a walk ended at a length that no entry has."""
         self.end = walk.position
         if walk.stop is Stop.LENGTH_TOO_SMALL:
             raise DamageError(
@@ -164,7 +199,6 @@ class LogView(Generic[RowT, RowsT]):
                 f"record size {walk.bad_length} is smaller than the smallest possible record ({self._smallest})",
                 position=walk.position,
             )
-        self.trailing = 0 if ends else walk.end - walk.position
 
     def _items_past_damage(self, limit: int | None, start: int, chunk_size: int) -> Iterator[Chunk | Gap]:
         from kdump.log.resync import ResyncWalk
@@ -217,7 +251,7 @@ class LogView(Generic[RowT, RowsT]):
         return span_of(self._source, self._selection, self._reporter.note if self._reporter else lambda line: None)
 
     def _columnar(self, chunk: Chunk) -> ColumnarView[RowsT] | None:
-        """The columnar path where the file, by its first chunk, has rows enough to pay for importing numpy."""
+        """The columnar path, where the first chunk shows that the file has enough rows to pay for importing numpy."""
         path = self._options.path
         if path is DecodePath.SCALAR:
             return None
@@ -263,7 +297,7 @@ class LogView(Generic[RowT, RowsT]):
                     if not self._options.resync:
                         error.located(position=position)
                         raise
-                    # The batch's framing holds: what cannot be decoded of it is left out, the next one follows.
+                    # The batch's framing holds: the part that does not decode is left out, and the next batch follows.
                     self._write(rows)
                     self._found(Finding(error.code, error.message, position))
                 if not self._shows_all and self._budget.is_spent:
@@ -296,7 +330,7 @@ class LogView(Generic[RowT, RowsT]):
         self._judge(is_valid)
         if not self._with_records:
             if self._shows_all:
-                # Most dumps are of this kind, and of many batches.
+                # The fast way of most dumps: many batches, all shown.
                 rows.append(self._printer.batch(header, position, is_valid))
             else:
                 self._admit(partial(self._printer.batch, header, position, is_valid), rows)
@@ -320,7 +354,7 @@ class LogView(Generic[RowT, RowsT]):
                 raise DamageError(Codes.BATCH_CRC, "the CRC is wrong")
 
     def _admit(self, row: Callable[[], RowT], rows: list[RowT]) -> None:
-        """Append a batch's row unless the budget leaves it out; printers count on being asked for shown rows only."""
+        """Append the row of a batch, if the budget admits it. Printers expect to make only rows that are shown."""
         first, end = self._budget.admit(1)
         if end > first:
             rows.append(row())
@@ -366,7 +400,7 @@ class LogView(Generic[RowT, RowsT]):
         if self._budget.is_spent:
             return
         for record, row, is_valid in records:
-            # A record at which the output ends, or that is left out of it as damage, is none of those that count.
+            # A record that ends the output, or that is left out as damage, does not count.
             if self._budget.is_skipping:
                 self._printer.skip(record, row)
             else:
@@ -387,7 +421,7 @@ class LogView(Generic[RowT, RowsT]):
 
 
 def _declared_records(chunk: Chunk) -> int:
-    """Records in the chunk by the counts in its v2 headers; a legacy entry counts as one."""
+    """Records in the chunk, by the counts in its v2 headers. A legacy entry counts as one."""
     total = 0
     for start in chunk.starts:
         if chunk.data[start + MAGIC_OFFSET] == 2 and len(chunk.data) - start >= HEADER_SIZE:

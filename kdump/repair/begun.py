@@ -17,12 +17,12 @@ from kdump.repair.refusals import locked, refused
 def undo_repair(
     path: str, *, replaces_changed: bool = False, force: bool = False, backup: str | None = None
 ) -> tuple[Manifest, Undone]:
-    """Undo the repair whose manifest is ``path``; gives the manifest, and what came of the undo.
+    """Undo the repair whose manifest is ``path``; returns the manifest and the result.
 
     Args:
         path: of the manifest.
         replaces_changed: see ``kdump.repair.apply.undo.undo``.
-        force: also where nobody can tell whether a broker runs.
+        force: proceed even if it is unknown whether a broker runs.
         backup: the directory that was named for the originals; see ``kdump.repair.apply.folders.open_repair``.
 
     Raises:
@@ -35,7 +35,7 @@ def undo_repair(
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What came of finishing the repairs of a partition directory: their manifests, where they are now."""
+    """The repairs of a partition directory that were finished: where their manifests are now."""
 
     path: str
     manifests: tuple[str, ...]
@@ -51,11 +51,11 @@ def finish_repairs(
     Args:
         path: a partition directory, or a log directory.
         on_error: takes what is wrong with one partition.
-        force: also where nobody can tell whether a broker runs.
+        force: proceed even if it is unknown whether a broker runs.
         backup: the directory that was named for the originals.
 
     Raises:
-        KdumpError: MISSING, or REPAIR_REFUSED where the path is no directory.
+        KdumpError: MISSING, or REPAIR_REFUSED if the path is no directory.
     """
     if not os.path.isdir(path):
         if not os.path.lexists(path):

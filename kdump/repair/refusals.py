@@ -29,10 +29,10 @@ def refused(message: str, path: str) -> KdumpError:
 
 
 def check_place(place: PartitionLocation, *, is_forced: bool) -> None:
-    """Raises KdumpError REPAIR_REFUSED for a symbolic link, LOCK_HELD where nobody can tell whether a broker runs."""
+    """Raises KdumpError REPAIR_REFUSED for a symbolic link, LOCK_HELD if it is unknown whether a broker runs."""
     refuse_special([place.directory])
     if place.lock is LockState.UNKNOWN and not is_forced:
-        message = "on this file system nobody can tell whether a broker runs elsewhere; --force goes on"
+        message = "on this file system it is unknown whether a broker runs elsewhere; --force goes on"
         raise KdumpError(Codes.LOCK_HELD, message, path=place.log_directory)
 
 
@@ -58,7 +58,7 @@ def refuse_special(paths: list[str]) -> None:
 
 
 def refuse_exchanged(segments: list[str]) -> None:
-    """Raises KdumpError REPAIR_REFUSED where a log has the contents of another one: all of them are good data."""
+    """Raises KdumpError REPAIR_REFUSED if a log has the contents of another one: all of them are good data."""
     named = bool(segments) and parse_file_name(segments[0])
     others = exchanged_logs(segments_around(segments[0])) if named else {}
     path = next((segment for segment in segments if segment in others), None)
@@ -81,7 +81,7 @@ def _is_below(path: str, directory: str) -> bool:
 
 
 def refuse_pending(directory: str) -> None:
-    """Raises KdumpError REPAIR_REFUSED where a broker was replacing segments: at its start these files come first."""
+    """Raises KdumpError REPAIR_REFUSED if a broker was replacing segments: at its start these files come first."""
     for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
         if entry.name.endswith(_PENDING) and entry.is_file(follow_symlinks=False):
             message = "a broker was replacing segments, and its next start decides about this file first; use -o"
@@ -89,13 +89,13 @@ def refuse_pending(directory: str) -> None:
 
 
 def refuse_unfinished(directory: str) -> None:
-    """Raises KdumpError REPAIR_REFUSED where a repair was begun before: the user has to finish or undo it."""
+    """Raises KdumpError REPAIR_REFUSED if a repair was begun before: the user has to finish or undo it."""
     for begun in unfinished(directory):
         raise refused(f"{begun}; {GOES_ON}", begun.path)
 
 
 def check_room_in_place(plan: PartitionPlan, backup: str | None) -> None:
-    """Raises KdumpError UNWRITABLE where the new files, or the originals that must be copied, have no room.
+    """Raises KdumpError UNWRITABLE if the new files, or the originals that must be copied, have no room.
 
     A backup in the partition needs no room for a log that goes: the log is kept by a second name.
     """
@@ -117,7 +117,7 @@ class Locks:
         self._held: dict[str, DirectoryLock] = {}
 
     def take(self, place: PartitionLocation) -> None:
-        """The lock of the place's log directory, where there is one. Raises KdumpError LOCK_HELD."""
+        """The lock of the place's log directory if there is one. Raises KdumpError LOCK_HELD."""
         if place.log_directory is not None and (path := os.path.realpath(place.log_directory)) not in self._held:
             self._held[path] = DirectoryLock(place.log_directory)
 

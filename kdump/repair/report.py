@@ -151,7 +151,7 @@ class _Text:
             yield f"offsets {offsets} are not taken from the copy {escaped(one.path)}: {one.reason}"
         if log.end_from is not None:
             yield (
-                "nothing tells where this log ended: the end of the copy is taken for it, "
+                "nothing shows where this log ended, so the end of the copy is used: "
                 f"offset {self._plan.ends()[0]} of {escaped(os.path.dirname(log.end_from))}"
             )
 
@@ -176,7 +176,7 @@ class _Text:
         elif place.lock is LockState.HELD:
             yield f"{above}: a broker holds the lock; stop it before repairing in place"
         elif place.lock is LockState.UNKNOWN:
-            yield f"{above}: nobody can tell whether a broker runs on this file system; in place needs --force"
+            yield f"{above}: it is unknown whether a broker runs on this file system; in place needs --force"
 
     def _would(self, verb: str, done: str) -> str:
         return done if self._is_done else f"would {verb}"

@@ -64,7 +64,7 @@ class RepairOptions:
 
     ``mode``: the mode; None: none was named. ``output``: the directory for repaired copies; None: none are written.
     ``in_place``: repair the files themselves. ``backup``: where their originals go; None: into the partition.
-    ``force``: also where nobody can tell whether a broker runs. ``salvaging``: how logs are salvaged.
+    ``force``: proceed even if it is unknown whether a broker runs. ``salvaging``: how logs are salvaged.
     """
 
     mode: RepairMode | None = None
@@ -79,7 +79,7 @@ class RepairOptions:
     overwrites: bool = False
     """Copies replace files that are there."""
     allow_worse_start: bool = False
-    """Repair in place also where the next start of the broker ends worse afterwards."""
+    """Repair in place even if the next start of the broker then ends worse."""
     is_07: bool = False
     """Files are logs of Kafka 0.7, whatever their names."""
 
@@ -100,16 +100,16 @@ class Repaired:
     has_guesses: bool = False
     """An undecided transaction was left as it is, and readers take a later marker for its end."""
     starts: Starts | None = None
-    """The next start of the broker without and with a repair in place; None where that is not predicted."""
+    """The next start of the broker without and with a repair in place; None if that is not predicted."""
 
     @property
     def is_done(self) -> bool:
-        """Something was done."""
+        """Whether something was done."""
         return self.written is not None or self.manifest is not None
 
     @property
     def leaves_damage(self) -> bool:
-        """Something was left undone, or no repair can do it, or readers of the result see a guess."""
+        """Whether something was left undone, no repair can do it, or readers of the result see a guess."""
         if self.unfinished or self.has_guesses or self.plan.left:
             return True
         if self.plan.mode is RepairMode.INDEXES and self.plan.is_damaged:
@@ -219,7 +219,7 @@ class Repair:
         try:
             return replace(repaired, unfinished=tuple(unfinished(place.directory)))
         except KdumpError as error:
-            # The plan is shown even where a manifest cannot be read.
+            # The plan is shown even if a manifest cannot be read.
             self._on_error(error.located(place.directory))
             return repaired
 
@@ -253,7 +253,7 @@ class Repair:
     def _leave_metadata(
         self, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool
     ) -> Repaired:
-        """Do nothing. Raises KdumpError REPAIR_REFUSED where metadata would have to be repaired."""
+        """Do nothing. Raises KdumpError REPAIR_REFUSED if metadata would have to be repaired."""
         planner = Planner(RepairMode.LIKE_BROKER, self._options.settings, self._open)
         plan = planner.partition(target, segments, place, is_whole=is_whole)
         if plan.has_changes:
@@ -265,7 +265,7 @@ class Repair:
         return Repaired(plan)
 
     def _planner(self, target: str, copies: CopyWriter | None = None) -> Planner:
-        """Salvage reads every record, so it is left out where another mode is carried out."""
+        """The planner. Salvage reads every record, so it is left out if another mode is carried out."""
         is_plan = self._options.output is None and not self._options.in_place
         salvaging = None
         if is_plan or self._mode is RepairMode.SALVAGE:
@@ -344,7 +344,7 @@ class Repair:
         return Repaired(plan, manifest=self._repair(directory, completion), starts=starts)
 
     def _refuse(self, plan: PartitionPlan) -> None:
-        """Raises KdumpError REPAIR_REFUSED where the user has to decide something first."""
+        """Raises KdumpError REPAIR_REFUSED if the user has to decide something first."""
         options, good_after = self._options, plan.good_after_damage
         overlapping = (
             plan.overlapping if self._mode is RepairMode.SALVAGE and (plan.is_whole or options.in_place) else None
@@ -397,7 +397,7 @@ class Repair:
 
 
 def _started(task: Task) -> StartCheck:
-    """Raises KdumpError where a file cannot be read."""
+    """Raises KdumpError if a file cannot be read."""
     check = task.run()
     if isinstance(check, KdumpError):
         raise check
@@ -415,7 +415,7 @@ def _worse_beside(directory: str) -> Iterator[WorseStart]:
 
 
 def _is_what_a_start_does(plan: PartitionPlan) -> bool:
-    """After an unclean stop a start does the same: it recovers the last segment, and cuts it where the plan does."""
+    """Whether a start does what the plan does: after an unclean stop it recovers and cuts the last segment."""
     *others, last = plan.segments
     return (
         plan.mode is RepairMode.LIKE_BROKER

@@ -49,10 +49,10 @@ from kdump.rows.tables import WRONG_CRC
 from kdump.wire.utf8 import decode_utf8
 
 ArrowRows: TypeAlias = "pa.RecordBatch | list[Row]"
-"""Rows made as columns, or one by one: ``in_order`` puts them together."""
+"""Rows made as columns, or one by one. ``in_order`` joins them."""
 
 _ROW_BYTES: Final = 2000
-"""Of a row by itself, without its key and value."""
+"""Bytes of a row without its key and value."""
 HEADERS_TYPE: Final = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
 _TYPES: Final = {
     ColumnType.INT32: pa.int32(),
@@ -67,15 +67,15 @@ _TYPES: Final = {
 }
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 _MEANINGS: Final = {Meaning.RECORD_TIME: _TIMESTAMP, Meaning.TIMESTAMP_TYPE: pa.int32()}
-"""Types of values that frames have in their own way."""
+"""Types of values that data frames store in their own way."""
 _TIMESTAMP_TYPES: Final = {name: number for number, name in enumerate((NO_TIMESTAMP_TYPE, *TIMESTAMP_TYPES), -1)}
 KAFKA_SOURCE: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
-"""Either side of 1970, whose microseconds fit into 64 bits."""
+"""Milliseconds before or after 1970 whose microseconds fit into 64 bits."""
 
 
 def arrow_schema(table: Table) -> pa.Schema:
-    """The columns of a table; all may be null. Those of Spark's Kafka source come first where the table has a key."""
+    """The columns of a table, all nullable. In a table with a key, those of Spark's Kafka source come first."""
     types = {column.name: _arrow_type(column) for column in table.columns}
     names = list(types)
     if "key" in types:
@@ -94,10 +94,10 @@ class ArrowPrinter:
         table: BATCH, RECORD or RECORD_DECODED.
         schema: some columns of ``arrow_schema(table)``, in any order.
         context: where the rows come from.
-        transactions: gives those of the log, when a row is in one; None: ``txnState`` is null.
+        transactions: gives the transactions of the log, when a row is in one; None: ``txnState`` is null.
         decoder: of keys and values, for RECORD_DECODED; None: nothing is decoded.
-        on_malformed: is told the file position of an entry whose rows are not valid (a wrong CRC, a control record that
-            cannot be read) and what is wrong, before they are emitted; False leaves such rows out.
+        on_malformed: takes the position of an entry whose rows are not valid (a wrong CRC, a control record that cannot
+            be read) and what is wrong, before they are emitted. False leaves such rows out.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class ArrowPrinter:
     def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> Row:
         """See Printer."""
         row = legacy_row(self.table, entry, position, is_valid, record)
-        # The row's verdict is that of the record itself, which a wrapper may be wrong about.
+        # ``isValid`` of the row is that of the record's own CRC; the wrapper may have another.
         return self._row(row, is_batch_valid=self._is_entry_valid)
 
     def skip(self, record: AnyRecord, row: Callable[[], Row]) -> None:
@@ -165,7 +165,7 @@ class ArrowPrinter:
 
 
 def in_order(parts: Sequence[ArrowRows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of all parts, in their order; those made one by one become columns together."""
+    """The rows of all parts, in their order. Rows made one by one are joined into columns."""
     alone = [row for part in parts if isinstance(part, list) for row in part]
     batches = [part for part in parts if not isinstance(part, list) and part.num_rows]
     if not alone:
@@ -210,7 +210,7 @@ def _values(mapped: Sequence[Row], field: pa.Field) -> pa.Array:
 
 
 def _header_lists(found: Sequence[Row]) -> pa.Array:
-    """Their headers, null where a row has none to tell of; a million of them are not made as objects first."""
+    """The headers of rows; null for a row without headers. They are not made as Python objects first."""
     headers = [row.get("headers") for row in found]
     ends = list(accumulate((len(one or ()) for one in headers), initial=0))
     known = [one for one in headers if one is not None]
@@ -224,7 +224,7 @@ def _header_lists(found: Sequence[Row]) -> pa.Array:
 
 
 def _mapped(row: Row) -> Row:
-    """A row with the values that Arrow is to have."""
+    """A row with its values in Arrow's form."""
     mapped: dict[str, Any] = dict(row)
     if "timestampType" in row:
         mapped["timestampType"] = _TIMESTAMP_TYPES[row["timestampType"]]
@@ -302,7 +302,7 @@ class _ArrowBlocks:
         return block if block.is_valid.all() else block.select(self._kept(block, np.ones(block.headers.size, np.bool_)))
 
     def _kept(self, block: BatchBlock, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The batches that are valid or to be shown all the same; shape (batches,)."""
+        """The batches that are shown: valid ones, and others unless they are left out; shape (batches,)."""
         kept = block.is_valid | ~among
         for number in np.flatnonzero(~kept).tolist():
             kept[number] = self._printer.on_malformed(int(block.position[number]), WRONG_CRC)
@@ -310,14 +310,14 @@ class _ArrowBlocks:
 
 
 class _RecordArrays:
-    """The columns of the records of a block as Arrow arrays, made when asked for."""
+    """The columns of the records of a block as Arrow arrays, made when needed."""
 
     def __init__(self, rows: ColumnarRecords, batches: ColumnarBatches, table: Table) -> None:
         self._rows = rows
         self._batches = batches
         self._table = table
         self._milliseconds = rows.values.timestamps()
-        # Not by abs(): that of the least int64 is itself.
+        # Not with abs(): the least int64 is its own absolute value.
         self._overflows = (self._milliseconds > MOST_MILLISECONDS) | (self._milliseconds < -MOST_MILLISECONDS)
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:

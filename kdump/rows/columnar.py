@@ -1,7 +1,7 @@
-"""The columnar forms of the columns of batches and records: values of many at once, in no spelling yet.
+"""The columnar forms of the columns of batches and records: many values at once, not yet written as text or Arrow.
 
-Source: docs/contract.md#23-rows; the wraps of offsets and sequences are those of the compatible batch line
-(docs/spec/dump-output.md#42-batch-line-of-magic-2). Which column is made of what, ``rows.tables`` declares.
+Source: docs/contract.md#23-rows. Offsets and sequences wrap as in the compatible batch line
+(docs/spec/dump-output.md#42-batch-line-of-magic-2). ``rows.tables`` declares how each column is made.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from kdump.rows.decoded import DecodedJson, contents_of, decoded_json
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """One value for all."""
+    """One value for all rows."""
 
     value: str | int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Shape (elements,). Null where ``is_set`` (of the same shape) is false."""
+    """Numbers, shape (elements,). Null where ``is_set`` (of the same shape) is false."""
 
     values: NDArray[np.integer]
     is_set: NDArray[np.bool_] | None = None
@@ -43,7 +43,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """Shape (elements,)."""
+    """Booleans, shape (elements,)."""
 
     values: NDArray[np.bool_]
 
@@ -76,13 +76,13 @@ class JsonTexts:
 
 @dataclass(frozen=True, slots=True)
 class HeaderLists:
-    """Headers of records: those of row ``i`` are ``bounds[i]`` to ``bounds[i + 1]`` (exclusive) of ``headers``."""
+    """Headers of records: row ``i`` has ``headers`` number ``bounds[i]`` to ``bounds[i + 1]`` (exclusive)."""
 
     arena: NDArray[np.uint8]
     headers: HeaderColumns
     bounds: NDArray[np.int64]
     with_values: bool
-    """False: their keys only."""
+    """False: only their keys."""
 
 
 BatchValue: TypeAlias = Constant | Numbers | Flags | Choices
@@ -90,11 +90,11 @@ RowValue: TypeAlias = Constant | Numbers | Strings | JsonTexts | HeaderLists
 
 
 class ColumnarBatches:
-    """What the columns of the batches of a block are made of.
+    """The batches of a block, for the columnar forms of columns.
 
     Args:
         block: one batch or more.
-        row_type: what the column ``type`` says.
+        row_type: the value of the column ``type``.
         context: where they come from.
         txn_state: shape (batches,), indexes into reading.outcomes.STATES; None: null for all.
     """
@@ -118,11 +118,11 @@ class ColumnarBatches:
         return mask
 
     def last_sequences(self) -> NDArray[np.int64]:
-        """Those of the last offsets."""
+        """The sequences of the last offsets."""
         return last_sequences(self.header("base_sequence"), self.header("last_offset_delta"))
 
     def txn_states(self) -> BatchValue:
-        """What became of the batches' transactions."""
+        """The outcomes of the batches' transactions."""
         return Constant(None) if self._txn_state is None else Choices(self._txn_state, STATES)
 
     def constant(self, name: str) -> Constant:
@@ -151,7 +151,7 @@ class ColumnarBatches:
 
 
 class ColumnarRecords:
-    """What the columns of the records of a block are made of, where a batch's records do not have them in common.
+    """The records of a block, for the columnar forms of columns that differ from record to record.
 
     Args:
         block: where the records are.
@@ -167,7 +167,7 @@ class ColumnarRecords:
 
     @cached_property
     def decoded(self) -> DecodedJson | None:
-        """Their keys and values decoded; None without a decoder."""
+        """The decoded keys and values; None without a decoder."""
         return None if self._decoder is None else decoded_json(self._decoder, contents_of(self._arena, self.records))
 
     def numbers(self, values: NDArray[np.integer]) -> Numbers:
@@ -198,7 +198,7 @@ class ColumnarRecords:
 
 
 def undecoded_batches(block: BatchBlock, decoder: RecordDecoder | None) -> NDArray[np.bool_] | None:
-    """Batches with a record of which something does not decode; shape (batches,). None: there are none."""
+    """Batches with a record that does not decode completely; shape (batches,). None: there are none."""
     if decoder is None or block.records is None:
         return None
     failed = decoded_json(decoder, contents_of(block.arena, block.records)).failed

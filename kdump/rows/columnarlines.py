@@ -1,8 +1,8 @@
 """Rows of JSON lines and CSV for many v2 batches at once.
 
-Source: docs/contract.md#23-rows; the names of the columns are those of :mod:`kdump.rows.tables`. What is the same for
-all records of a batch is written once a batch and copied to its rows. Control batches and what ``fast.records`` has
-refused are left to the scalar path.
+Source: docs/contract.md#23-rows; :mod:`kdump.rows.tables` has the names of the columns. Values that all records of a
+batch share are written once for each batch and copied to its rows. Control batches and batches that ``fast.records``
+refuses are left to the scalar path.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from kdump.rows.tables import BATCH, RECORD
 
 _BLOCK_ROWS: Final = 4096
 _BLOCK_BYTES: Final = 1 << 20
-"""Rows assembled at a time, and bytes of their records: half a megabyte to a few of text."""
+"""Rows, and bytes of their records, that are assembled at a time: half a megabyte of text, or a few."""
 _OfRecords: TypeAlias = Callable[[ColumnarRecords, slice], RowValue]
 _BOOLEANS: Final = (b"false", b"true")
 
@@ -51,7 +51,7 @@ _BOOLEANS: Final = (b"false", b"true")
 def batch_rows(
     block: BatchBlock, fields: Sequence[str], context: FileContext, output: Output, *, table: Table = BATCH
 ) -> memoryview:
-    """A row a batch with ``fields`` of ``table``, in any order; ValueError for any other."""
+    """A row for each batch with ``fields`` of ``table``, in any order. ValueError for another field."""
     syntax = syntax_of(output, fields)
     count = block.headers.size
     if not count:
@@ -82,7 +82,7 @@ def record_runs(
         block: with records.
         fields: of ``table``, in any order; no others are computed.
         context: where the block comes from.
-        output: how rows are spelled.
+        output: how rows are written.
         table: of records.
         txn_state: shape (batches,), indexes into ``reading.outcomes.STATES``; None: null in every row.
         decoder: of keys and values. Batches in which something does not decode are left to the scalar path.
@@ -119,7 +119,7 @@ def record_runs(
                 continue
             at = np.clip(row_bounds[[begin, end]], first, last) - first
             yield BatchRun(begin, end, text.data[text.bounds[at[0]] : text.bounds[at[1]]].data)
-        # The next block may go on with this one's last batch.
+        # The next block may continue the last batch of this one.
         first_batch = last_batch if last == row_bounds[last_batch] else last_batch - 1
 
 
@@ -139,7 +139,7 @@ def _row_blocks(records: RecordColumns) -> Iterator[tuple[int, int]]:
 
 
 class _RecordTexts:
-    """Assembles ranges of rows of a block that has batches."""
+    """Assembles ranges of rows of a block."""
 
     def __init__(
         self, rows: ColumnarRecords, batches: ColumnarBatches, table: Table, syntax: Syntax, fields: Sequence[str]
@@ -147,7 +147,7 @@ class _RecordTexts:
         self._rows = rows
         self._syntax = syntax
         count = rows.records.accepted.size
-        # Columns of records, between them what all records of a batch have.
+        # Columns of records, and between them the text that all records of a batch share.
         self._parts: list[_OfRecords | Literal | RaggedText] = []
         of_batch: list[Column] = []
         for number, name in enumerate(syntax.columns(fields)):
@@ -182,7 +182,7 @@ def _of_batches(column: Declared, batches: ColumnarBatches, syntax: Syntax) -> l
 
 
 def _spelled(value: BatchValue | RowValue, syntax: Syntax) -> list[Column]:
-    """A value as text columns, as ``syntax`` spells it."""
+    """A value as text columns, as ``syntax`` writes it."""
     match value:
         case Constant(constant):
             return [Literal(b"%d" % constant if isinstance(constant, int) else _text(constant, syntax))]

@@ -1,4 +1,4 @@
-"""Decoded keys and values as JSON, many at once: records of coordinators as columns, the others one by one.
+"""Decoded keys and values as JSON, for many records: those of coordinators as columns, the others one by one.
 
 The text is that of ``payloads.message_json``. Source: docs/spec/decoders.md#2-json-text,
 docs/spec/decoders.md#3-coordinator-decoders.
@@ -24,11 +24,11 @@ from kdump.payloads.internal import CoordinatorDecoder
 from kdump.payloads.message_json import json_value
 
 _NUMBER_BYTES: Final = 2
-"""Of the type in front of a key, and of the version in front of a value."""
+"""Bytes of the type in front of a key, and of the version in front of a value."""
 _DELETED: Final = 1 << 20
-"""In place of the version of a value that is null."""
+"""Stands for the version of a null value."""
 _NONE: Final = -1 << 20
-"""In place of a type or version that is not there."""
+"""Stands for a missing type or version."""
 _IS_PLAIN: Final = np.ones(256, np.bool_)
 _IS_PLAIN[:0x20] = _IS_PLAIN[0x80:] = _IS_PLAIN[list(b'"\\')] = False
 """Bytes of a string that JSON shows as they are."""
@@ -37,7 +37,7 @@ _BOOLEANS: Final = (b"false", b"true")
 
 @dataclass(frozen=True, slots=True)
 class JsonGroup:
-    """Records of one type and version, those at ``rows`` (ascending): their keys and values as text columns."""
+    """Records of one type and version, at ``rows`` (ascending), with keys and values as text columns."""
 
     rows: NDArray[np.intp]
     key: list[Column]
@@ -47,7 +47,7 @@ class JsonGroup:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Where keys and values of some records are in an arena; sizes are -1 for null. Shapes (rows,)."""
+    """Positions of keys and values of some records in an arena. A size of -1 is null. Shapes (rows,)."""
 
     arena: NDArray[np.uint8]
     key_start: NDArray[np.int64]
@@ -74,14 +74,14 @@ class Contents:
 
 
 def contents_of(arena: NDArray[np.uint8], records: RecordColumns, rows: slice = slice(None)) -> Contents:
-    """Of the records of a block."""
+    """The contents of the records of a block."""
     return Contents(
         arena, records.key_start[rows], records.key_size[rows], records.value_start[rows], records.value_size[rows]
     )
 
 
 def json_groups(decoder: CoordinatorDecoder, records: Contents) -> Iterator[JsonGroup]:
-    """The records that have columns, each in one group; the others are in none."""
+    """The records that have columns, each in one group. All other records are in none."""
     if not records.key_size.size:
         return
     types = _numbers(records.arena, records.key_start, records.key_size)
@@ -96,7 +96,7 @@ def json_groups(decoder: CoordinatorDecoder, records: Contents) -> Iterator[Json
 
 
 def _layouts(decoder: CoordinatorDecoder, record_type: int, version: int) -> tuple[Layout, Layout | None] | None:
-    """Of keys and values; None where there are no columns."""
+    """The layouts of keys and values; None where there are no columns."""
     key, value = decoder.key_schema(record_type), decoder.value_schema(record_type)
     if key is None or value is None or not is_flat(key.layout(0)):
         return None
@@ -121,7 +121,7 @@ def _group(
         values = _read(layouts[1], part.arena, part.value_start, part.value_size)
         accepted &= values.accepted & _are_plain(part.arena, values)
     if not accepted.all():
-        # Read again: once in a while a column less costs less than to select in all of them always.
+        # Read again: a second read now and then costs less than a selection in all columns each time.
         if accepted.any():
             yield from _group(records, rows[accepted], record_type, version, layouts)
         return
@@ -146,7 +146,7 @@ def _read(
 
 
 def _are_plain(arena: NDArray[np.uint8], messages: MessageColumns) -> NDArray[np.bool_]:
-    """All strings of a row are what JSON shows of them; rows that are refused anyway are not looked at."""
+    """JSON shows all strings of a row unchanged. Rows that are refused anyway are not checked."""
     plain = np.ones(messages.accepted.size, np.bool_)
     for field in messages.fields:
         if field.member.type == "string":
@@ -189,12 +189,12 @@ def _value(arena: NDArray[np.uint8], field: FieldColumn) -> list[Column]:
 
 @dataclass(frozen=True, slots=True)
 class DecodedJson:
-    """Decoded keys and values, a piece of text a record; the empty one stands for null."""
+    """Decoded keys and values: one text for each record. The empty text stands for null."""
 
     key: RaggedText
     value: RaggedText
     failed: NDArray[np.bool_]
-    """Shape (rows,): something of the record does not decode, and is null here."""
+    """Shape (rows,): a part of the record does not decode, and is null here."""
 
 
 def decoded_json(decoder: RecordDecoder, records: Contents) -> DecodedJson:
@@ -226,7 +226,7 @@ def _json(value: Any) -> bytes:
 
 
 def merged(rows: int, parts: list[tuple[NDArray[np.intp], RaggedText]]) -> RaggedText:
-    """One text a row out of texts for some of the rows each; a row that is in no part has an empty one."""
+    """One text for each row, from parts that each have texts for some rows. Other rows have an empty text."""
     if len(parts) == 1 and parts[0][0].size == rows:
         return parts[0][1]
     if not parts:

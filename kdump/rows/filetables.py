@@ -19,7 +19,7 @@ def _member(name: str, kind: ColumnType, path: str, meaning: Meaning = Meaning.P
 
 
 def _of_last_batch(name: str, kind: ColumnType, member: str, meaning: Meaning = Meaning.PLAIN) -> Column:
-    """A member of a producer's entry; a producer known by a marker only has no last batch."""
+    """A member of a producer's last batch. A producer that is known only by a marker has none."""
     return Column(name, kind, meaning, of_row=lambda entry: getattr(entry, member) if entry.last_offset >= 0 else None)
 
 
@@ -70,7 +70,7 @@ CHECKPOINT: Final = Table(
     ),
     shown=("topic", "partition", "offset"),
 )
-"""Lines of the checkpoints of a log directory; topic and partition are those of the line."""
+"""Lines of the checkpoints of a log directory. Topic and partition are those of the line."""
 EPOCH: Final = Table(
     "epoch",
     (
@@ -90,7 +90,7 @@ PROPERTY: Final = Table(
     ),
     shown=("name", "value"),
 )
-"""Members of the other text files: text, or what JSON says. They have no topic and partition."""
+"""Members of the other text files: text, or a JSON value. They have no topic and partition."""
 FINDING: Final = Table(
     "finding",
     (
@@ -133,13 +133,13 @@ def _named(**types: ColumnType) -> tuple[Column, ...]:
 
 
 LOSS: Final = Table("loss", FILE + _named(kind=_TEXT, count=_INT64, unit=_TEXT))
-"""What a conversion does not keep of a segment."""
+"""What a conversion of a segment loses."""
 CONVERTED: Final = Table("converted", FILE + _named(target=_TEXT, files=_INT32, size=_INT64, records=_INT64))
-"""A segment that was converted: its first file, how many it became and their bytes; records null where not counted."""
+"""A converted segment: its first file, the number and bytes of its files; records null where not counted."""
 MARKER: Final = Table(
     "marker", FILE + _named(offset=_INT64, producerId=_INT64, producerEpoch=_INT32, controlType=_TEXT)
 )
-"""An end marker of a transaction that a conversion added to the part of a log that was asked for."""
+"""A marker that a conversion added to end a transaction in the part of the log that was asked for."""
 STATS: Final = Table(
     "stats",
     _named(
@@ -189,4 +189,4 @@ STATS: Final = Table(
         warnings=_INT64,
     ),
 )
-"""A group of ``kdump stats``: what its rows are told apart by, and its figures. Unlike the others it has no file."""
+"""A group of ``kdump stats``: the columns that tell groups apart, and figures. It has no columns of a file."""

@@ -35,7 +35,7 @@ def _column(name: str) -> Callable[[Row], str]:
 
 
 def _contents(name: str, decoded: str) -> Callable[[Row], str]:
-    """What a decoder makes of it, else the bytes."""
+    """The decoded value, else the bytes."""
 
     def text(row: Row) -> str:
         value = row.get(decoded)
@@ -69,7 +69,7 @@ def _header_pieces(row: Row) -> Iterator[str]:
 
 
 class _Part(NamedTuple):
-    """What a piece of the format becomes: its text, and the same of a row that is made in pieces."""
+    """What a piece of the format becomes: its text, and its text in pieces for a long row."""
 
     text: Callable[[Row], str]
     pieces: Callable[[Row], Iterable[str]]
@@ -105,7 +105,7 @@ def _verbs(table: Table) -> dict[str, _Part]:
 
 
 class FormatLines:
-    """Rows of records as a format string has them.
+    """Rows of records, written by a format string.
 
     Args:
         template: the format string.

@@ -1,4 +1,4 @@
-"""Rows as a table for eyes, sized to the terminal, coloured by meaning."""
+"""Rows as a table for people, as wide as the terminal, with colours."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from kdump.rows.printers import Decoding
 
 _PAGE_ROWS: Final = 200
-"""Rows that share one set of column widths; a long dump must not be held in memory for its widths."""
+"""Rows that share one set of column widths. A page bounds the memory of a long dump."""
 _TIMES: Final = frozenset({Meaning.TIME, Meaning.RECORD_TIME})
 _NUMBERS: Final = frozenset({ColumnType.INT32, ColumnType.INT64})
 _LEAST_CONTENTS: Final = 10
 _FRAME: Final = 3
 """Characters of a column's border and padding."""
 _MOST_CHARACTERS: Final = 200
-"""Of one cell: rich would measure megabytes only to cut them."""
+"""Characters of a cell: rich would measure megabytes only to cut them."""
 
 
 class HumanTable:
@@ -66,15 +66,15 @@ class HumanTable:
         return None
 
     def line(self, table: Table, row: Row) -> str:
-        """Take a row; the text of a page when one is full."""
+        """Take a row. Returns the text of a page when one is full."""
         before = self.finish() if self._table not in (None, table) else ""
         self._table = table
-        # What a row of a large batch refers to is gone when the page is full, or all of it would be kept.
+        # Shortened copies: a row would keep the whole of a large batch in memory until the page is full.
         self._rows.append({name: shortened(value, _MOST_CHARACTERS) for name, value in row.items()})
         return before + (self.finish() if len(self._rows) >= _PAGE_ROWS else "")
 
     def _default_fields(self, table: Table) -> list[str]:
-        """Those of which some row has something; the bytes only where nothing decoded stands in their place."""
+        """Columns with a value in some row. Bytes are left out where their decoded value is shown."""
         names = [name for name in table.shown if any(row.get(name) not in (None, ()) for row in self._rows)]
         hidden = {column.decodes for column in table.columns if column.name in names}
         return [name for name in names if name not in hidden]
@@ -100,7 +100,7 @@ class HumanTable:
         shown = _fitting(widest, is_contents, self._width)
         hidden = len(names) - shown
         title = f"{self._context.file}  {self._table.type}" + (f" (+{hidden} columns: --fields)" if hidden else "")
-        # Not a str: rich would take brackets in it for markup.
+        # A Text, as rich takes brackets in a str for markup.
         grid = RichTable(title=Text(escaped(title), overflow="ellipsis", no_wrap=True), pad_edge=False)
         grid.title_justify = "left"
         widths = _shared(widest[:shown], is_contents[:shown], self._width)
@@ -117,7 +117,7 @@ class HumanTable:
 
 
 def _fitting(widest: list[int], is_contents: list[bool], width: int) -> int:
-    """How many columns fit from the left; numbers are shown whole or not at all, one column always."""
+    """How many columns fit, from the left, at least one. Numbers are shown whole or not at all."""
     needed = 0
     for shown, (size, gives) in enumerate(zip(widest, is_contents, strict=True)):
         needed += (min(size, _LEAST_CONTENTS) if gives else size) + _FRAME
@@ -127,7 +127,7 @@ def _fitting(widest: list[int], is_contents: list[bool], width: int) -> int:
 
 
 def _shared(widest: list[int], is_contents: list[bool], width: int) -> list[int]:
-    """Column widths: what identifies a row is shown whole, contents share what is left, the narrow ones first."""
+    """Column widths. Columns that identify a row are shown whole; contents share the rest, narrow ones first."""
     left = (
         width - _FRAME * len(widest) - sum(size for size, gives in zip(widest, is_contents, strict=True) if not gives)
     )
@@ -140,7 +140,7 @@ def _shared(widest: list[int], is_contents: list[bool], width: int) -> list[int]
 
 
 def _cell(column: Column | None, value: Any) -> Text:
-    """``column``: None for one that the table does not have."""
+    """The text of a cell. ``column`` is None where the table does not have it."""
     from rich.text import Text
 
     if value is None:

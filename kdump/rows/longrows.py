@@ -1,6 +1,6 @@
-"""Rows with a key, value or headers that are too long to be spelled at once: the same text in pieces.
+"""Rows with a key, value or headers that are too long for one text: they are written in pieces.
 
-Escaped, a payload of 64 MiB may be 400 MB of text; no more than a small part of it exists at a time.
+Escaped, a payload of 64 MiB may become 400 MB of text. Only a small part of it exists at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FORMULAS: Final = tuple(mark.encode() for mark in FORMULAS)
 
 
 def is_long(row: Row) -> bool:
-    """A row of a record that is made in pieces."""
+    """Whether the row of a record is made in pieces."""
     return _is_long(row.get("key")) or _is_long(row.get("value")) or isinstance(row.get("headers"), ManyHeaders)
 
 
@@ -54,7 +54,7 @@ def csv_pieces(values: Sequence[Any], *, is_safe: bool = False) -> Iterator[str]
         yield before
         before = ","
         if not _is_long(value):
-            # With a neighbour, as a lone empty cell is spelled in another way.
+            # With a neighbour, because a lone empty cell is written differently.
             yield csv_line([value, 0], is_safe=is_safe).removesuffix(",0\n")
         elif isinstance(value, bytes) and is_utf8(value):
             texts: Iterable[str] = (piece.decode() for piece in pieces(value))
@@ -72,7 +72,7 @@ def text_pieces(data: bytes) -> Iterator[str]:
 
 
 def shortened(value: Any, size: int) -> Any:
-    """A value whose text begins with the same ``size`` characters, in memory of its own."""
+    """A copy of a value whose text begins with the same ``size`` characters."""
     match value:
         case bytes() if len(value) >= LONG:
             head = next(pieces(value))

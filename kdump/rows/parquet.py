@@ -1,7 +1,7 @@
 """Records as Parquet, with the columns and types of Spark's Kafka source, compressed with zstd. Needs pyarrow.
 
-Source: Spark's "Structured Streaming + Kafka Integration Guide". Readers get no control records; they are left out. The
-outcome of a record's transaction stands in one more column, as aborted records are there too.
+Source: Spark's "Structured Streaming + Kafka Integration Guide". Consumers get no control records, so they are left
+out. One more column has the outcome of a record's transaction, as aborted records are included.
 """
 
 from __future__ import annotations
@@ -20,27 +20,28 @@ from kdump.rows.tables import RECORD
 _IS_CONTROL: Final = "isControl"
 _COLUMNS: Final = (*KAFKA_SOURCE, "txnState")
 ROW_SCHEMA: Final = pa.schema([arrow_schema(RECORD).field(name) for name in (*_COLUMNS, _IS_CONTROL)])
-"""What rows must have."""
+"""The schema of the rows that are added."""
 SCHEMA: Final = pa.schema([arrow_schema(RECORD).field(name) for name in _COLUMNS])
-"""What the file has of them."""
+"""The schema of the file."""
 _REPEATED: Final = ("topic", "partition", "timestampType", "txnState")
-"""Columns that a dictionary makes small; keys and values cost more to look up than they would gain."""
+"""Columns that a dictionary makes small. For keys and values it costs more than it saves."""
 _WITHOUT_STATISTICS: Final = ("key", "value", "headers")
-"""Columns of which the least and the largest would be copied several times, a value of 64 MiB with 380 MB."""
+"""Columns without least and largest value: these would be copied several times, 380 MB for a value of 64 MiB."""
 _NO_TIMESTAMP_TYPE: Final = -1
 _ROW_GROUP_BYTES: Final = 64 << 20
 _PARTS_BYTES: Final = 16 << 20
-"""Of rows that are put in order together."""
+"""Bytes of rows that are joined."""
 
 
 class ParquetRecords:
     """Writes rows to a Parquet file at ``path``.
 
-    ``written`` records are in it, ``control`` ones were left out, and of ``untimed`` ones the timestamp does not fit.
+    Counts: ``written`` records, ``control`` records that were left out, ``untimed`` records whose timestamp does not
+    fit.
     """
 
     def __init__(self, path: str) -> None:
-        # Of a path pyarrow would ask whether it is a URI, and whether it is UTF-8.
+        # An open file: pyarrow would take a path for a URI, and needs UTF-8.
         self._file = pa.OSFile(os.fsencode(path), "wb")
         self._writer = pq.ParquetWriter(
             self._file,
@@ -58,14 +59,14 @@ class ParquetRecords:
         self.untimed = 0
 
     def add(self, part: ArrowRows) -> None:
-        """Take rows of ROW_SCHEMA; those of a large batch are not collected until it ends."""
+        """Take rows of ROW_SCHEMA. The rows of a large batch are not collected until it ends."""
         self._parts.append(part)
         self._parts_size += part_bytes(part)
         if self._parts_size >= _PARTS_BYTES:
             self.write()
 
     def write(self) -> None:
-        """Append what was taken, which may refer to memory that is used again."""
+        """Write the rows that were added. They may refer to memory that is used again afterwards."""
         for rows in in_order(self._parts, ROW_SCHEMA):
             self._write(rows)
         self._parts, self._parts_size = [], 0

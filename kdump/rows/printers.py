@@ -28,32 +28,32 @@ if TYPE_CHECKING:
 
 
 class Decoding(NamedTuple):
-    """How the keys and values of a log are decoded, and who is told of what does not decode."""
+    """How the keys and values of a log are decoded, and who takes the reasons of what does not decode."""
 
     decoder: RecordDecoder | None
     report: Callable[[int, PayloadError], None]
-    """Takes an offset, and why."""
+    """Takes an offset and a reason."""
 
 
 class Lines(Protocol):
-    """A way to write rows of any table."""
+    """Writes rows of any table."""
 
     def title(self, table: Table) -> str:
         """What comes before the first row of a table."""
 
     def line(self, table: Table, row: Row) -> TextRow:
-        """One row; empty when it is held back for a page."""
+        """One row; empty while it is held back for a page."""
 
     def finding(self, finding: Finding) -> str:
-        """Damage that was skipped, where the format has a place for it among its rows."""
+        """Skipped damage, in a format that can show it among the rows."""
 
     def finish(self) -> str:
-        """What was held back."""
+        """The rows that were held back."""
 
     def block_printer(
         self, table: Table, transactions: Transactions | None, decoding: Decoding | None
     ) -> BlockPrinter[TextBytes] | None:
-        """The same way for columns, None when there is none."""
+        """The columnar form, None where there is none."""
 
 
 class RowLines:
@@ -78,7 +78,7 @@ class RowLines:
         values: dict[str, Any] = {"type": table.type, **self._file, **row}
         names = table.names if self.fields is None else [name for name in self.fields if name in values]
         if not names:
-            # A file of another kind, none of whose columns were asked for.
+            # A file of another kind, without any of the columns that were asked for.
             return ""
         is_long = table.type == "record" and longrows.is_long(row)
         if self._is_csv:
@@ -92,7 +92,7 @@ class RowLines:
         return csv_line(self.fields or table.names) if self._is_csv else ""
 
     def finding(self, finding: Finding) -> str:
-        """A row of FINDING with all its columns; CSV, whose rows are all of one table, has no place for it."""
+        """A row of FINDING with all its columns. CSV has one table only, so nothing there."""
         if self._is_csv:
             return ""
         values = {"type": FINDING.type, **self._file, **FINDING.row(finding)}
@@ -161,7 +161,7 @@ class RowPrinter(TextRows):
         return self._lines.block_printer(self._table, self._transactions, self._decoding)
 
     def _record(self, row: Row) -> TextRow:
-        """The row, and after it what of it does not decode."""
+        """The row of a record, and then a report of what does not decode."""
         if self._decoding is None:
             return self._lines.line(self._table, row)
         errors = add_decoded(self._table, row, self._decoding.decoder)

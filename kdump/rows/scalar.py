@@ -1,7 +1,7 @@
 """The scalar forms of the columns of batches and records: one batch or record at a time.
 
-Source: docs/contract.md#23-rows. Keys and values stay bytes; a field that a format does not have is None. Which column
-is made of what, ``rows.tables`` declares.
+Source: docs/contract.md#23-rows. Keys and values stay bytes. A field that a format does not have is None.
+``rows.tables`` declares how each column is made.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class BatchRecord(NamedTuple):
 
     @property
     def header_keys(self) -> list[bytes] | ManyKeys:
-        """Keys of its headers."""
+        """The keys of the record's headers."""
         return _header_keys(self.record.headers)
 
 
 class Legacy(NamedTuple):
     """What ``Column.of_legacy`` takes: an entry of magic 0 or 1, or a record of it.
 
-    ``is_valid`` is that of the row: of the entry, or of the record itself.
+    ``is_valid`` belongs to the row: to the entry, or to the record itself.
     """
 
     header: Message
@@ -74,13 +74,13 @@ class Legacy(NamedTuple):
 
 
 def batch_row(table: Table, header: BatchHeader, position: int, is_valid: bool) -> Row:
-    """A v2 batch from its header."""
+    """The row of a v2 batch, from its header."""
     batch = Batch(header, position, is_valid)
     return {name: get(batch) for name, get in table.of_batch}
 
 
 def legacy_row(table: Table, entry: Message, position: int, is_valid: bool, record: LegacyRecord | None = None) -> Row:
-    """A legacy entry as a batch, or a record of it. DamageError when the record is malformed."""
+    """The row of a legacy entry, or of a record of it. DamageError when the record is malformed."""
     source = Legacy(entry, position, is_valid, record)
     row = table.not_of_legacy.copy()
     for name, get in table.of_legacy:
@@ -89,7 +89,7 @@ def legacy_row(table: Table, entry: Message, position: int, is_valid: bool, reco
 
 
 class RecordRows:
-    """Makes rows of the records of v2 batches; what the records of a batch have in common is made once."""
+    """Makes rows of the records of v2 batches. Values that the records of a batch share are made once."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -100,7 +100,7 @@ class RecordRows:
     def row(
         self, header: BatchHeader, position: int, is_valid: bool, record: Record, txn_state: str | None = None
     ) -> Row:
-        """A record; a control record that cannot be decoded says so in ``problem``."""
+        """The row of a record. ``problem`` says where a control record does not decode."""
         batch = self._batch
         if batch is None or batch.header is not header or batch.position != position:
             batch = self._batch = Batch(header, position, is_valid, txn_state)
@@ -133,7 +133,7 @@ def _control_value(control_type: int, value: bytes | None) -> Row | None:
     if schema is None:
         return None
     values = control.parse_kraft(schema, value)
-    # As the compatible text has it: the members of the version that the message claims.
+    # As in the compatible text: the members of the version that the message claims.
     members: Row = json.loads(message_json(schema, known_version(schema, values), values))
     return members
 
@@ -156,10 +156,10 @@ def _header_keys(headers: Headers) -> list[bytes] | ManyKeys:
 
 
 def add_decoded(table: Table, row: Row, decoder: RecordDecoder | None) -> tuple[PayloadError, ...]:
-    """Add the columns of a table that show decoded contents to the row of a record; gives what does not decode.
+    """Add the columns of decoded contents to the row of a record. Returns what does not decode.
 
-    They are null for a control record and without a decoder, and each is where its part is null or does not decode;
-    ``problem`` says so.
+    They are null for a control record and without a decoder. Each is null where its part is null or does not decode,
+    and ``problem`` says so.
     """
     columns = {column.name: column.decodes for column in table.columns if column.decodes is not None}
     if row["isControl"] or decoder is None:

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 Output: TypeAlias = Literal["jsonl", "csv", "csv-safe"]
-"""``csv-safe``: CSV in which no cell of text begins as a formula of a spreadsheet does."""
+"""``csv-safe``: CSV in which no text begins like a formula of a spreadsheet."""
 
 json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """A value of JSON's kinds, without spaces."""
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: bytes, and whatever holds them, made into strings and objects."""
+    """A value as JSON has it: bytes become strings or objects, also inside lists and objects."""
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -39,11 +39,11 @@ def json_line(names: Sequence[str], values: Sequence[Any]) -> str:
 
 
 FORMULAS = "=+-@\t\r"
-"""Characters with which a text begins that a spreadsheet takes for a formula (OWASP, CSV injection)."""
+"""First characters of a text that a spreadsheet takes for a formula (OWASP, CSV injection)."""
 
 
 def csv_line(values: Sequence[Any], *, is_safe: bool = False) -> str:
-    """A line of CSV (RFC 4180, but with a bare line feed): null is empty, what is no text or number is JSON.
+    """A line of CSV (RFC 4180, but with a line feed). Null is empty; a value that is no text or number is JSON.
 
     ``is_safe``: a text that begins with one of FORMULAS gets a ``'`` in front.
     """

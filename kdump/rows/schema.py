@@ -1,7 +1,7 @@
 """What a table and a column of the structured outputs are.
 
-``rows.tables`` declares those of batches and records, ``rows.tables07`` those of Kafka 0.7, ``rows.filetables`` all
-others.
+``rows.tables`` declares the tables of batches and records, ``rows.tables07`` those of Kafka 0.7, ``rows.filetables``
+all others.
 """
 
 from __future__ import annotations
@@ -39,37 +39,37 @@ class ColumnType(Enum):
 
 
 class Meaning(Enum):
-    """What some outputs make of a value in their own way."""
+    """Values that some outputs show in their own way."""
 
     PLAIN = auto()
     TIME = auto()
-    """Milliseconds since 1970; a table shows date and time."""
+    """Milliseconds since 1970. A table for people shows date and time."""
     RECORD_TIME = auto()
-    """TIME that frames have as a timestamp."""
+    """TIME that is a timestamp in data frames."""
     TIMESTAMP_TYPE = auto()
-    """The name of a timestamp type; frames have its number."""
+    """The name of a timestamp type. Data frames have its number."""
 
 
 class Column:
     """One column of a table.
 
-    A column of batches needs ``of_batch`` and ``of_batches``. One of records needs ``of_batch`` or ``of_row``, and
-    ``of_batches`` or ``of_records``: what all records of a batch have in common is made once a batch.
+    A column of batches needs ``of_batch`` and ``of_batches``. A column of records needs ``of_batch`` or ``of_row``, and
+    ``of_batches`` or ``of_records``: a value that all records of a batch share is made once for each batch.
 
     Args:
         name: in the outputs.
         type: what its values are.
-        meaning: what some outputs make of them in their own way.
+        meaning: what some outputs show in their own way.
         of_batch: scalar; takes a ``scalar.Batch``.
-        of_row: scalar; takes a ``scalar.BatchRecord``, in tables of other files what their entries are.
-        of_legacy: scalar; takes a ``scalar.Legacy``. None: messages of magic 0 and 1 have no such thing.
-        of_batches: columnar, an element a batch.
-        of_records: columnar, an element a record, of a range of records.
+        of_row: scalar; takes a ``scalar.BatchRecord``, or in tables of other files an entry of the file.
+        of_legacy: scalar; takes a ``scalar.Legacy``. None: messages of magic 0 and 1 do not have it.
+        of_batches: columnar, one element for each batch.
+        of_records: columnar, one element for each record of a range.
         verbs: letters of ``--format`` that stand for the column.
-        decodes: the column of bytes in whose place its value is shown.
+        decodes: the column of bytes that is not shown where this one is.
     """
 
-    # Neither a named tuple nor a dataclass: those compile code whenever the module is loaded, for every command.
+    # No named tuple and no dataclass: these compile code when the module is loaded, for every command.
     __slots__ = (
         "decodes",
         "meaning",
@@ -117,8 +117,8 @@ class Table:
     Args:
         type: what the ``type`` column says.
         columns: in their order.
-        others: columns that rows have too, shown where they are asked for.
-        shown: names of the columns that a table for eyes shows, in this order; None: all but those of FILE.
+        others: columns that are shown only where they are asked for.
+        shown: names of the columns in a table for people, in this order; None: all but those of FILE.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Table:
         self.shown = self.names[len(FILE) :] if shown is None else shown
         self.others = others
 
-    # Most commands never make a row: what rows need is made for the first one.
+    # Most commands make no row, so what rows need is made for the first one.
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:
@@ -143,28 +143,28 @@ class Table:
 
     @cached_property
     def of_batch(self) -> list[tuple[str, Getter]]:
-        """Names and scalar forms of what is made once a batch."""
+        """Names and scalar forms of the columns that are made once for each batch."""
         return [(name, column.of_batch) for name, column in self._by_name.items() if column.of_batch is not None]
 
     @cached_property
     def of_row(self) -> list[tuple[str, Getter]]:
-        """Names and scalar forms of what is made once a row."""
+        """Names and scalar forms of the columns that are made once for each row."""
         return [(name, column.of_row) for name, column in self._by_name.items() if column.of_row is not None]
 
     @cached_property
     def of_legacy(self) -> list[tuple[str, Getter]]:
-        """Names and scalar forms of what messages of magic 0 and 1 have."""
+        """Names and scalar forms of the columns that messages of magic 0 and 1 have."""
         return [(name, column.of_legacy) for name, column in self._by_name.items() if column.of_legacy is not None]
 
     @cached_property
     def not_of_legacy(self) -> Row:
-        """Null for each column that they do not have."""
+        """Null for each column that messages of magic 0 and 1 do not have."""
         names = {name for name, _ in (*self.of_batch, *self.of_row)} - {name for name, _ in self.of_legacy}
         return dict.fromkeys(sorted(names))
 
     @property
     def is_decoded(self) -> bool:
-        """Keys and values are shown decoded too."""
+        """It has columns of decoded keys and values."""
         return any(column.decodes is not None for column in self.columns)
 
     def column(self, name: str) -> Column:
@@ -182,7 +182,7 @@ class Table:
         return map(self.row, entries)
 
     def __reduce__(self) -> tuple[object, tuple[str, str]]:
-        """Functions cannot be sent to another process, the name of a table can."""
+        """Another process gets the name of the table: functions cannot be sent."""
         for home in _HOMES:
             for name, value in vars(import_module(home)).items():
                 if value is self:

@@ -1,4 +1,4 @@
-"""How a row of columns is spelled as a JSON line and as a line of CSV.
+"""How a row of columns is written as a JSON line and as a line of CSV.
 
 Source: docs/contract.md#23-rows. A value is a list of text columns, one after the other.
 """
@@ -18,7 +18,7 @@ from kdump.rows.scalarlines import Output
 
 
 class Syntax(Protocol):
-    """What the two outputs spell differently; numbers and booleans they spell alike."""
+    """What the two outputs write differently. Numbers and booleans are the same in both."""
 
     null: bytes
     end: bytes
@@ -37,7 +37,7 @@ class Syntax(Protocol):
         """Bytes ``source[start:start + size]``, null where the size is negative; shapes (rows,)."""
 
     def json(self, columns: list[Column], rows: int) -> list[Column]:
-        """A value that is JSON in both."""
+        """A value that is JSON in both outputs."""
 
 
 class JsonSyntax:
@@ -71,8 +71,8 @@ class CsvSyntax:
     """Fields after RFC 4180, with a line feed after each row.
 
     Args:
-        alone: rows have one field only; it is quoted where it is empty, for a row must not be an empty line.
-        is_safe: no text begins as a formula of a spreadsheet does.
+        alone: rows have one field only. It is quoted where it is empty, as a row must not be an empty line.
+        is_safe: no text begins like a formula of a spreadsheet.
     """
 
     end = b"\n"
@@ -104,7 +104,7 @@ class CsvSyntax:
 
 
 def syntax_of(output: Output, fields: Sequence[str]) -> Syntax:
-    """The syntax of rows that have ``fields``; ValueError when these are none."""
+    """The syntax of rows that have ``fields``. ValueError without fields."""
     if not fields:
         raise ValueError("a row needs a field")
     return JsonSyntax() if output == "jsonl" else CsvSyntax(alone=len(fields) == 1, is_safe=output == "csv-safe")

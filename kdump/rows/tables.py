@@ -1,7 +1,7 @@
 """The tables of batches and records. A column is declared here, once; every output iterates over the table.
 
-Source: docs/contract.md#23-rows. Every row of JSON lines begins with the columns of ``FILE``. A column of batches and
-records has a scalar form, for one batch or record, and a columnar form, for many at a time: both stand side by side.
+Source: docs/contract.md#23-rows. Every row of JSON lines begins with the columns of ``FILE``. A column has a scalar
+form, for one batch or record, and a columnar form, for many at a time. Both stand side by side.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from kdump.format.batch import (
 from kdump.rows.schema import FILE, Column, ColumnType, Getter, Meaning, Table
 
 WRONG_CRC: Final = "the CRC of the batch is wrong"
-"""``problem`` of records whose batch is shown in spite of its CRC."""
+"""``problem`` of records that are shown although the CRC of their batch is wrong."""
 
 
 _INT32, _INT64, _BOOLEAN, _TEXT = ColumnType.INT32, ColumnType.INT64, ColumnType.BOOLEAN, ColumnType.TEXT
 
 
 def _header(name: str, kind: ColumnType, field: str, *, of_legacy: Getter | None = None, verbs: str = "") -> Column:
-    """A header field as it is stored."""
+    """A column with a header field as it is stored."""
     return Column(
         name,
         kind,
@@ -109,7 +109,7 @@ _CONTENTS: Final = (
     ),
 )
 _DECODED: Final = (
-    # Their scalar form is ``scalar.add_decoded``, which tells what does not decode too.
+    # Their scalar form is ``scalar.add_decoded``, which also reports what does not decode.
     Column(
         "decodedKey",
         ColumnType.VALUE,
@@ -190,7 +190,7 @@ _RECORD_METADATA: Final = (
     _COMPRESSION,
     _header("batchBaseOffset", _INT64, "base_offset"),
     _POSITION,
-    # Messages of magic 0 and 1 have a CRC each, and the verdict of the row is their own.
+    # Each message of magic 0 and 1 has its own CRC, to which ``isValid`` of the row refers.
     _header("crc", _INT64, "crc", of_legacy=attrgetter("record.message.crc")),
     _IS_VALID,
     Column(
@@ -226,7 +226,7 @@ RECORD_DECODED: Final = Table(
         "problem",
     ),
 )
-"""The same where a decoder was chosen."""
+"""Records with their contents and decoded contents (with a decoder)."""
 RECORD_METADATA: Final = Table(
     "record",
     (*FILE, *_RECORD_TIME, _HEADER_KEYS, *_RECORD_METADATA),

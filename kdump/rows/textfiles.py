@@ -11,7 +11,10 @@ from kdump.rows.schema import Row, Table
 
 
 def text_file_rows(name: str, data: bytes) -> tuple[Table, Iterator[Row]]:
-    """The rows of a text file by its name, one of ``log.names.TEXT_FILES``; they end with what READERS raise."""
+    """The rows of a text file by its name, one of ``log.names.TEXT_FILES``.
+
+    At the end they raise what READERS raise.
+    """
     table = PROPERTY
     if name in OFFSET_CHECKPOINTS:
         table = CHECKPOINT

@@ -1,4 +1,4 @@
-"""What lies between two places of a partition, as work that can be cut and packed like other splits."""
+"""What lies between two places of a partition, as work that is cut and packed like other splits."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from kdump.tasks.splits import LogFile, Split
 
 
 class ChangedError(Exception):
-    """A file was cut or replaced between planning and reading; planned again, the work finds its way."""
+    """A file was cut or replaced between planning and reading. The work must be planned again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByteRange(Split):
-    """Batches from ``first`` to ``last``, both of which are known to begin or end one: no proof is needed.
+    """Batches from ``first`` to ``last``. A batch is known to begin or end at both, so neither needs a proof.
 
-    ``first_offset``: rows with lower offsets are not wanted. ``rolled_size``: of a file that does not grow any more.
+    ``first_offset``: rows with lower offsets are not wanted. ``rolled_size``: the size of a file that does not grow any
+    more.
     """
 
     first_offset: int | None = None
@@ -57,7 +58,7 @@ class ByteRange(Split):
         return source
 
     def pieces(self, split_bytes: int) -> Iterator[ByteRange]:
-        """The same cut where batches begin, about every ``split_bytes``. Raises as ``open``."""
+        """The range cut where batches begin, about every ``split_bytes``. Raises as ``open``."""
         if self.size <= split_bytes:
             yield self
             return
@@ -75,10 +76,10 @@ class ByteRange(Split):
 def byte_ranges_between(
     tracker: StreamTracker, log: PartitionLog, start: StreamPosition | None, end: StreamPosition
 ) -> Iterator[ByteRange]:
-    """What was not taken at ``start`` (None: nothing was) and is at ``end``, in file order.
+    """What lies between the places ``start`` (None: the beginning) and ``end``, in file order.
 
     Raises:
-        KdumpError: a file cannot be looked at.
+        KdumpError: the status of a file cannot be read.
     """
     start = tracker.earliest(log) if start is None else tracker.located(log, start)
     end = tracker.located(log, end)

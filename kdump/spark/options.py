@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Final
 
 from kdump.payloads.choice import DecoderChoice
@@ -44,6 +45,11 @@ KNOWN: Final = (
     "deep",
     "logFormat",
 )
+KAFKA_CLIENT: Final = "kafka."
+"""How options of Spark's Kafka source for its clients begin."""
+PROVIDER: Final = "provider"
+"""A property that every table of a catalog has."""
+OPTION: Final = "option."
 STREAM_ONLY: Final = ("maxBytesPerTrigger", "maxOffsetsPerTrigger")
 NO_STREAM: Final = ("endingOffsets", "endingTimestamp", "deep", "logFormat")
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)b?", re.IGNORECASE)
@@ -112,12 +118,39 @@ def schema_options(given: Mapping[str, str]) -> tuple[bool, bool, bool]:
 
 
 def _named(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    """The options by their names in ``names``, without what the catalog and Spark's Kafka source add."""
     known = {name.lower(): name for name in names}
-    options = {known.get(name.lower(), name): value for name, value in given.items()}
-    for name in options:
-        if name not in names:
-            raise ValueError(f"unknown option '{name}'; known are {', '.join(names[len(PATHS) :])}")
+    options = {}
+    for name, value in without_table_properties(given).items():
+        if name.lower() in known:
+            options[known[name.lower()]] = value
+        elif not name.lower().startswith(KAFKA_CLIENT):
+            # Spark gives all names in lower case to a source in Python, so the nearest one shows what was typed.
+            near = get_close_matches(name.lower(), known, 1)
+            hint = f"did you mean {known[near[0]]}?" if near else f"known are {', '.join(names[len(PATHS) :])}"
+            raise ValueError(f"unknown option '{name}'; {hint}")
     return options
+
+
+def without_table_properties(given: Mapping[str, str]) -> Mapping[str, str]:
+    """The options alone. For CREATE TABLE the catalog adds its properties, the user's, and each option a second time.
+
+    Source: Spark's V1Table.addV2TableProperties.
+    """
+    if not is_catalog_table(given):
+        return given
+    names = {name.removeprefix(OPTION) for name in given if name.startswith(OPTION)}
+    return {name: value for name, value in given.items() if name in names or name in PATHS}
+
+
+def is_catalog_table(given: Mapping[str, str]) -> bool:
+    """Spark makes a table of a catalog (CREATE TABLE) from these."""
+    return PROVIDER in given
+
+
+def ignored_options(given: Mapping[str, str]) -> list[str]:
+    """The names of options for Kafka's clients, which have nothing to do here."""
+    return sorted(name for name in without_table_properties(given) if name.lower().startswith(KAFKA_CLIENT))
 
 
 def _source_options(options: Mapping[str, str]) -> SourceOptions:
@@ -163,7 +196,8 @@ def _decoding(options: Mapping[str, str]) -> DecoderChoice:
 def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
     paths: object = None
     if "path" in options:
-        paths = [options["path"]]
+        # The catalog writes a path of CREATE TABLE as file:/...
+        paths = [re.sub("^file:(//)?(?=/)", "", options["path"])]
     else:
         given = options.get("paths", "[]")
         with suppress(ValueError):
@@ -171,7 +205,10 @@ def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
         if not (isinstance(paths, list) and all(isinstance(path, str) for path in paths)):
             raise ValueError(f"option paths: a JSON array of paths is expected, not '{given}'; load() takes a list")
     if not all(paths) or not paths:
-        raise ValueError("no path given: load() takes files, directories or globs")
+        raise ValueError(
+            "no path given: load() takes files, directories or globs; CREATE TABLE takes OPTIONS (path '...') and no "
+            "columns"
+        )
     return tuple(paths)
 
 

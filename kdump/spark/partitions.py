@@ -1,7 +1,7 @@
-"""The partitions that paths stand for, as they are now: one listing each, to be asked again and again.
+"""The partitions of some PATHs as they are now, with one listing each. A stream asks for them again and again.
 
-Unlike ``find_logs`` this looks at no file, and leaves out folders that are on their way in or out of a log directory
-(``-delete``, ``-future``, ``-stray``): their records are those of a partition that is, was or will be there.
+Unlike ``find_logs`` this opens no file. It leaves out folders that a broker adds or removes (``-delete``, ``-future``,
+``-stray``): their records are those of a partition that is, was or will be there.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from kdump.codes import KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
-from kdump.log.names import Kind, parse_file_name, parse_partition_directory
-from kdump.log.paths import OtherFile
+from kdump.log.names import Kind, parse_partition_directory
+from kdump.log.paths import LogSegment, OtherFile, PathDirectory, file_by_name, resolve
 from kdump.tasks.splits import Wanted
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLog:
-    """The segments of a directory that are followed, by rising base offset; there may be none."""
+    """The segments of a directory, by rising base offset. There may be none."""
 
     directory: str
     bases: tuple[int, ...] = ()
@@ -44,12 +44,12 @@ class PartitionLog:
         return os.path.join(self.directory, self.names[number])
 
     def up_to(self, other: PartitionLog) -> PartitionLog:
-        """Without the segments after those of ``other``."""
+        """The log without segments that are newer than those of ``other``."""
         count = bisect_right(self.bases, other.bases[-1]) if other.bases else 0
         return PartitionLog(self.directory, self.bases[:count], self.names[:count])
 
     def number_of(self, base_offset: int) -> int | None:
-        """Which segment it is; None where there is none with this base offset."""
+        """The number of the segment with this base offset; None where there is none."""
         return self.bases.index(base_offset) if base_offset in self.bases else None
 
 
@@ -81,10 +81,9 @@ def list_partitions(
 def _partitions_at(
     path: str, is_named: bool, on_error: Callable[[KdumpError], None]
 ) -> Iterator[tuple[str, dict[int, str]]]:
-    """Directories and their logs by base offset, of one path that was named or came from a glob."""
+    """Directories and their logs by base offset. The path was named, or matches a pattern."""
     parent, name = os.path.split(path)
-    base_offset = _base_offset(name)
-    if files.is_directory(path):
+    if isinstance(resolve(path), PathDirectory):
         is_partition = parse_partition_directory(name) is not None
         names, folders = _listed(path, on_error)
         if _is_in_place(name) or (is_named and is_partition) or (names and not is_partition):
@@ -92,7 +91,9 @@ def _partitions_at(
         for folder in filter(_is_in_place, folders):
             directory = os.path.join(path, folder)
             yield directory, _listed(directory, on_error)[0]
-    elif base_offset is not None:
+        return
+    base_offset = _base_offset(path)
+    if base_offset is not None:
         yield parent, {base_offset: name} if files.exists(path) else {}
     elif is_named:
         on_error(OtherFile(path).error)
@@ -105,7 +106,7 @@ def _listed(directory: str, on_error: Callable[[KdumpError], None]) -> tuple[dic
     try:
         entries = files.listing(directory)
     except KdumpError as error:
-        # Gone since its name was seen: as if it had been before.
+        # It was removed since its name was listed, and counts as empty.
         if files.is_directory(directory):
             on_error(error)
         return names, folders
@@ -119,11 +120,10 @@ def _listed(directory: str, on_error: Callable[[KdumpError], None]) -> tuple[dic
     return names, folders
 
 
-def _base_offset(name: str) -> int | None:
-    if not name.endswith(Kind.LOG.value):
-        return None
-    parsed = parse_file_name(name)
-    return None if parsed is None else parsed.base_offset
+def _base_offset(path: str) -> int | None:
+    """The base offset of a log that is in use; None for another file, and for one with a state suffix."""
+    log = file_by_name(path)
+    return log.base_offset if isinstance(log, LogSegment) and log.kind is Kind.LOG and not log.state else None
 
 
 def _is_in_place(folder: str) -> bool:

@@ -1,14 +1,14 @@
-"""Places in partitions that grow: how far each was taken, and where that is after the broker's work on the files.
+"""How far a stream has read each partition, and where that is after a broker changed the files.
 
-A place is after a whole batch and knows that batch (its position, its CRC). Where the file still has it, the bytes up
-to there are those that were taken. Else, by the offset that comes next:
+A place lies after a whole batch and remembers that batch (its position, its CRC). If the file still has the batch, the
+bytes up to there are those that were read. If not, the next offset decides:
 
-- retention deleted segments up to after it: what was not taken is lost;
-- the log was cut and written anew (a follower after an unclean leader election, KIP-320): it ends before that offset,
-  or the batch before it is of a later leader epoch, or the segment is the newest one. Going on means from where the
-  epochs part: what was written anew is new;
-- the topic was deleted and made again (another id in partition.metadata): all is new;
-- else the segment was compacted: offsets stay, so the next offset leads on, and nothing is lost.
+- Retention deleted segments past the place: what was not read is lost.
+- The log was cut and written anew (a follower after an unclean leader election, KIP-320). That is so if it ends before
+  that offset, or if the batch before it has a later leader epoch, or if the segment is the newest one. Reading goes on
+  where the leader epochs part: what was written anew is new.
+- The topic was deleted and made again (another id in partition.metadata): everything is new.
+- Otherwise the segment was compacted. Offsets stay, so reading goes on at the next offset, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from kdump.log.tail import TailBounds, TailEntry, entry_at, newest_entry
 from kdump.spark.partitions import PartitionLog
 
 SETTLED_SECONDS: Final = 10
-"""A file that has not changed for so long is not in the middle of a write."""
+"""A file that has not changed for so long is not being written."""
 _WORTH_AN_INDEX: Final = 4 << 20
-"""Bytes that are rather read than an .index."""
+"""Up to this many bytes are read without an .index."""
 
 
 class DataLossError(Exception):
@@ -40,17 +40,17 @@ class DataLossError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StreamPosition:
-    """How far a partition was taken.
+    """How far a partition was read.
 
     Attributes:
         segment: the base offset of a segment.
-        position: in it; what starts there or after was not taken.
-        next: the offset after the last one taken.
-        last: where the last batch that was taken starts in the segment; None where none was.
+        position: in it; what starts there or later was not read.
+        next: the offset after the last one that was read.
+        last: where the last batch that was read starts in the segment; None where none was.
         crc: its CRC.
         epoch: its leader epoch.
         following: the base offset of the next segment, where there is one.
-        first: offsets below it are not wanted (``startingOffsets`` inside a batch or after the end).
+        first: lower offsets are not wanted (``startingOffsets`` inside a batch or after the end).
         topic_id: of partition.metadata.
     """
 
@@ -65,7 +65,7 @@ class StreamPosition:
     topic_id: str | None = None
 
     def to_json(self) -> dict[str, int | str]:
-        """The members that are there, always in the same order."""
+        """The attributes that have a value, always in the same order."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
@@ -76,7 +76,7 @@ class StreamPosition:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How far to go at most; None: any. A whole batch is taken anyway."""
+    """How much to read at most; None: any amount. One whole batch is always read."""
 
     size: int | None = None
     """Bytes."""
@@ -90,8 +90,8 @@ class StreamTracker:
     """Finds places in partitions as they are now.
 
     Args:
-        on_loss: takes one line that names partition and offsets; it raises, or what is there is gone on with.
-        sizes: of newest segments by path: they are read no further (``Trigger.AvailableNow``).
+        on_loss: takes one line that names partition and offsets. It raises, or reading goes on with what is there.
+        sizes: of newest segments by path. They are read up to these sizes (``Trigger.AvailableNow``).
 
     Every method raises KdumpError where a file cannot be read (MISSING where it was deleted meanwhile).
     """
@@ -105,13 +105,13 @@ class StreamTracker:
         return StreamPosition(log.bases[0], 0, log.bases[0], topic_id=topic_id(log.directory))
 
     def latest(self, log: PartitionLog) -> StreamPosition:
-        """After the newest whole batch."""
+        """The place after the newest whole batch."""
         return self.advanced(log, self.earliest(log), UNLIMITED)
 
     def at_offset(self, log: PartitionLog, offset: int) -> StreamPosition:
-        """After the last batch with lower offsets."""
+        """The place after the last batch with lower offsets."""
         number = max((number for number, base in enumerate(log.bases) if base <= offset), default=0)
-        return self._behind(log, number, TailBounds(offset=offset), replace(self.earliest(log), next=log.bases[number]))
+        return self._after(log, number, TailBounds(offset=offset), replace(self.earliest(log), next=log.bases[number]))
 
     def size(self, log: PartitionLog, number: int) -> int:
         """Bytes of a segment."""
@@ -120,7 +120,7 @@ class StreamTracker:
         return min(size, self._sizes.get(path, size))
 
     def located(self, log: PartitionLog, place: StreamPosition) -> StreamPosition:
-        """The place in a log that has segments: the same while the bytes before it are; see the module."""
+        """The place in a log with segments. It stays the same while the bytes before it do; see the module."""
         number = log.number_of(place.segment)
         if number is not None and self._is_intact(log, number, place):
             self._check_next(log, number, place)
@@ -140,15 +140,15 @@ class StreamTracker:
         found = replace(self.at_offset(log, place.next), first=place.first)
         at = log.number_of(found.segment)
         if number is None and at is not None:
-            # Gone: compacted into the segment before, or deleted.
+            # It was compacted into the segment before, or deleted.
             self._check_next(log, at, replace(found, following=place.next))
         return found
 
     def advanced(self, log: PartitionLog, place: StreamPosition, budget: Budget) -> StreamPosition:
-        """The place after the last batch within the budget, after ``place``, which was ``located``.
+        """The place after the last batch within the budget, from ``place`` on, which was ``located``.
 
-        Where segments follow, all of a segment counts as taken after its last batch, damage and a torn tail too; of
-        the newest one only whole batches do.
+        A segment with others after it is read completely, also damage and a torn tail at its end. Of the newest segment
+        only whole batches are read.
         """
         start = log.number_of(place.segment)
         assert start is not None, "the place is located"
@@ -176,7 +176,7 @@ class StreamTracker:
         return place if whole is None else self._at_end(log, whole, start, place)
 
     def pending(self, log: PartitionLog, place: StreamPosition, limits: Budget) -> Budget:
-        """What is after ``place``, which was ``located``; not more than the limits, what has none is not counted."""
+        """What lies after ``place``, which was ``located``, up to the limits. What has no limit is not counted."""
         start = log.number_of(place.segment)
         assert start is not None, "the place is located"
         size = None
@@ -193,7 +193,7 @@ class StreamTracker:
         return self.size(log, number) - (place.position if number == start else 0)
 
     def _at_end(self, log: PartitionLog, number: int, start: int, place: StreamPosition) -> StreamPosition:
-        """At the end of the last segment up to ``number`` that has any bytes after ``place``."""
+        """The end of the last segment up to ``number`` that has any bytes after ``place``."""
         for each in range(number, start - 1, -1):
             if not self._rest(log, each, start, place):
                 continue
@@ -248,8 +248,8 @@ class StreamTracker:
                 take_one=take_one,
             )
 
-    def _behind(self, log: PartitionLog, number: int, bounds: TailBounds, start: StreamPosition) -> StreamPosition:
-        """After the newest entry within bounds in a segment, or at its start."""
+    def _after(self, log: PartitionLog, number: int, bounds: TailBounds, start: StreamPosition) -> StreamPosition:
+        """The place after the newest entry within bounds in a segment, or at its start."""
         entry = self._newest(log, number, 0, bounds)
         if entry is None:
             return replace(start, segment=log.bases[number], position=0, following=_following(log, number))
@@ -262,12 +262,12 @@ class StreamTracker:
             return True
         with open_source(log.path(number)) as source:
             entry = entry_at(source, place.last)
-        # The CRC is not over the epoch: the same records may have been written anew.
+        # The CRC does not cover the epoch: the same records may have been written anew.
         now = None if entry is None else (entry.crc, entry.epoch, entry.last_offset + 1)
         return now == (place.crc, place.epoch, place.next)
 
     def _check_next(self, log: PartitionLog, number: int, place: StreamPosition) -> None:
-        """Whether the segment that has to come after the one of ``place`` does, or was compacted into this one."""
+        """Check that the segment after the one of ``place`` is there, or was compacted into this one."""
         if number == log.newest:
             return
         expected = place.next if place.following is None else place.following
@@ -279,18 +279,21 @@ class StreamTracker:
             self._report(log, expected, found)
 
     def _is_rewritten(self, log: PartitionLog, number: int | None, place: StreamPosition) -> bool:
-        """The log was cut before the place; a segment that is not the newest one may as well be compacted."""
+        """Whether the log was cut before the place.
+
+        A segment that is not the newest may have been compacted instead.
+        """
         if number == log.newest or max(self.latest(log).next, log.bases[-1]) < place.next:
             return True
         before = self.at_offset(log, place.next)
         return None not in (before.epoch, place.epoch) and (before.epoch or 0) > (place.epoch or 0)
 
     def _parting(self, log: PartitionLog, place: StreamPosition) -> StreamPosition:
-        """After the newest batch that the place's log and this one can have in common."""
+        """The place after the newest batch that the place's log and this one can share."""
         start = self.earliest(log)
         for number in range(log.newest, -1, -1):
             if log.bases[number] <= place.next:
-                found = self._behind(log, number, TailBounds(offset=place.next, epoch=place.epoch), start)
+                found = self._after(log, number, TailBounds(offset=place.next, epoch=place.epoch), start)
                 if found.last is not None:
                     return found
         return start
@@ -302,7 +305,7 @@ class StreamTracker:
 def shares(
     tracker: StreamTracker, news: Mapping[str, tuple[PartitionLog, StreamPosition]], limits: Budget
 ) -> dict[str, Budget]:
-    """The limits shared among partitions in proportion to what each has after its place."""
+    """The limits, shared among partitions in proportion to what each has after its place."""
     if limits == UNLIMITED:
         return dict.fromkeys(news, UNLIMITED)
     pending = {name: tracker.pending(log, place, limits) for name, (log, place) in news.items()}
@@ -325,7 +328,7 @@ def _following(log: PartitionLog, number: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What tells that a file has changed. ``is_settled``: it is not in the middle of a write."""
+    """What shows that a file has changed. ``is_settled``: it is not being written."""
 
     size: int
     number: int = 0
@@ -334,7 +337,7 @@ class Status:
 
 
 def status(path: str) -> Status:
-    """Of a segment; an object in a store is never written to. KdumpError: MISSING, UNREADABLE."""
+    """The status of a segment. An object in a store is never written to. KdumpError: MISSING, UNREADABLE."""
     if is_uri(path):
         return Status(files.size(path))
     try:

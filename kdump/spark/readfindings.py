@@ -1,4 +1,4 @@
-"""Findings as Arrow record batches: partition by partition, and what only a whole path tells."""
+"""Findings as Arrow record batches: partition by partition, and those that only a whole PATH shows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FindingTask:
 def read_findings(
     task: FindingTask, schema: pa.Schema, options: CheckOptions, *, fails_fast: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """What ``verify`` finds. A file that cannot be read is a finding too, of the error's code.
+    """What ``verify`` finds. An error of reading a file is a finding too, with the code of the error.
 
     Raises:
         KdumpError: with ``fails_fast``, the first file or path that cannot be read.
@@ -95,7 +95,7 @@ def _path_items(path: str) -> Iterator[Item | KdumpError]:
 
 
 def _extent(segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
-    """What segments cover, without a word about them: by their names, and the last one that has batches."""
+    """The offsets that segments cover, without findings: by their names, and the last one that has batches."""
     first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
     end = None if folder is None else end_offset_of(segments)
     if first_base is not None and last_base is not None and end is not None:

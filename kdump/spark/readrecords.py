@@ -30,10 +30,10 @@ _ENOUGH_BYTES: Final = 1 << 20
 
 
 class Mode(Enum):
-    """What is done about damage; the names are those of Spark's file sources."""
+    """What happens with damage. The names are those of Spark's file sources."""
 
     PERMISSIVE = "PERMISSIVE"
-    """Rows of damaged batches are there and say so in ``problem``; what has no rows is gone past."""
+    """Rows of damaged batches are shown, and ``problem`` says what is wrong. Damage without rows is skipped."""
     DROPMALFORMED = "DROPMALFORMED"
     """Only valid rows."""
     FAILFAST = "FAILFAST"
@@ -108,6 +108,7 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
                 max_decompressed_size=options.max_decompressed_size,
                 path=DecodePath.COLUMNAR,
                 resync=True,
+                seek=False,
                 extent=None if log.is_07 else split.extent(source),
             ),
             on_finding=on_finding,
@@ -125,7 +126,7 @@ def _view_type(split: Split) -> Callable[..., LogView[Row, ArrowRows]]:
 
 
 class _Parts:
-    """Rows on their way out; a record batch costs the one who takes it something, so small ones go together."""
+    """Rows on their way out. Each record batch costs its receiver time, so small ones are joined."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -141,11 +142,11 @@ class _Parts:
 
     @property
     def are_enough(self) -> bool:
-        """They are worth a record batch."""
+        """There are enough rows for a record batch."""
         return self._rows >= _ENOUGH_ROWS or self._size >= _ENOUGH_BYTES
 
     def take(self) -> Iterator[pa.RecordBatch]:
-        """All there are."""
+        """All rows so far."""
         yield from in_order(self._parts, self._schema)
         self._parts.clear()
         self._rows = self._size = 0

@@ -1,4 +1,4 @@
-"""The schema that was asked for, as Arrow's."""
+"""The schema that was asked for, as Arrow has it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def checked(schema: StructType, table: Table) -> pa.Schema:
 
 
 def without_nulls(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The same; ValueError where a column is null that the schema says is not: Spark would fail without its name."""
+    """The rows. ValueError where a column is null although the schema forbids it: Spark would not name the column."""
     never_null = [field.name for field in schema if not field.nullable]
     for batch in batches:
         for name in never_null:

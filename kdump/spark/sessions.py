@@ -1,4 +1,4 @@
-"""The Spark session that kdump makes when it is not given one."""
+"""The Spark session that kdump makes when it gets none."""
 
 from __future__ import annotations
 
@@ -41,25 +41,27 @@ _FOR_WORKERS: Final = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=1000000 "
     "-XX:Tier4MinInvocationThreshold=200000 -XX:Tier4CompileThreshold=2000000 -XX:Tier4BackEdgeThreshold=1000000"
 )
-"""Leaves the processors to the Python workers: of Java's code only what runs for each row is worth optimizing."""
+"""Settings that leave the processors to the Python workers. Of the JVM's code, only what runs for each row is
+optimized.
+"""
 _SET_BY_OTHERS: Final = {"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"}
-"""Where one of these is set (by ``spark-submit`` the latter), the master is too, and not here."""
+"""Where one of these variables is set (``spark-submit`` sets the second), the master is set too, and not here."""
 _CONNECT: Final = {"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"}
-"""The latter PySpark sets itself, with its first session on a Spark Connect server."""
+"""PySpark itself sets the second one, with its first session on a Spark Connect server."""
 _RAISED: Final = re.compile(r"(?:: )?((?:[\w$]+\.)*\w*(?:Error|Exception): .*)")
 
 
 def why_not(master: str | None = None) -> str | None:
-    """What is missing for Spark (on ``master``), and how to get it; None where nothing is."""
+    """What is missing for Spark (on ``master``), and how to get it; None where nothing is missing."""
     try:
         import pandas  # noqa: F401  (PySpark's mapInArrow asks for it)
         import pyarrow  # noqa: F401
         import pyspark
     except ImportError as error:
-        return f"Spark needs {error.name}: pip install 'kdump[spark]'"
+        return f"Spark needs {error.name}: pip install 'kafka-kdump[spark]'"
     version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
     if version < (4, 1):
-        return f"Spark needs pyspark 4.1 or later, there is {pyspark.__version__}: pip install -U 'kdump[spark]'"
+        return f"Spark needs pyspark 4.1 or later, there is {pyspark.__version__}: pip install -U 'kafka-kdump[spark]'"
     if _is_connect(master):
         try:
             import grpc_status  # noqa: F401  (what of pyspark[connect] comes with nothing else)
@@ -172,7 +174,10 @@ def where(master: str | None) -> str:
 
 @contextmanager
 def _java_not_left_behind() -> Iterator[None]:
-    """Holds the first interrupt back until PySpark knows the Java process that it starts: one it does not, lives on."""
+    """Holds the first interrupt back until PySpark knows the Java process that it starts.
+
+    A process that PySpark does not know would live on.
+    """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
@@ -198,7 +203,7 @@ def _java_not_left_behind() -> Iterator[None]:
 
 
 def _knock(remote: str) -> None:
-    """OSError where nobody listens; Spark's own client would go on asking for many minutes."""
+    """OSError where nothing listens. Spark's own client would try for many minutes."""
     url = urlsplit(remote)
     with socket.create_connection((url.hostname or "", url.port or _CONNECT_PORT), _PATIENCE):
         pass
@@ -234,7 +239,7 @@ def _closed_to_others(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def _reason(error: Exception) -> str:
-    """The line of a message that says it: the first exception that it names, of Python or Java, else the first one."""
+    """The line of a message with the reason: the first with an exception of Python or Java, else the first line."""
     lines = str(error).strip().splitlines()
     raised = (match[1] for line in lines if (match := _RAISED.match(line)))
     return next(raised, lines[0] if lines else type(error).__name__)

@@ -1,10 +1,11 @@
-"""The three data sources. Their classes travel to the workers; all they do is elsewhere in ``kdump``."""
+"""The three data sources. Their classes travel to the workers; other modules of ``kdump`` do their work."""
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
@@ -18,7 +19,15 @@ from kdump.rows.schema import Table
 from kdump.rows.tables import BATCH, RECORD
 from kdump.rows.tables07 import table_07
 from kdump.spark.filters import Pushed
-from kdump.spark.options import SourceOptions, parse_options, parse_stream_options, schema_options
+from kdump.spark.options import (
+    SourceOptions,
+    ignored_options,
+    is_catalog_table,
+    parse_options,
+    parse_stream_options,
+    schema_options,
+    without_table_properties,
+)
 from kdump.spark.readfindings import FindingTask, plan_findings, read_findings
 from kdump.spark.readrecords import ArrowOptions, Mode, read_splits
 from kdump.spark.schemas import checked, decoded, without_nulls
@@ -35,6 +44,12 @@ _ONE_QUERY: Final = (
     f"{PUSHDOWN} is on: Spark gives wrong rows where one DataFrame or view of a Python source is queried more than "
     "once; call load() for each query, for both sides of a join too"
 )
+_NO_WRITER: Final = (
+    "{name} is read only: `kdump convert --from jsonl` writes segments, and format('kafka') writes to a broker"
+)
+_KEPT: Final = "kdump.options"
+"""Where the schema of a catalog's table keeps the options of CREATE TABLE: the metadata of its first column."""
+_LOG: Final = logging.getLogger("kdump")
 
 
 class SplitPartition(InputPartition):
@@ -89,7 +104,7 @@ class LogReader(BeginsTask, DataSourceReader):
 
 
 class FilteringLogReader(LogReader):
-    """The same with filters from Spark; its class must not be used while these are off."""
+    """A LogReader that takes filters from Spark. Its class must not be used while filter pushdown is off."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """See DataSourceReader."""
@@ -111,17 +126,36 @@ class RecordSource(DataSource):
         """See DataSource."""
         includes_headers, is_decoded, is_07 = schema_options(self.options)
         schema = from_arrow_schema(arrow_schema(_table(self.table, is_decoded=is_decoded, is_07=is_07)))
-        if includes_headers:
-            return schema
-        return StructType([each for each in schema if each.name != "headers"])
+        if not includes_headers:
+            schema = StructType([each for each in schema if each.name != "headers"])
+        if is_catalog_table(self.options):
+            # When the table is read, Spark hands over the schema that the catalog keeps, and none of the options.
+            schema[0].metadata = {_KEPT: dict(without_table_properties(self.options))}
+        return schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """See DataSource."""
-        return self.reader_class(self.table, parse_options(self.options), schema)
+        return self.reader_class(self.table, parse_options(self._given(schema)), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """See DataSource."""
-        return stream_reader_class()(self.table, parse_stream_options(self.options), schema)
+        return stream_reader_class()(self.table, parse_stream_options(self._given(schema)), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
+        """See DataSource. ValueError: it says what does write."""
+        raise ValueError(_NO_WRITER.format(name=self.name()))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: N802
+        """See DataSource. ValueError as ``writer``."""
+        raise ValueError(_NO_WRITER.format(name=self.name()))
+
+    def _given(self, schema: StructType) -> Mapping[str, str]:
+        """The options, also those that CREATE TABLE had."""
+        kept: Mapping[str, str] = next((each.metadata[_KEPT] for each in schema if _KEPT in each.metadata), {})
+        given = {**kept, **self.options}
+        if ignored := ignored_options(given):
+            _LOG.warning("kdump: %s ignores %s: no Kafka client is used", self.name(), ", ".join(ignored))
+        return given
 
 
 class FilteringRecordSource(RecordSource):
@@ -188,7 +222,7 @@ class FindingSource(RecordSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """See DataSource."""
-        return FindingReader(parse_options(self.options), schema)
+        return FindingReader(parse_options(self._given(schema)), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """See DataSource. ValueError: findings are about whole partitions."""
@@ -203,6 +237,8 @@ def _table(table: Table, *, is_decoded: bool, is_07: bool) -> Table:
 def register(spark: SparkSession) -> None:
     """Make ``kafka-segment``, ``kafka-segment-batches`` and ``kafka-segment-findings`` known to a session.
 
+    Each has a second name without hyphens (``kafkasegment``), which SQL takes without backticks.
+
     Call it again after ``spark.sql.python.filterPushdown.enabled`` has changed: which filters Spark hands down is
     settled here. While it is on, a DataFrame must be read once only, and this warns of it: of several queries on one
     Spark (4.1 to 4.3) reads with the filters of the one that was planned last, and gives the others wrong rows.
@@ -210,13 +246,19 @@ def register(spark: SparkSession) -> None:
     is_filtering = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
     if is_filtering:
         warnings.warn(_ONE_QUERY, stacklevel=2)
-    sources: tuple[type[DataSource], ...] = (
+    sources: tuple[type[RecordSource], ...] = (
         FilteringRecordSource if is_filtering else RecordSource,
         FilteringBatchSource if is_filtering else BatchSource,
         FindingSource,
     )
     for source in sources:
         spark.dataSource.register(source)
+        spark.dataSource.register(_without_hyphens(source))
+
+
+def _without_hyphens(source: type[RecordSource]) -> type[RecordSource]:
+    name = source.name().replace("-", "")
+    return type(source.__name__, (source,), {"name": classmethod(lambda cls: name)})
 
 
 def _refuse_lost_offsets(logs: Sequence[LogFile], options: SourceOptions) -> None:

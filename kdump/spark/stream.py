@@ -40,7 +40,7 @@ from kdump.tasks.splits import Wanted, packed, task_sizes
 _LOG: Final = logging.getLogger("kdump")
 
 _Seen: TypeAlias = tuple[tuple[int, ...], Status]
-"""Of the files of a partition: while it is the same there is nothing new."""
+"""The state of the files of a partition. While it stays the same, nothing is new."""
 
 
 class ByteRangePartition(InputPartition):
@@ -60,7 +60,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         self._schema: pa.Schema = checked(schema, self._table)
         self._reported: set[str] = set()
         self._tracker = StreamTracker(self._on_loss)
-        # Of each partition that was taken wholly: what was seen of its files then, and the place.
+        # For each partition that was read completely: the state of its files then, and the place.
         self._seen: dict[str, tuple[_Seen, StreamPosition]] = {}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -133,7 +133,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         return replace(place, first=offset) if place.next < offset else place
 
     def listed(self) -> dict[str, PartitionLog]:
-        """What is there now. KdumpError for a directory that cannot be listed."""
+        """The partitions that are there now. KdumpError for a directory that cannot be listed."""
 
         def on_error(error: KdumpError) -> None:
             # What is gone of what was there, ``advanced`` says.
@@ -192,7 +192,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
 
 
 class UnlimitedStreamReader(LogStreamReader):
-    """For PySpark 4.1, which does not say where to go on: from where this reader was, else from nowhere."""
+    """For PySpark 4.1, which does not say where to go on: from this reader's last place, else from the beginning."""
 
     def __init__(self, table: Table, options: StreamOptions, schema: StructType) -> None:
         super().__init__(table, options, schema)
@@ -213,7 +213,7 @@ class UnlimitedStreamReader(LogStreamReader):
 
 
 def to_json(places: Mapping[str, StreamPosition]) -> dict[str, Any]:
-    """As the offset of a stream; the same places make the same text."""
+    """The places as the offset of a stream. Equal places give equal text."""
     return {directory: places[directory].to_json() for directory in sorted(places)}
 
 
@@ -232,7 +232,7 @@ def _gone(directory: str) -> str:
 
 @contextmanager
 def _deleted_meanwhile() -> Iterator[None]:
-    """A file that was deleted since it was listed: the next listing says what became of it."""
+    """Ignores a file that was deleted since it was listed. The next listing shows what became of it."""
     try:
         yield
     except KdumpError as error:

@@ -1,16 +1,16 @@
-"""Tasks on Spark: each is a row of its own partition, and what a worker makes of it comes back as rows."""
+"""Tasks on Spark. Each task is a row of its own partition, and its results come back as rows."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from kdump.spark.sessions import translated_errors
 from kdump.spark.worker import begin_task
-from kdump.tasks.work import ResultT, TaskT, Work
+from kdump.tasks.work import ItemT, ResultT, Work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,10 +23,12 @@ _ROWS_AT_A_TIME: Final = 64
 _BYTES_AT_A_TIME: Final = 1 << 20
 _LEAVES: Final = "spark.sql.leafNodeDefaultParallelism"
 _MOST_IN_PLAN: Final = 16 << 20
-"""Bytes; more than 48 MiB (``spark.sql.execution.arrow.localRelationThreshold``) are no leaf of the plan."""
+"""Bytes. More than 48 MiB (``spark.sql.execution.arrow.localRelationThreshold``) cannot be a leaf of the plan."""
 
 
-def on_spark(spark: SparkSession, tasks: Sequence[TaskT], work: Work[TaskT, ResultT]) -> Iterator[ResultT]:
+def on_spark(
+    spark: SparkSession, tasks: Sequence[Sequence[ItemT]], work: Work[ItemT, ResultT]
+) -> Generator[ResultT, None, None]:
     """A ``Runner``, with the session as its first argument: a partition of Spark a task.
 
     Spark runs a task again where a worker was lost. It fails the whole job when that happens often: ``Work.lost`` is
@@ -50,7 +52,7 @@ def _worker(work: Work[Any, Any]) -> Worker:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with work.place.entered():
             for number, task in tasks_of(batches):
-                results = map(work.pack, work.function(task))
+                results = (work.pack(result) for item in task for result in work.function(item))
                 yield from record_batches(((number, *row) for row in enumerate(results)), _RESULTS)
 
     return run
@@ -64,7 +66,7 @@ def _one_task_at_a_time(spark: SparkSession, tasks: Sequence[Any], worker: Worke
     made = distributed(spark, tasks).mapInArrow(worker, from_arrow_schema(_RESULTS))
     made.persist(StorageLevel.DISK_ONLY)
     try:
-        # This makes all of them at the same time. Fetched one after the other they would be made one after the other.
+        # This makes all results at the same time. Fetched one by one, they would be made one by one.
         made.count()
         for row in made.toLocalIterator():
             yield bytes(row["result"])

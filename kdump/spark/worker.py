@@ -27,10 +27,10 @@ class BeginsTask:
 
 
 def begin_task() -> None:
-    """Call it in a worker of Spark's Python daemon before a task's input is read; in other processes it does nothing.
+    """Prepares a worker of Spark's Python daemon before a task's input is read. In other processes it does nothing.
 
-    Of what comes in two small parts the JVM holds back the second until the first is acknowledged (Nagle), and the
-    kernel is in no hurry to (delayed ACK): 40 ms a task, as long as to verify 20 MiB.
+    The JVM holds the second of two small parts back until the first is acknowledged (Nagle), and the kernel delays that
+    (delayed ACK): 40 ms for each task, as long as verifying 20 MiB takes.
     """
     main = sys.modules["__main__"]
     if getattr(getattr(main, "__spec__", None), "name", None) != _DAEMON:
@@ -45,11 +45,11 @@ def begin_task() -> None:
 
 
 def _settle_in(daemon: ModuleType) -> None:
-    """Make this process quick and quiet."""
+    """Make this process fast, and keep it from printing tracebacks."""
     # The daemon collects garbage after every task, and goes through all modules of pandas and pyarrow each time, unless
     # they are spared: those that came before the first task, and those that came with it.
     gc.freeze()
-    # It prints a traceback where the JVM has closed its end because it wants no more rows.
+    # It would print a traceback when the JVM closes its end because it needs no more rows.
     daemon.__dict__["traceback"] = SimpleNamespace(print_exc=_print_unless_hung_up, format_exc=traceback.format_exc)
 
 

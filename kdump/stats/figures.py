@@ -48,7 +48,7 @@ class OutcomeShare:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of one group; None where headers do not show one, or where there is nothing to measure."""
+    """The figures of one group; None if headers do not show one, or where there is nothing to measure."""
 
     group: str | None
     """None: the figures of all groups together."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _BLOCK_SIZE = 1 << 20
 _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f"
-    # Marks that make a terminal show text in another order than it has.
+    # Marks that make a terminal show text in another order.
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
     # Bytes that are no UTF-8, as surrogateescape has them.
     "\ud800-\udfff]"
@@ -48,7 +48,7 @@ class BlockWriter:
         self._written: Future[None] | None = None
 
     def write(self, data: bytes | memoryview) -> None:
-        """Take ``data``, which must not change any more; it is on its way at the latest after ``flush``."""
+        """Take ``data``, which must not change any more. It is written at the latest by ``flush``."""
         if self._escapes:
             text = bytes(data).decode("utf-8", "surrogateescape")
             data = escaped(text, keep=_LAYOUT).encode("utf-8", "surrogateescape")
@@ -66,6 +66,11 @@ class BlockWriter:
         self._wait()
         self._write_all(self._take())
 
+    def write_through(self, data: bytes | memoryview) -> None:
+        """Write ``data``, after what is pending; it may change when this has returned."""
+        self.write(data)
+        self.flush()
+
     def flush_and_check_reader(self) -> None:
         """The same before a long wait, in which nobody would notice that the reader has gone: BrokenPipeError then."""
         self.flush()
@@ -75,7 +80,7 @@ class BlockWriter:
             raise BrokenPipeError
 
     def _hand_over(self) -> None:
-        """Let a thread write: the system's copying, up to half of the time of a large dump, needs no Python."""
+        """Let a thread write. Half of the time of a large dump is the system's copying, which needs no Python."""
         self._wait()
         if self._thread is None:
             from concurrent.futures import ThreadPoolExecutor
@@ -98,7 +103,7 @@ class BlockWriter:
             try:
                 view = view[os.write(self._descriptor, view) :]
             except BlockingIOError:
-                # Whoever is at the other end made the descriptor non-blocking: wait for room.
+                # The process at the other end made the descriptor non-blocking: wait for room.
                 select.select([], [self._descriptor], [])
 
 

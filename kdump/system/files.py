@@ -1,6 +1,7 @@
-"""Output files that appear whole or not at all: written beside their place, then renamed.
+"""Output files that appear whole or not at all. They are written beside their place, then renamed.
 
-Nothing of kdump is imported here, so that whatever writes files can use it. Errors are ``OSError`` with the path.
+This module imports nothing of kdump, so that every module that writes files can use it. Errors are ``OSError`` with the
+path.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Final, NamedTuple
 _UNFINISHED: Final = ".kdump-part"
 _MODE: Final = 0o666
 NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK})
-"""Errors that say that a file cannot get a second name there; any other is one of the disk."""
+"""Errors that say that a file cannot get a second name. Any other error is one of the disk."""
 _run: ContextVar[str] = ContextVar("_run", default="")
 
 
@@ -29,15 +30,15 @@ class Staged(NamedTuple):
 
 
 class NewFile:
-    """A file on its way to ``path``; its directory must exist.
+    """A file on its way to ``path``, whose directory must exist.
 
-    What is written goes to a hidden file beside it, which only the caller reads. ``finish`` makes that durable;
-    ``publish`` puts it in place.
+    What is written goes to a hidden file beside it, which only the user can read. ``finish`` makes it durable,
+    ``publish`` gives it its name.
 
     Args:
         path: where it goes.
-        like: the file that it is made of. It gets the owner of that, where it can be given, and no right that this one
-            does not give; None: those of a new file.
+        like: the file that it is made from. The new file gets its owner, where possible, and no permission that this
+            file does not give. None: those of any new file.
     """
 
     def __init__(self, path: str, like: os.stat_result | None = None) -> None:
@@ -52,7 +53,7 @@ class NewFile:
 
     @property
     def descriptor(self) -> int:
-        """Where to write; whoever does so counts for himself."""
+        """Where to write. Who uses it must count the bytes."""
         return self._descriptor
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -64,7 +65,7 @@ class NewFile:
                 view = view[os.write(self._descriptor, view) :]
 
     def finish(self) -> Staged:
-        """Everything was written; it is made durable."""
+        """Make the file durable. Everything was written."""
         descriptor, self._descriptor = self._descriptor, -1
         with _named(self.path):
             try:
@@ -75,7 +76,7 @@ class NewFile:
         return Staged(self.temporary, self.path)
 
     def discard(self) -> None:
-        """Nothing of it is wanted."""
+        """Remove the file: nothing of it is wanted."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -83,9 +84,9 @@ class NewFile:
 
 
 def publish(files: Iterable[Staged], removed: Iterable[str] = ()) -> None:
-    """Put finished files in their places, over what is there, and remove ``removed``; all of it or nothing.
+    """Put finished files in their places, over what is there, and remove ``removed``: all or nothing.
 
-    When one of them cannot be put there, what the others have replaced comes back.
+    When one of them fails, the files that were replaced come back.
     """
     done: list[_Change] = []
     try:
@@ -115,9 +116,10 @@ def publish(files: Iterable[Staged], removed: Iterable[str] = ()) -> None:
 
 
 class _Change(NamedTuple):
-    """A place that gets another file, or none.
+    """A place that gets another file, or loses its file.
 
-    ``old``: another name for what was there, None where nothing was. ``temporary``: of the file that comes.
+    ``old``: another name of the file that was there, None where there was none. ``temporary``: the name of the new
+    file.
     """
 
     path: str
@@ -125,7 +127,7 @@ class _Change(NamedTuple):
     temporary: str | None
 
     def take_back(self) -> None:
-        """As it was before, as far as that can be done, and at one moment: what was there is never gone."""
+        """Restore what was there before, as far as possible. At no moment it is missing."""
         with contextlib.suppress(OSError):
             if self.old is not None:
                 os.replace(self.old, self.path)
@@ -136,7 +138,7 @@ class _Change(NamedTuple):
 
 
 def _second_name(path: str) -> str | None:
-    """Give what is at ``path`` a hidden name beside it, too; None where nothing is there."""
+    """Give the file at ``path`` a second, hidden name beside it. None where there is no file."""
     if not os.path.lexists(path):
         return None
     directory, name = os.path.split(path)
@@ -160,7 +162,7 @@ def _sync(directory: str) -> None:
 
 
 def status_of(path: str) -> os.stat_result | None:
-    """Of a regular file on this machine; None for anything else."""
+    """The status of a regular file of this machine; None for anything else."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
@@ -169,7 +171,7 @@ def status_of(path: str) -> os.stat_result | None:
 
 
 def _set_owner_and_mode(descriptor: int, like: os.stat_result | None) -> None:
-    """No right is given that the umask or ``like`` does not give."""
+    """Set owner and permissions: none that the umask or ``like`` does not give."""
     mask = os.umask(0)
     os.umask(mask)
     mode = _MODE & ~mask
@@ -178,13 +180,13 @@ def _set_owner_and_mode(descriptor: int, like: os.stat_result | None) -> None:
             os.fchown(descriptor, like.st_uid, like.st_gid)
         mode &= like.st_mode
         if os.fstat(descriptor).st_gid != like.st_gid:
-            # Of another group no more than of all others.
+            # Another group gets no more permissions than all others.
             mode &= ~0o070 | (mode & 0o007) << 3
     os.fchmod(descriptor, mode)
 
 
 def discard(files: Iterable[Staged]) -> None:
-    """Remove finished files that are not wanted after all, as far as that can be done: their names are hidden."""
+    """Remove finished files that are not wanted, as far as possible. Their names are hidden anyway."""
     for temporary, _ in files:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
@@ -192,7 +194,7 @@ def discard(files: Iterable[Staged]) -> None:
 
 @contextlib.contextmanager
 def written_by(run: str) -> Iterator[None]:
-    """Files that are made in here are those of ``run``, an identifier, until they are in their places."""
+    """Files that are made in this context belong to ``run``, an identifier, until they are in their places."""
     token = _run.set(run)
     try:
         yield
@@ -201,7 +203,7 @@ def written_by(run: str) -> Iterator[None]:
 
 
 def discard_others(directories: Iterable[str], run: str, kept: Iterable[Staged]) -> None:
-    """Remove what ``run`` has left in the directories but for what is ``kept``: files of tasks that do not count."""
+    """Remove the files of ``run`` from the directories, except those in ``kept``: they come from failed tasks."""
     known = {os.path.basename(file.temporary) for file in kept}
     for directory in directories:
         for name in set(os.listdir(directory or ".")) - known:
@@ -210,7 +212,7 @@ def discard_others(directories: Iterable[str], run: str, kept: Iterable[Staged])
 
 
 def make_directories(path: str) -> list[str]:
-    """Make a directory and those above it that are missing, or none; the new ones, the innermost first."""
+    """Make a directory and its missing parents, or none of them. Returns the new ones, the innermost first."""
     made: list[str] = []
     while path and not os.path.isdir(path):
         made.append(path)
@@ -234,7 +236,7 @@ def remove_empty(directories: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def _named(path: str) -> Iterator[None]:
-    """An error says which file it is about, not which descriptor or hidden name."""
+    """Let errors name the file that they are about, not a descriptor or a hidden name."""
     try:
         yield
     except OSError as error:

@@ -38,5 +38,5 @@ def type_at(path: str, mounts: Iterable[str]) -> str | None:
 
 
 def tells_locks(kind: str | None) -> bool:
-    """Whether the kernel of this machine knows who holds a lock on a file system of this type."""
+    """Whether this machine's kernel knows who holds a lock on a file system of this type."""
     return kind is None or not kind.startswith(_WITHOUT_LOCKS)

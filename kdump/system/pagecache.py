@@ -18,6 +18,8 @@ _READ_AHEAD: Final = 8 << 20
 """The system reads at most about so much after the bytes that it was asked for."""
 _SMALL: Final = 4 << 20
 """Bytes of the first files of a process that stay: a command on small files must not load ctypes."""
+_AT_ONCE: Final = 1 << 16
+"""Bytes of files that are read at once to see whether they are resident: this costs less than asking for the pages."""
 _MAP_SHARED: Final = 1
 _LOWEST_BIT: Final = bytes(number & 1 for number in range(256))
 
@@ -27,6 +29,7 @@ class _Process:
 
     opened = 0
     is_told = False
+    scratch = memoryview(bytearray(_AT_ONCE))
 
 
 class BroughtPages:
@@ -80,17 +83,28 @@ def _absent(resident: bytes, first: int, after: int) -> Iterator[tuple[int, int]
 
 def _resident(descriptor: int, status: os.stat_result, path: str) -> bytes | None:
     """A byte for each page, 1 where it is resident; None: no page is to be given back."""
-    _Process.opened += status.st_size
-    if _Process.opened <= _SMALL or not status.st_size or not hasattr(os, "posix_fadvise"):
+    size = status.st_size
+    _Process.opened += size
+    if _Process.opened <= _SMALL or not size or not hasattr(os, "posix_fadvise"):
+        return None
+    if size <= _AT_ONCE and _is_resident(descriptor, size):
         return None
     try:
         if not _may_ask(status, descriptor):
             raise PermissionError("it belongs to another user")
-        resident = _mincore(descriptor, status.st_size)
+        resident = _mincore(descriptor, size)
     except (OSError, AttributeError) as error:
         _tell(path, error)
         return None
     return resident if 0 in resident else None
+
+
+def _is_resident(descriptor: int, size: int) -> bool:
+    """All of the file can be read without waiting for a disk."""
+    try:
+        return os.preadv(descriptor, [_Process.scratch], 0, os.RWF_NOWAIT) == size
+    except OSError:
+        return False
 
 
 def _may_ask(status: os.stat_result, descriptor: int) -> bool:

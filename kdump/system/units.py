@@ -1,4 +1,4 @@
-"""Amounts in few characters: bytes, spans of time, shares, bars, lines of blocks."""
+"""Amounts in few characters: bytes, spans of time, percentages, bars, sparklines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def bytes_text(count: float) -> str:
 
 
 def short_bytes(count: float) -> str:
-    """``1.5M`` where a heading says that these are bytes."""
+    """``1.5M``, for headings that say that these are bytes."""
     number, unit = _scaled(count)
     return number + unit[:1]
 
@@ -33,7 +33,7 @@ def _scaled(count: float) -> tuple[str, str]:
 
 
 def span_text(milliseconds: int, units: int = 2) -> str:
-    """``2 d 3 h``: the largest units."""
+    """``2 d 3 h``: in the largest units."""
     parts: list[str] = []
     for unit, length in _SPANS:
         count, milliseconds = divmod(milliseconds, length)
@@ -59,7 +59,7 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """``12 %``; never 0 % or 100 % of what is not."""
+    """``12 %``. It says 0 % or 100 % only where that is exact."""
     if not whole:
         return ""
     share = 100 * part / whole
@@ -71,13 +71,13 @@ def percent(part: float, whole: float) -> str:
 
 
 def bar(share: float, width: int) -> str:
-    """A horizontal bar of up to ``width`` characters in eighths of them; something for whatever is not 0."""
+    """A horizontal bar of up to ``width`` characters, in eighths of them. It is empty only for 0."""
     eighths = max(round(share * width * 8), 1 if share > 0 else 0)
     whole, rest = divmod(eighths, 8)
     return _BAR[0] * whole + (_BAR[rest] if rest else "")
 
 
 def sparkline(values: Sequence[int]) -> str:
-    """A character a value, the largest one high; a blank only for 0."""
+    """One character for each value, the largest one full height. A blank stands only for 0."""
     most = max(values, default=0)
     return "".join(_SPARKS[-(-value * (len(_SPARKS) - 1) // most) if most else 0] for value in values)

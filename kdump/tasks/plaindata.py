@@ -1,8 +1,8 @@
 """Results of tasks as plain data, for their way from a worker to the process that asked.
 
-A pickle runs what it names when it is loaded, so the driver would run whatever a worker, or somebody on the network
+Loading a pickle runs the functions that it names. So the driver would run whatever a worker, or somebody on the network
 between them, puts into one. Here a result is JSON text. It names classes only by their short names, and the reader says
-which classes there may be. Nothing else can come out of it.
+which classes are allowed. Nothing else can come out of it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _COMBINING: Final = frozenset({"add", "minimum", "maximum"})
 class PlainData:
     """Packs values of some classes, and unpacks them again.
 
-    Beside instances of ``classes`` a value may be None, a bool, a number, text, bytes, a list, tuple, set or dict of
-    values, a Counter, a numpy array of numbers, and an error of kdump.
+    Besides instances of ``classes``, a value may be None, a bool, a number, text, bytes, a list, tuple, set or dict of
+    values, a Counter, a numpy array of numbers, or an error of kdump.
 
     Args:
-        classes: enumerations, named tuples, and classes whose ``__getstate__`` says all of an instance, which
+        classes: enumerations, named tuples, and classes whose ``__getstate__`` gives all of an instance, which
             ``__setstate__`` takes where there is one. No two have the same name.
     """
 
@@ -38,13 +38,13 @@ class PlainData:
             raise ValueError("two classes have the same name")
 
     def pack(self, value: object) -> bytes:
-        """The value as ASCII text. Raises TypeError for what is none of the classes."""
+        """The value as ASCII text. Raises TypeError for an instance of another class."""
         return json.dumps(self._packed(value), separators=(",", ":")).encode()
 
-    def unpack(self, data: bytes) -> Any:
+    def unpack(self, data: bytes | memoryview) -> Any:
         """The value that was packed. Raises KdumpError UNREADABLE where ``data`` are no such value."""
         try:
-            return self._unpacked(json.loads(data))
+            return self._unpacked(json.loads(bytes(data)))
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, EOFError) as error:
             raise KdumpError(Codes.UNREADABLE, f"the result of a worker is not readable: {error}") from error
 
@@ -66,7 +66,7 @@ class PlainData:
         return self._packed_number(value)
 
     def _state(self, value: Any) -> list[object]:
-        """What an instance of one of the classes is made of."""
+        """The state of an instance of one of the classes."""
         if isinstance(value, Enum):
             return [value.name]
         if isinstance(value, tuple):
@@ -97,7 +97,7 @@ class PlainData:
         return _UNPACKERS[tag](self, items)
 
     def _instance(self, items: list[Any]) -> Any:
-        """An instance of one of the classes; no constructor runs but that of tuples."""
+        """An instance of one of the classes. Only tuples are made by their constructor."""
         kind = self._classes[items[0]]
         state = [self._unpacked(item) for item in items[1:]]
         if issubclass(kind, Enum):

@@ -1,6 +1,6 @@
-"""Work on many logs cut into pieces of like size, and how a piece is read.
+"""Work on many logs, cut into pieces of similar size, and how a piece is read.
 
-Planning looks at names and sizes only. Where a piece really begins, the one who reads it finds out (``log.extents``):
+Planning uses names and sizes only. The worker that reads a piece finds out where it really begins (``log.extents``):
 the driver of a cluster must not read what its workers will read.
 """
 
@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Final, Protocol, TypeVar
 
 from kdump.codes import Codes, KdumpError
@@ -20,25 +21,23 @@ from kdump.log.named import is_named
 from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source
 from kdump.log.paths import LogSegment, LogSegment07, OtherFile, PathDirectory, expanded, file_by_name, resolve
-from kdump.log.source import Source
+from kdump.log.source import Source, keep_size
 from kdump.reading.selection import Range
 
 SPLIT_BYTES: Final = 128 << 20
 NO_LOG_CODES: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
 """Errors that do not count for a file that a pattern matches: nobody named it."""
-LEAST_FOR_POOL: Final = 64 << 20
-"""Bytes of logs. To read fewer, a second process is not worth its start."""
 OPEN_COST: Final = 4 << 20
-"""What opening a file counts, in bytes, as in Spark's ``spark.sql.files.openCostInBytes``."""
+"""The cost of opening a file in bytes, as Spark's ``spark.sql.files.openCostInBytes``."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
     """A log as the plan saw it.
 
-    ``path`` names it from anywhere, ``given`` opens it in any process (a URI with its credentials), ``context`` is what
-    its rows say. ``offsets``: those that it can hold by its name and that of the next one. ``is_07``: it is a log of
-    Kafka 0.7.
+    ``path`` is absolute. ``given`` opens the log in any process (a URI with its credentials). ``context`` holds the
+    columns that its rows share. ``offsets``: the offsets that it can hold, by its name and that of the next log.
+    ``is_07``: it is a log of Kafka 0.7.
     """
 
     path: str
@@ -51,7 +50,7 @@ class LogFile:
     is_07: bool = False
 
     def open(self) -> Source:
-        """The file, in whatever process. Raises as ``open_source``."""
+        """The file, in any process. Raises as ``open_source``."""
         if self.is_named:
             files.strip_credentials(self.path)
         return open_source(self.given or self.path)
@@ -59,7 +58,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What starts in ``log`` at file positions ``first`` to ``last`` (exclusive)."""
+    """The entries of ``log`` that start at file positions ``first`` to ``last`` (exclusive)."""
 
     log: LogFile
     first: int
@@ -71,28 +70,28 @@ class Split:
         return self.last - self.first
 
     def extent(self, source: Source) -> Extent:
-        """Where to read. KdumpError when the file cannot be read."""
+        """The range to read. KdumpError when the file cannot be read."""
         if self.first == 0 and self.last >= self.log.size:
             return Extent(0, self.log.size)
         return extent_of(source, self.first, self.last, rising_entries(self.log.path, self.log.base_offset))
 
     def open(self) -> Source:
-        """The log, as long as it was when the split was planned: a live one has grown since.
+        """The log, up to the size that it had when the split was planned. A live log has grown since.
 
         Raises:
             KdumpError: MISSING, UNREADABLE, also where the file has become shorter.
         """
         source = self.log.open()
-        if source.size is None or source.size < self.log.size:
+        try:
+            keep_size(source, self.log.size)
+        except KdumpError:
             source.close()
-            what = f"has {source.size} bytes, it had {self.log.size} when the job was planned"
-            raise KdumpError(Codes.UNREADABLE, what, path=self.log.path, position=source.size)
-        source.size = self.log.size
+            raise
         return source
 
 
 class Sized(Protocol):
-    """Something to read."""
+    """Something with a size."""
 
     @property
     def size(self) -> int:
@@ -104,7 +103,10 @@ SizedT = TypeVar("SizedT", bound=Sized)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which partitions are read; None: any. ``offsets`` bounds what is not in ``starts`` and ``ends``."""
+    """Which partitions are read; None: all.
+
+    ``offsets`` bounds partitions without an entry in ``starts`` and ``ends``.
+    """
 
     topics: frozenset[str] | None = None
     topic_pattern: re.Pattern[str] | None = None
@@ -114,7 +116,7 @@ class Wanted:
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def accepts(self, context: FileContext) -> bool:
-        """By the topic and the partition."""
+        """Whether topic and partition are wanted."""
         topic, partition = context.topic, context.partition
         return (
             (self.topics is None or topic in self.topics)
@@ -131,12 +133,12 @@ class Wanted:
 
 
 def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None], *, with_07: bool = False) -> list[LogFile]:
-    """The logs that paths stand for: files, partition and log directories, globs of any of them.
+    """The logs of some PATHs: files, partition and log directories, and patterns of any of them.
 
     Args:
         paths: as they were given; a relative one is relative to this process' directory.
-        on_error: takes what cannot be found or looked at, and files that are no logs by their names; of what fits a
-            pattern, other files and directories without segments are passed over.
+        on_error: takes what is missing or cannot be listed, and files that are no logs by their names. Other files and
+            directories without segments that match a pattern are ignored.
         with_07: logs of Kafka 0.7 too.
     """
     found: list[LogFile] = []
@@ -157,9 +159,9 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None], *, w
 
 
 def listed_logs(paths: Iterable[str]) -> list[LogFile]:
-    """The logs at paths that come from a listing, each once; what is not there has none.
+    """The logs at paths from a listing, each once. A missing file is left out.
 
-    They are no PATHs of a user, so links and pipes among them are not followed.
+    No user named these paths, so links and pipes among them are not followed.
     """
     found = (log for path in paths if isinstance(log := file_by_name(path), LogSegment))
     return _without_duplicates(list(_logs_of(found, lambda error: None)))
@@ -168,12 +170,12 @@ def listed_logs(paths: Iterable[str]) -> list[LogFile]:
 def _segments_of(
     path: str, on_error: Callable[[KdumpError], None], *, with_07: bool
 ) -> Iterable[LogSegment | LogSegment07]:
-    """A file, or what lies in a directory. KdumpError for a file that is no log by its name."""
+    """The log at a path, or the logs in a directory. KdumpError for a file that is no log by its name."""
     found = resolve(path)
     if isinstance(found, PathDirectory):
         wanted = (LogSegment, LogSegment07) if with_07 else LogSegment
         return (file for file in found.files(on_error) if isinstance(file, wanted))
-    # A pipe is a log here only where it has the name of one.
+    # A pipe counts as a log only if it has the name of one.
     log = file_by_name(path)
     if isinstance(log, LogSegment) or (with_07 and isinstance(log, LogSegment07)):
         return [log]
@@ -183,7 +185,7 @@ def _segments_of(
 def _logs_of(
     segments: Iterable[LogSegment | LogSegment07], on_error: Callable[[KdumpError], None]
 ) -> Iterator[LogFile]:
-    """Logs of some partitions, each partition's in offset order."""
+    """The logs of some segments. Those of a partition are in offset order."""
     previous: LogFile | None = None
     for segment in segments:
         path, base_offset = segment.path, segment.base_offset
@@ -205,7 +207,7 @@ def _logs_of(
 
 
 def _without_duplicates(logs: Sequence[LogFile]) -> list[LogFile]:
-    """Each file once, however often it was named."""
+    """Each file once, even if it was named several times."""
     return list({log.path: log for log in reversed(logs)}.values())[::-1]
 
 
@@ -217,10 +219,10 @@ def plan(
     min_partitions: int = 1,
     open_cost: int = OPEN_COST,
 ) -> list[list[Split]]:
-    """Cut logs into splits and pack these, one list a task.
+    """Cut logs into splits and put these together, one list for each task.
 
-    Large logs are cut, small ones put together until a task has ``split_bytes``, as Spark's file sources do it: each
-    file costs ``open_cost`` more. With ``min_partitions`` tasks become smaller until there are so many.
+    Large logs are cut, small ones put together until a task has ``split_bytes``, as Spark's file sources do. Each file
+    costs ``open_cost`` more. With ``min_partitions`` tasks become smaller until there are that many.
     """
     wanted = wanted or Wanted()
     chosen = [log for log in logs if log.size and _may_hold(log, wanted)]
@@ -231,22 +233,26 @@ def plan(
 
 
 def cut(log: LogFile, split_bytes: int) -> Iterator[Split]:
-    """The splits of a log, none of an empty one.
+    """The splits of a log; an empty log has none.
 
-    The last one may be a tenth larger: brokers roll a segment a little after its size, which is no task. A log of
-    Kafka 0.7 stays whole: only its start tells where entries begin.
+    The last split may be a tenth larger: brokers roll a segment a little after its size, and the rest is not worth a
+    task.
     """
-    if not log.size:
-        return
-    first = 0
-    while not log.is_07 and 10 * (log.size - first) > 11 * split_bytes:
-        yield Split(log, first, first + split_bytes)
-        first += split_bytes
-    yield Split(log, first, log.size)
+    # Only the start of a log of Kafka 0.7 tells where its entries begin.
+    starts = split_starts(log.size, max(log.size, 1) if log.is_07 else split_bytes)
+    yield from (Split(log, first, last) for first, last in pairwise((*starts, log.size)))
+
+
+def split_starts(size: int, split_bytes: int) -> list[int]:
+    """Where the splits of a log of ``size`` bytes begin; see ``cut``."""
+    starts = list(range(0, size, split_bytes))
+    if len(starts) > 1 and 10 * (size - starts[-2]) <= 11 * split_bytes:
+        starts.pop()
+    return starts
 
 
 def task_sizes(total: int, split_bytes: int, min_partitions: int, open_cost: int = OPEN_COST) -> tuple[int, int]:
-    """``split_bytes`` and the cost of a file that give ``total`` bytes so many tasks."""
+    """``split_bytes`` and the cost of a file with which ``total`` bytes make at least so many tasks."""
     if min_partitions > 1:
         split_bytes = max(1, min(split_bytes, -(-total // min_partitions)))
         open_cost = min(open_cost, split_bytes // 4)
@@ -255,13 +261,13 @@ def task_sizes(total: int, split_bytes: int, min_partitions: int, open_cost: int
 
 def packed(splits: Iterable[SizedT], *, split_bytes: int, open_cost: int) -> list[list[SizedT]]:
     """Splits of at most ``split_bytes`` put together, one list a task."""
-    # Largest first, so that the tasks that take longest begin first; the order of the files within a size.
+    # Largest first, so that the longest tasks begin first. Files of one size keep their order.
     ordered = sorted(splits, key=lambda split: -split.size)
     return packed_in_order(ordered, split_bytes=split_bytes, open_cost=open_cost)
 
 
 def packed_in_order(splits: Iterable[SizedT], *, split_bytes: int, open_cost: int = OPEN_COST) -> list[list[SizedT]]:
-    """The same for those who need the results in the order of the splits: only neighbours are put together."""
+    """Neighbouring splits of at most ``split_bytes`` put together, one list for each task, in their order."""
     tasks: list[list[SizedT]] = []
     room = 0
     for split in splits:

@@ -13,13 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kdump.codes import Codes, Finding, KdumpError
-from kdump.format.batch import HEADER_SIZE, LENGTH_OFFSET, MAX_INT32
+from kdump.format.batch import CRC_START, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC_OFFSET, MAX_INT32
 from kdump.format.index import OffsetEntry
 from kdump.log.gaps import Gap
 from kdump.log.heads import read_head
 from kdump.log.source import Source
-from kdump.verify.crcs import describe_crc
 from kdump.verify.table import BatchRow, first_offset
+from kdump.wire.checksum import crc32, crc32c
+from kdump.wire.syndrome import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, ByteFlip, single_change
 
 _BLOCK = 1 << 20
 
@@ -71,7 +72,7 @@ class GapChecks:
     def see_damaged(self, row: BatchRow, entry: memoryview) -> Iterator[Finding]:
         """Report an entry whose framing holds and whose CRC is wrong; ``entry`` is all of it."""
         yield from self._close(first_offset(row), row)
-        self._damaged = row, describe_crc(entry, row.position)
+        self._damaged = row, _describe_crc(entry, row.position)
 
     def see_valid(self, first: BatchRow, last_offset: int) -> Iterator[Finding]:
         """Note valid entries that follow one another: the first one, and the last offset of the last one."""
@@ -129,3 +130,24 @@ class GapChecks:
             return True
         except KdumpError:
             return False
+
+
+def _describe_crc(entry: memoryview, position: int) -> str:
+    """The wrong CRC of the whole ``entry`` at ``position``: stored, computed, and the change that explains it."""
+    is_legacy = entry[MAGIC_OFFSET] < 2
+    start, field = (MAGIC_OFFSET, LOG_OVERHEAD) if is_legacy else (CRC_START, MAGIC_OFFSET + 1)
+    computed = (crc32 if is_legacy else crc32c)(entry[start:])
+    stored = int.from_bytes(entry[field : field + 4], "big")
+    message = f"the CRC is wrong: stored {stored:#010x}, computed {computed:#010x}"
+    polynomial = CRC32_POLYNOMIAL if is_legacy else CRC32C_POLYNOMIAL
+    change = single_change(stored, computed, len(entry) - start, polynomial)
+    return message if change is None else f"{message}; {_explain(change, entry, start, position)}"
+
+
+def _explain(change: ByteFlip, entry: memoryview, start: int, position: int) -> str:
+    if change.place is None:
+        return "one flipped bit in the stored CRC explains it"
+    index = start + change.place
+    bits = change.mask.bit_count()
+    what = f"one flipped bit ({change.mask.bit_length() - 1})" if bits == 1 else "one changed byte"
+    return f"{what} at byte {position + index} explains it: {entry[index]:#04x} for {entry[index] ^ change.mask:#04x}"

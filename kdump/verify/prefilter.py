@@ -24,7 +24,7 @@ class Prefiltered:
     """What is left of a table.
 
     ``steps``: (row number, whether its order is to be checked, the row of the same producer before it) in file order.
-    The last is None where the producer needs no check, and -1 where no row of the producer was left out.
+    The last is None if the producer needs no check, and -1 where no row of the producer was left out.
     ``last_of_producers``: the newest row of each producer, where it is one that was left out.
     ``latest``: the largest timestamp in ms.
     """

@@ -30,7 +30,7 @@ _NO_SEQUENCE: Final = -1
 
 @dataclass(slots=True)
 class _Producer:
-    """What the batches so far show of a producer; None where they show nothing."""
+    """What the batches so far show of a producer; None if they show nothing."""
 
     epoch: int
     last_sequence: int | None
@@ -224,7 +224,7 @@ class ProducerChecks:
         if row.marker_type not in (control.ABORT, control.COMMIT):
             return
         if row.coordinator_epoch < max(producer.coordinator_epoch, 0):
-            before = f" behind {producer.coordinator_epoch}" if producer.coordinator_epoch >= 0 else ""
+            before = f" after {producer.coordinator_epoch}" if producer.coordinator_epoch >= 0 else ""
             message = f"a marker of producer {row.producer_id} has coordinator epoch {row.coordinator_epoch}{before}"
             yield Finding(Codes.COORDINATOR_EPOCH_BACKWARDS, message, row.position, row.size)
         producer.coordinator_epoch = row.coordinator_epoch

@@ -229,7 +229,7 @@ class PartitionEvidence:
 
         Args:
             segments: all that are there, in offset order.
-            last_segment: more about the last of them; None where there is none.
+            last_segment: more about the last of them; None if there is none.
         """
         gone = self._gone({segment.base_offset: segment.is_empty for segment in segments})
         start = self._start(segments[0].base_offset if segments else None, gone)

@@ -347,11 +347,11 @@ def _covered(directory: Directory) -> list[tuple[int, int]]:
             if last_offset is not None:
                 found.append((offset_of(name), last_offset + 1))
     apart: list[tuple[int, int]] = []
-    for first, behind in sorted(found):
+    for first, end in sorted(found):
         if apart and first <= apart[-1][1]:
-            apart[-1] = apart[-1][0], max(apart[-1][1], behind)
+            apart[-1] = apart[-1][0], max(apart[-1][1], end)
         else:
-            apart.append((first, behind))
+            apart.append((first, end))
     return apart
 
 

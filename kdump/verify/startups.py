@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Final, NamedTuple
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARK_CHECKPOINT,
-    LEADER_EPOCH_CHECKPOINT,
     LOG_START_CHECKPOINT,
     META_PROPERTIES,
     PARTITION_METADATA,
@@ -42,7 +42,7 @@ from kdump.kafka.startup.outcome import (
 from kdump.log import files
 from kdump.log.listing import ListingEntry
 from kdump.log.lock import is_held
-from kdump.log.names import CLUSTER_METADATA, Kind, is_log_07, parse_file_name, parse_partition_directory
+from kdump.log.names import CLUSTER_METADATA, is_log_07
 from kdump.log.opening import read_whole
 from kdump.log.partition import no_segments
 from kdump.log.paths import PathDirectory, resolve
@@ -64,7 +64,6 @@ from kdump.verify.startcheck import (
 )
 from kdump.verify.transactionalids import transactional_id
 
-_OF_A_PARTITION: Final = frozenset({LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA})
 _OF_LOG_DIRECTORIES: Final = {META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT}
 
 
@@ -178,17 +177,13 @@ class _StartTarget(NamedTuple):
     is_07: bool = False
 
 
-def _run_all(group: Sequence[Task]) -> Iterator[StartCheck | KdumpError]:
-    return (task.run() for task in group)
+def _start(task: Task) -> Iterator[StartCheck | KdumpError]:
+    yield task.run()
 
 
-def _died(
-    group: Sequence[Task], results: Sequence[StartCheck | KdumpError], error: KdumpError
-) -> Iterator[StartCheck | KdumpError]:
-    """Report that the process was killed at one of the tasks; run those after it here."""
-    died, *left = group[len(results) :]
-    yield KdumpError(error.code, error.message, path=died.path)
-    yield from _run_all(left)
+def _died(task: Task, count: int, error: KdumpError) -> Iterator[KdumpError]:
+    """The process was killed that worked out a start; see ``Work.lost``."""
+    yield KdumpError(error.code, error.message, path=task.path)
 
 
 def start_all(
@@ -208,7 +203,7 @@ def start_all(
         run: runs the tasks.
     """
     paths = list(paths)
-    work = Work(_run_all, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_died)
+    work = Work(_start, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_died)
     places = []
     for path in paths:
         try:
@@ -217,12 +212,13 @@ def start_all(
             on_error(error.located(path))
     duplicates = _duplicates(place for place in places if not place.is_07)
     told: set[Obstacle] = set()
+    tasks = [task for place in places for task in place.tasks]
+    size = max(1, -(-len(tasks) // _MOST_GROUPS))
+    results = run([tasks[first : first + size] for first in range(0, len(tasks), size)], work)
     for place in places:
         failed = []
         unread = 0
-        size = max(1, -(-len(place.tasks) // _MOST_GROUPS))
-        groups = [place.tasks[first : first + size] for first in range(0, len(place.tasks), size)]
-        for task, result in zip(place.tasks, run(groups, work), strict=True):
+        for task, result in zip(place.tasks, islice(results, len(place.tasks)), strict=True):
             if isinstance(result, KdumpError):
                 if place.is_whole and not files.exists(task.path):
                     # Deleted after the log directory was listed.
@@ -277,16 +273,17 @@ def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
 
 
 def _place(path: str, options: StartOptions) -> _StartTarget:
-    if not isinstance(resolve(path), PathDirectory):
+    found = resolve(path)
+    if not isinstance(found, PathDirectory):
         if not files.exists(path):
             raise KdumpError(Codes.MISSING, Codes.MISSING.value.title)
         raise KdumpError(Codes.UNREADABLE, "is no directory: a broker starts on those of partitions")
     entries = files.listing(path)
     if os.path.basename(files.absolute(path)).startswith(f"{CLUSTER_METADATA}-"):
         raise KdumpError(Codes.UNREADABLE, "the log of a KRaft cluster's metadata, which other code loads: no answer")
-    if options.is_07 or any(is_log_07(entry.name) for entry in entries) or _is_log_directory_07(path, entries):
+    if options.is_07 or any(is_log_07(entry.name) for entry in entries) or _is_log_directory_07(found, entries):
         return _place_07(path, entries, options._replace(is_07=True))
-    if _holds_segments(path, entries):
+    if found.is_partition(entries):
         above = _above(path)
         known = read_log_directory(above)
         return _StartTarget(path, known, False, [_task(path, known, options)], _refusals(above, known))
@@ -301,11 +298,11 @@ def _place(path: str, options: StartOptions) -> _StartTarget:
     return _StartTarget(path, known, True, tasks, obstacles + _refusals(path, known))
 
 
-def _is_log_directory_07(path: str, entries: Sequence[ListingEntry]) -> bool:
+def _is_log_directory_07(found: PathDirectory, entries: Sequence[ListingEntry]) -> bool:
     """No file of a broker of today lies in it, and logs of Kafka 0.7 lie in its folders."""
     if any(entry.name in _OF_LOG_DIRECTORIES - {CLEAN_SHUTDOWN} for entry in entries):
         return False
-    return not _holds_segments(path, entries) and is_log_directory_07(entries)
+    return not found.is_partition(entries) and is_log_directory_07(entries)
 
 
 def _place_07(path: str, entries: Sequence[ListingEntry], options: StartOptions) -> _StartTarget:
@@ -333,20 +330,10 @@ def _refusals(path: str, known: LogDirectory) -> list[Obstacle]:
 def is_partition(path: str) -> bool:
     """Whether it is the directory of one partition; False if that cannot be found out."""
     try:
-        return isinstance(resolve(path), PathDirectory) and _holds_segments(path, files.listing(path))
+        found = resolve(path)
+        return isinstance(found, PathDirectory) and found.is_partition(files.listing(path))
     except KdumpError:
         return False
-
-
-def _holds_segments(path: str, entries: Sequence[ListingEntry]) -> bool:
-    """Whether the files in it show that; an empty directory shows it by its name."""
-    for entry in entries:
-        name = parse_file_name(entry.name)
-        is_segment_file = name is not None and name.kind is not Kind.CHECKPOINT
-        if not entry.is_directory and (is_segment_file or entry.name in _OF_A_PARTITION):
-            return True
-    has_partitions = any(entry.is_directory and parse_partition_directory(entry.name) for entry in entries)
-    return not has_partitions and parse_partition_directory(os.path.basename(files.absolute(path))) is not None
 
 
 def _duplicates(places: Iterable[_StartTarget]) -> dict[str, Obstacle]:

@@ -24,7 +24,7 @@ def first_offset_of(head: bytes) -> int | None:
 
 
 def first_offsets(paths: Iterable[str]) -> list[int | None]:
-    """The offsets at the start of logs on disk; None where a log is empty or cannot be read."""
+    """The offsets at the start of logs on disk; None if a log is empty or cannot be read."""
     found = []
     for path in paths:
         try:

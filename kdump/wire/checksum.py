@@ -13,7 +13,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class Checksum(Protocol):
-    """A CRC of a buffer; given the CRC of what lies before it, that of both together."""
+    """A CRC of a buffer. Given the CRC of the bytes before it, the result is that of both together."""
 
     def __call__(self, data: Buffer, crc: int = 0, /) -> int:
         """The CRC, 0 to 2^32 - 1."""
@@ -38,9 +38,10 @@ def _load_crc32c() -> Checksum:
 
 
 def _load_crc32() -> Checksum:
-    """Intel's ISA-L takes half the time of zlib for messages of 200 bytes, and less for larger ones.
+    """The CRC-32 of Intel's ISA-L, else zlib's.
 
-    There are wheels of it for x86 and ARM, and a host may do without.
+    ISA-L takes half the time for messages of 200 bytes, and less for larger ones. It has wheels for x86 and ARM; it
+    need not be installed.
     """
     try:
         from isal.isal_zlib import crc32

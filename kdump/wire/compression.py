@@ -1,8 +1,8 @@
-"""The codecs of Kafka's record payloads: read with bounded output, and written as Kafka's writers do.
+"""The codecs of Kafka's record payloads: read with bounded output, and written as Kafka writes them.
 
 Source: docs/spec/formats.md#4-compression-payloads; docs/spec/down-conversion.md#2-the-bytes-of-the-payloads for the
-bytes of the containers. Each container is read as Kafka's own reader reads it: what that accepts is accepted, what it
-stops at is a DamageError. No decompressed payload grows over the caller's limit.
+bytes of the containers. Each container is read as Kafka's own reader reads it: it accepts what Kafka accepts, and
+raises DamageError where Kafka stops. No decompressed payload grows over the caller's limit.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from kdump.wire.output import Output
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
 DEFAULT_LIMIT: Final = 128 << 20
-"""Default bound of one decompressed batch: 128 times the largest batch that a broker takes by default.
+"""The largest size of one decompressed batch: 128 times the largest batch that a broker takes by default.
 
 No command needs more than about seven times as much memory for a batch of any shape. So a run stays below 1 GiB, which
-a broker's host, or the container that kdump shares with a broker, has to spare.
+a broker's host, or the container that kdump shares with a broker, can spare.
 """
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
@@ -37,7 +37,7 @@ def decompress(codec: int, data: Buffer, *, magic: int, limit: int = DEFAULT_LIM
     Args:
         codec: codec id, 1-4.
         data: the compressed bytes.
-        magic: of the batch; lz4 frames of magic 0 have a header checksum that nobody checks.
+        magic: of the batch; the header checksum of lz4 frames of magic 0 is not checked.
         limit: most bytes that may come out.
 
     Raises:
@@ -122,7 +122,7 @@ def _is_xerial(view: memoryview) -> bool:
 
 
 def _snappy_block(block: memoryview, output: Output) -> bytes:
-    """One raw block; what it declares to become must fit ``output``."""
+    """One raw block. The size that it declares must fit ``output``."""
     import snappy
 
     declared = shift = 0

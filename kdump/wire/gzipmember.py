@@ -1,7 +1,7 @@
-"""gzip as ``java.util.zip.GZIPInputStream`` reads it, members in a row included, and as ``GZIPOutputStream`` writes it.
+"""gzip as ``java.util.zip.GZIPInputStream`` reads it, with members in a row, and as ``GZIPOutputStream`` writes it.
 
-Source: RFC 1952; the rule for what follows a member was measured on JDK 17. The zlib module does the inflating, but
-which bytes after a member still count is the JDK's decision, and it depends on how far it has read ahead.
+Source: RFC 1952; the rule for what follows a member was measured on JDK 17. The zlib module decompresses. Which bytes
+after a member still count depends on how far the JDK has read ahead.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def decompress(data: memoryview, *, limit: int) -> bytes | bytearray:
     if start is None:
         raise _damage("not in gzip format")
     output = Output(limit)
-    # Where the reader has read up to: it takes the input in pieces, the first one after the header.
+    # How far the JDK has read: it takes the input in pieces, the first one after the header.
     read = start
     while True:
         part, end = _inflate(data, start, output)
@@ -40,13 +40,13 @@ def decompress(data: memoryview, *, limit: int) -> bytes | bytearray:
         if len(data) - end < _TRAILER.size:
             raise _damage("the stream is cut short")
         if _TRAILER.unpack_from(data, end) != (crc32(part), len(part) & 0xFFFF_FFFF):
-            raise _damage("the checksum or size behind the data is wrong")
+            raise _damage("the checksum or size after the data is wrong")
         while read < end:
             read = min(read + _READ_SIZE, len(data))
-        behind = end + _TRAILER.size
-        if max(read, behind) == len(data) and read - behind <= _SMALLEST_MEMBER:
+        after = end + _TRAILER.size
+        if max(read, after) == len(data) and read - after <= _SMALLEST_MEMBER:
             break
-        following = _header_end(data, behind)
+        following = _header_end(data, after)
         if following is None:
             break
         start = following
@@ -62,9 +62,9 @@ def compress(data: Buffer, level: int | None = None) -> bytes:
 
 
 def _inflate(data: memoryview, start: int, output: Output) -> tuple[bytearray, int]:
-    """The content of the deflate stream at ``start`` and where it ends.
+    """The content of the deflate stream at ``start``, and where the stream ends.
 
-    Piece by piece: asked for all at once, the zlib module holds a large result twice.
+    It is made in pieces: in one call the zlib module holds a large result twice.
     """
     stream = zlib.decompressobj(-zlib.MAX_WBITS)
     content = bytearray()

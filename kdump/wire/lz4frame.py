@@ -19,7 +19,7 @@ _WRITTEN_MAGIC0_HEADER: Final = _MAGIC + b"\x60\x40\x1a"
 _WRITTEN_BLOCK_SIZE: Final = 1 << 16
 _END_MARK: Final = bytes(4)
 _DEFAULT_LEVEL: Final = 9
-"""For Kafka's Lz4BlockOutputStream it stands for the fast mode, though 8 and 10 are of the other."""
+"""Kafka's Lz4BlockOutputStream takes this level for the fast mode, although 8 and 10 are levels of the other mode."""
 _STORED: Final = 0x8000_0000
 _FLAG_INDEPENDENT: Final = 0x20
 _FLAG_BLOCK_CHECKSUM: Final = 0x10
@@ -36,8 +36,8 @@ def decompress(data: memoryview, *, check_header: bool, limit: int) -> bytes | b
     Args:
         data: the frame.
         check_header: False for magic 0, whose writers hashed the wrong bytes.
-        limit: most bytes that may come out. The content size that a frame may declare is not used: Kafka does not
-            look at it, and nothing is allocated by it.
+        limit: most bytes that may come out. A content size that the frame declares is ignored, as by Kafka, and
+            nothing is allocated by it.
     """
     import lz4.block
 
@@ -98,7 +98,7 @@ def compress(data: Buffer, *, old_checksum: bool, level: int | None = None) -> b
 
 
 def _header(data: memoryview, check_header: bool) -> tuple[int, int, int]:
-    """Position after the frame header, its flags, the largest block."""
+    """(position after the frame header, flags, size of the largest block)."""
     if bytes(data[:4]) != _MAGIC:
         raise _damage("no frame (wrong magic number)")
     if len(data) < 7:
@@ -124,7 +124,10 @@ def _damage(what: str) -> DamageError:
 
 
 def xxhash32(data: memoryview | bytes) -> int:
-    """xxHash32, seed 0. Pure Python: it sees frame headers, and blocks only of the few writers that checksum them."""
+    """xxHash32 with seed 0, in pure Python.
+
+    It reads frame headers, and the blocks of the few writers that checksum them.
+    """
     p1, p2, p3, p4, p5 = _PRIMES
     size = len(data)
     position = 0

@@ -1,4 +1,4 @@
-"""What comes out of a decompressor, within a bound."""
+"""The output of a decompressor, within a limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def too_large(limit: int) -> DamageError:
 class Output:
     """Collects the parts of a payload, which has ``limit`` bytes at most.
 
-    The parts become one piece at once: a hostile payload has millions of them, each with the cost of an object.
+    Parts are joined at once: a hostile payload has millions of them, and each would cost an object.
     """
 
     def __init__(self, limit: int) -> None:
@@ -25,7 +25,7 @@ class Output:
         """Bytes that may still come."""
 
     def need(self, size: int) -> None:
-        """Ask before ``size`` bytes are allocated: DamageError PAYLOAD_TOO_LARGE when they are more than may come."""
+        """Ask before ``size`` bytes are allocated: DamageError PAYLOAD_TOO_LARGE when they exceed the limit."""
         if size > self.room:
             raise too_large(self._limit)
 
@@ -42,5 +42,5 @@ class Output:
             self._content += part
 
     def content(self) -> bytes | bytearray:
-        """All parts in a row."""
+        """All parts, joined."""
         return self._content

@@ -1,9 +1,9 @@
 """Which single changed bit or byte explains a wrong CRC.
 
-CRCs are linear: the stored and the computed checksum differ by the CRC register that the error pattern alone leaves
-after. Running that register backwards over zero bytes gives, at each byte, the pattern that this byte would need. What
-the patterns of a byte come to on the next ``_STRIDE`` bytes is known from a table, so that the register can be run
-back by so many bytes at a time.
+CRCs are linear: the stored and the computed checksum differ by the register that the changed bits alone would leave.
+Running that register backwards over zero bytes gives, at each byte, the change that this byte would need. A table holds
+the registers that a change within the next ``_STRIDE`` bytes leaves, so that the register can be run backwards by that
+many bytes at a time.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ CRC32_POLYNOMIAL: Final = 0xEDB88320
 docs/spec/formats.md#3-record-batches-v2 give them."""
 
 LONGEST_BITS: Final = 1 << 23
-"""Bytes up to which a flipped bit is looked for: some 50 ms."""
+"""Up to this many bytes a flipped bit is looked for: about 50 ms."""
 LONGEST_BYTES: Final = 1 << 16
-"""Bytes up to which a changed byte is looked for; in more, one that fits is likely to be chance."""
+"""Up to this many bytes a changed byte is looked for. In more bytes a match is probably chance."""
 _LARGEST: Final = 1 << 28
-"""Bytes up to which ``flipped_bit`` looks."""
+"""Up to this many bytes ``flipped_bit`` searches."""
 _STRIDE: Final = 64
 
 
 class ByteFlip(NamedTuple):
-    """``mask`` is to be XORed to the byte at index ``place`` under the CRC; place None: to the stored CRC itself."""
+    """A change of one byte: ``mask`` must be XORed to the byte at index ``place`` under the CRC.
+
+    With place None it is the stored CRC that is wrong.
+    """
 
     place: int | None
     mask: int
@@ -69,15 +72,20 @@ def single_change(
 
 
 def flipped_bit(stored: int, computed: int, size: int, polynomial: int) -> ByteFlip | None:
-    """The same, one flipped bit only, in larger ranges too: where it is worth seconds, as it saves a batch."""
+    """The one flipped bit that turns ``computed`` into ``stored``, searched in larger ranges too.
+
+    It may take seconds, which a batch is worth.
+    """
     change = single_change(stored, computed, size, polynomial, longest=_LARGEST)
     return change if change is not None and change.mask.bit_count() == 1 else None
 
 
 class _Strides(NamedTuple):
-    """``patterns``: by register, the (zero bytes after it, mask) of the changed bytes within a stride that leave it.
+    """Tables to run a register backwards by a stride of zero bytes.
 
-    ``back``: for each byte of a register, lowest first, what it contributes to the register a stride of zero bytes ago.
+    ``patterns``: by register, (number of zero bytes after the changed byte, mask) of the change within a stride that
+    leaves that register. ``back``: for each byte of a register, lowest first, what it contributes to the register one
+    stride earlier.
     """
 
     patterns: dict[int, list[tuple[int, int]]]

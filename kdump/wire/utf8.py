@@ -14,9 +14,9 @@ _LONGEST: Final = 4
 
 
 def decode_utf8(data: bytes) -> str:
-    """``new String(bytes, UTF_8)``: U+FFFD for malformed input, as many as Java makes.
+    """``new String(bytes, UTF_8)``: malformed input becomes U+FFFD, as many as Java makes.
 
-    Python counts alike but for encoded surrogates, which are one U+FFFD in Java and up to three in Python.
+    Python makes the same number, except for encoded surrogates: one U+FFFD in Java, up to three in Python.
     """
     try:
         return data.decode()
@@ -25,10 +25,9 @@ def decode_utf8(data: bytes) -> str:
 
 
 def pieces(data: bytes) -> Iterator[bytes]:
-    """``data`` in pieces that decode, whether well or badly, as they do in the whole.
+    """``data`` in pieces. Each piece decodes, well or badly, as it does in the whole.
 
-    A piece ends in front of a byte that continues no character, or that follows so many that do that it can belong to
-    none.
+    A piece ends before a byte that continues no character, or after more continuation bytes than a character has.
     """
     start = 0
     while len(data) - start > _PIECE:
@@ -43,7 +42,7 @@ def pieces(data: bytes) -> Iterator[bytes]:
 
 
 def is_utf8(data: bytes) -> bool:
-    """``data`` is valid UTF-8; at no time more than a piece of it is decoded."""
+    """``data`` is valid UTF-8. Only a piece of it is decoded at a time."""
     try:
         for piece in pieces(data):
             piece.decode()

@@ -1,8 +1,8 @@
-"""zstd frames in a row, with an output bound that is known before anything is decompressed.
+"""zstd frames in a row, with a limit on the output that is checked before anything is decompressed.
 
-Source: RFC 8878 sections 3.1.1 and 3.1.2; what becomes of cut frames was measured on Kafka 4.3.1. Kafka writes frames
-without content size. Their block headers say how much can come out at most, where each frame ends and whether it is
-cut, so that one exact call of the library per frame suffices.
+Source: RFC 8878 sections 3.1.1 and 3.1.2; what Kafka 4.3.1 makes of cut frames was measured. Kafka writes frames
+without content size. Their block headers tell how much can come out at most, where each frame ends and whether it is
+cut. So one call of the library for each frame is enough.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _RAW, _RLE, _COMPRESSED, _RESERVED = range(4)
 
 
 def decompress(data: memoryview, *, limit: int) -> bytes | bytearray:
-    """All frames in ``data``; DamageError when one is broken or cut, or when over ``limit`` bytes would come out.
+    """All frames in ``data``. DamageError when one is broken or cut, or when more than ``limit`` bytes would come out.
 
-    As in zstd-jni's ZstdInputStream a second or later frame that is cut ends the stream quietly, with what is there of
-    its content, unless the reader asks for more input while inside it.
+    As in zstd-jni's ZstdInputStream, a second or later frame that is cut ends the stream without an error, with as much
+    of its content as is there, unless the reader needs more input inside it.
     """
     import zstandard
 
@@ -73,7 +73,10 @@ def compress(data: Buffer, level: int | None = None) -> bytes:
 
 
 def _compressor(level: int) -> zstandard.ZstdCompressor:
-    """One a thread and level: making one costs more than a small batch, and threads must not share it."""
+    """One compressor for each thread and level.
+
+    Making one costs more than a small batch, and threads must not share one.
+    """
     import zstandard
 
     key = threading.get_ident(), level
@@ -95,7 +98,7 @@ def _decode(data: memoryview, frame: _Frame, room: int) -> bytes:
 
 
 def _asks_again(start: int, end: int) -> bool:
-    """The reader takes its input in pieces; one that begins inside a cut frame finds the input ended."""
+    """Whether the reader begins a new piece of its input inside the cut frame, and finds the input ended."""
     return (end - 1) // _READ_SIZE * _READ_SIZE >= start
 
 

@@ -197,14 +197,14 @@ def test_csv(home: Path) -> None:
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
 @pytest.mark.slow
 def test_records_that_are_there_twice_are_told(home: Path, form: str, count: int) -> None:
-    """Those in the log that lie behind offset 5 and are not above it; the large one goes the columnar way."""
+    """Those in the log that lie after offset 5 and are not above it; the large one goes the columnar way."""
     (home / "twice").mkdir()
     again = [v2_batch(plain_rows(count), base_offset=offset) for offset in (5, 5 + count, 5, 5 + 2 * count)]
     (home / "twice" / f"{5:020}.log").write_bytes(b"".join(again))
     (home / "twice" / f"{5 + 3 * count:020}.log").write_bytes(again[0])
     status, _, said = convert(home, "twice", "-o", "out", "--to", form)
     assert status == CLEAN
-    what = f"{count:,} records have offsets that do not rise, first 5 behind {{}}: they may be there twice"
+    what = f"{count:,} records have offsets that do not rise, first 5 after {{}}: they may be there twice"
     assert [line for line in said.splitlines() if "do not rise" in line] == [
         f"kdump: twice/{base:020}.log: {what.format(highest)} (see kdump verify)"
         for base, highest in ((5, 4 + 2 * count), (5 + 3 * count, 4 + 3 * count))
@@ -554,7 +554,7 @@ def test_without_pyarrow(home: Path) -> None:
         cwd=home, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(home)},
     )  # fmt: skip
     assert (run.returncode, run.stdout) == (UNREADABLE, "")
-    assert run.stderr == "kdump: --to parquet needs pyarrow: pip install 'kdump[parquet]'\n"
+    assert run.stderr == "kdump: --to parquet needs pyarrow: pip install 'kafka-kdump[parquet]'\n"
 
 
 @pytest.mark.slow
@@ -620,4 +620,5 @@ def test_a_reader_that_leaves_early(home: Path) -> None:
 
 def test_verbose(home: Path) -> None:
     status, _, err = convert(home, NAME, "-o", "x.log", "--to-magic", "1", "-v")
-    assert (status, err) == (CLEAN, f"kdump: {NAME}: read, 1 kinds of losses\n")
+    engine = "kdump: engine: local, 1 process (one segment is for one process)\n"
+    assert (status, err) == (CLEAN, f"{engine}kdump: {NAME}: read, 1 kinds of losses\n")

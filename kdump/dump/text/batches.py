@@ -52,14 +52,14 @@ def batch_at(log: Source, position: int, end: int) -> Located | None:
 
 
 class _Framed(NamedTuple):
-    """A whole entry of which no more than its length has been looked at; ``head``: its first bytes."""
+    """A whole entry of which only the length was read. ``head``: its first bytes."""
 
     position: int
     size: int
     head: bytes
 
     def located(self, path: str | None) -> Located:
-        """With its last offset. Raises DamageError HEADER_CUT."""
+        """The batch with its last offset. Raises DamageError HEADER_CUT."""
         try:
             return Located(self.position, self.size, last_offset_at(self.head))
         except DamageError as error:
@@ -67,7 +67,7 @@ class _Framed(NamedTuple):
 
 
 def _framed_at(log: Source, position: int, end: int) -> _Framed | None:
-    """As ``batch_at``, but for the header. Raises DamageError LENGTH_TOO_SMALL."""
+    """The entry at ``position``, like ``batch_at``, but without its header. Raises DamageError LENGTH_TOO_SMALL."""
     if position >= end - HEADER_SIZE_UP_TO_MAGIC:
         return None
     head = log.read(position, HEADER_SIZE)
@@ -90,15 +90,15 @@ def too_small(length: int, path: str | None, position: int) -> DamageError:
 
 
 class BatchSearch:
-    """All batches of a log, read once; a search is then a few steps whatever the size of the log."""
+    """All batches of a log, read once. A search then takes a few steps, whatever the size of the log."""
 
     def __init__(self, log: Source) -> None:
         self._log = log
         self._positions = array("q")
         self._last_offsets = array("q")
-        # Of _last_offsets up to each batch: makes the search for the first one at or above an offset binary.
+        # The largest last offset up to each batch, which allows a binary search.
         self._highest = array("q")
-        # What a search meets that goes on after the last batch in the table, and what any search meets at all.
+        # The error after the last batch in the table, and the error that any search meets.
         self._header_cut: DamageError | None = None
         self._unwalkable: DamageError | None = None
         self._end = 0
@@ -106,7 +106,7 @@ class BatchSearch:
 
     def _read(self, walk: Walk) -> None:
         for chunk in walk.chunks():
-            # After a cut header (less than one from the end of the file) only the framing is still looked at.
+            # After a cut header, near the end of the file, only the framing is read.
             if self._header_cut is None:
                 self._append(chunk)
         if self._header_cut is None:
@@ -132,12 +132,12 @@ class BatchSearch:
     def first_reaching(self, offset: int, position: int) -> Located | None:
         """The first batch from ``position`` on whose last offset is at or above ``offset``; None when there is none.
 
-        A position that is no batch's start is read from as it is, entry by entry, until it meets the batches. As in
-        the Java tool everything after ``position`` is walked, also what lies after the batch that is found; headers
-        are read up to that batch only.
+        A position at which no batch starts is read entry by entry from there, until it meets the batches. As in the
+        Java tool the walk goes on to the end of the log, also after the batch that is found. Headers are read up to
+        that batch only.
 
         Raises:
-            DamageError: what lies there cannot be walked, or a header in front of the batch is cut.
+            DamageError: the walk meets damage, or a header before the batch is cut.
         """
         size = self._log.size or 0
         found: Located | DamageError | None = None
@@ -162,7 +162,7 @@ class BatchSearch:
     def _search(self, offset: int, first: int) -> Located | None:
         row = bisect_left(self._highest, offset, lo=first)
         if row == first:
-            # Batches before the first one may be what reaches the offset: look one by one.
+            # The offset may be reached by batches before the first one: search one by one.
             while row < len(self._last_offsets) and self._last_offsets[row] < offset:
                 row += 1
         if row < len(self._positions):

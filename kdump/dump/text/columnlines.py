@@ -1,7 +1,7 @@
 """The text of DumpLogSegments 4.3.1 for many v2 batches at once.
 
-Source: docs/spec/dump-output.md#42-batch-line-of-magic-2, docs/spec/dump-output.md#5-records. Control batches and what
-``fast.records`` has refused are left to the scalar path.
+Source: docs/spec/dump-output.md#42-batch-line-of-magic-2, docs/spec/dump-output.md#5-records. Control batches and
+batches that ``fast.records`` refuses are left to the scalar path.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ class _RecordLines:
             return self._decoded(rows, self._options.decoding.decoder)
         records = self._records
         key_size, value_size = records.key_size[rows], records.value_size[rows]
-        # Without the metadata a line that shows something begins with the bar, one that shows nothing is empty.
+        # Without metadata, a line with contents begins with the bar, and one without is empty.
         bar = [] if self._options.metadata else [Choice(np.maximum(key_size, value_size) >= 0, (b"", b"|"))]
         return [
             *bar,
@@ -297,7 +297,7 @@ class _RecordLines:
                 return [*self._bar(), *columns]
             parts.append((group.rows, assemble(columns, group.rows.size)))
             is_left[group.rows] = False
-        # What is printed one by one is complained of there.
+        # The scalar path reports what it prints.
         left = np.flatnonzero(is_left & ~self._left_to_scalar[records.batch[rows]])
         if left.size:
             batch = records.batch[rows][left]

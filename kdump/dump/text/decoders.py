@@ -28,12 +28,12 @@ DELETED: Final = "<DELETE>"
 
 
 class LineContents(NamedTuple):
-    """What a record's line shows; None: nothing, not even the word in front of it."""
+    """The texts of a record's line. None: the line shows nothing, not even the word in front of it."""
 
     key: str | None
     payload: str | None
     problems: tuple[PayloadError, ...] = ()
-    """What of it does not decode."""
+    """Why parts of it do not decode."""
 
 
 Report = Callable[[int, PayloadError], None]
@@ -45,31 +45,34 @@ class ContentsDecoder(Protocol):
 
     @property
     def coordinator(self) -> CoordinatorDecoder | None:
-        """Given: records are those of a coordinator, which stops at one without key."""
+        """The records are those of a coordinator, which stops at a record without key."""
 
     @property
     def in_columns(self) -> bool:
-        """What it makes is valid UTF-8, as lines that are made as columns must be."""
+        """Its texts are always valid UTF-8, which lines made as columns need."""
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
-        """Of one record. DamageError where the Java tool stops."""
+        """The contents of one record. DamageError where the Java tool stops."""
 
     def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> LineContents:
-        """Of a message of magic 0 or 1 whose key or value does not fit it. DamageError where the Java tool stops."""
+        """The contents of a message of magic 0 or 1 whose key or value does not fit it.
+
+        DamageError where the Java tool stops.
+        """
 
 
 class TextDecoding(NamedTuple):
-    """How the contents of a log's records are made, and who is told of what does not decode."""
+    """How the contents of a log's records are made, and who takes the reasons of what does not decode."""
 
     decoder: ContentsDecoder
     report: Report
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
-        """Of the next record; its problems are reported."""
+        """The contents of the next record. Its problems are reported."""
         return self._reported(offset, self.decoder.contents(offset, key, value))
 
     def message_contents(self, offset: int, message: Message) -> LineContents:
-        """The same of a message of magic 0 or 1; ``offset`` is that of its record."""
+        """The contents of a message of magic 0 or 1. ``offset`` is that of its record."""
         try:
             key, value = message.key(), message.value()
         except ContentSizeError as error:
@@ -83,7 +86,7 @@ class TextDecoding(NamedTuple):
 
 
 def contents_decoder(decoder: RecordDecoder, *, goes_on: bool = False) -> ContentsDecoder:
-    """How the tool prints the records that ``decoder`` reads, or would if it knew that decoder.
+    """How the tool prints the records that ``decoder`` reads, or would print them with that decoder.
 
     ``goes_on``: a record at which the Java tool stops is shown as it is without a decoder.
     """
@@ -238,12 +241,12 @@ def _coordinator_error(error: PayloadError, offset: int) -> str:
 
 
 def _size_cause(error: ContentSizeError) -> str:
-    """What Java's buffers say of a size that does not fit."""
+    """The words of Java's buffers for a size that does not fit."""
     return "null" if error.size is None else f"newLimit > capacity: ({error.size} > {error.left})"
 
 
 def _value_size_cause(error: ContentSizeError) -> str:
-    """The same to who asks for the value only: after a key that does not fit its size cannot be found."""
+    """The words for a value's size. After a key that does not fit, the size of the value cannot be found."""
     return _size_cause(error) if error.what == RecordPart.VALUE.value else "null"
 
 

@@ -1,7 +1,7 @@
 """``.index`` and ``.timeindex`` files as DumpLogSegments prints and checks them.
 
-Source: docs/spec/dump-output.md#6-offset-indexes, docs/spec/dump-output.md#7-time-indexes. Unlike the Java tool nothing
-is ever trimmed or created.
+Source: docs/spec/dump-output.md#6-offset-indexes, docs/spec/dump-output.md#7-time-indexes. Unlike the Java tool, kdump
+never trims or creates a file.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _NO_TIMESTAMP = -1
 
 @dataclass(frozen=True, slots=True)
 class DumpedIndex:
-    """An index on its way to text: its path, printed name, base offset and contents, and the log beside it.
+    """An index to be printed: its path, printed name, base offset and contents, and the log beside it.
 
-    ``index_data``: of a .timeindex the contents of the .index.
+    ``index_data``: for a .timeindex, the contents of the .index.
     """
 
     path: str
@@ -129,8 +129,8 @@ class DumpedIndex:
 def lookup(index: list[OffsetEntry], offset: int) -> int:
     """``OffsetIndex.lookup``: the position of the greatest entry at or below ``offset``, 0 when there is none.
 
-    The search is the broker's own, warm section first: on entries that do not rise (zero padding after the used
-    ones, damage) only the same steps end at the same entry.
+    The search takes the steps of the broker, warm section first. Where entries do not rise (zero padding after the used
+    ones, damage), other steps would find another entry.
     """
     if not index:
         return 0

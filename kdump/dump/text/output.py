@@ -65,7 +65,7 @@ class TextOutput(DumpOutput):
         self._text_options = text_options
         self._reports = Reports()
         selection = self.options.view.selection
-        # Where only some rows are shown, a file that has none of them is not named.
+        # Where only some rows are shown, a file without any of them is not named.
         self._holds_headings = not (selection.is_everything and self.budget.is_unlimited)
         self._held = ""
         self._is_line_open = False
@@ -81,7 +81,7 @@ class TextOutput(DumpOutput):
         self.write(text)
 
     def ignore(self, name: str) -> None:
-        """See DumpOutput; the Java tool names it all the same."""
+        """See DumpOutput. The Java tool prints its name nevertheless."""
         self._line(f"Dumping {normalize_path(name)}\n")
         self.reporter.complain(f"Ignoring unknown file {normalize_path(name)}")
 
@@ -120,7 +120,7 @@ class TextOutput(DumpOutput):
         return TextPrinter(self._text_options, self._decoding(target, undecoded))
 
     def observer(self) -> OffsetContinuity | None:
-        """See DumpOutput; of a part of the log it cannot be said that offsets do not follow one another."""
+        """See DumpOutput. Only a whole log shows whether its offsets follow one another."""
         view = self.options.view
         sees_all = view.selection.is_everything and not self.options.read_committed and not self.budget.is_skipping
         if view.with_records and sees_all:
@@ -144,7 +144,7 @@ class TextOutput(DumpOutput):
             self._line(f"tail of the log is at offset: {(target.base_offset or 0) + end}\n")
 
     def skipped(self, finding: Finding) -> None:
-        """See DumpOutput: the text has no place for it."""
+        """See DumpOutput. The text does not show it."""
 
     def shows_damage(self, target: Target, error: DamageError) -> bool:
         """See DumpOutput: the Java tool goes on after invalid bytes at the end and after a damaged snapshot."""
@@ -273,9 +273,10 @@ def _number(target: Target) -> int:
 
 @contextmanager
 def _index_file(target: Target) -> Iterator[DumpedIndex]:
-    """An index and the files that it is checked with, of one segment: a log cleaner replaces them one after the other.
+    """An index and the files that it is checked with, all of one state of the segment.
 
-    The index is read first: a log that a broker writes to never ends before its index then.
+    A log cleaner replaces them one after the other. The index is read first, so that a log that a broker writes to
+    never ends before its index.
     """
     from kdump.dump.text.indexes import DumpedIndex  # not needed by a dump of logs
 
@@ -300,7 +301,7 @@ def _index_file(target: Target) -> Iterator[DumpedIndex]:
 
 
 def _inodes(target: Target) -> list[int | None]:
-    """Of the log and the indexes of a segment, as they are now; None: there is none, or it is in an object store."""
+    """Inodes of the index, the log and the .index of a segment. None: no such file, or it is in an object store."""
     found: list[int | None] = []
     for path in (target.path, sibling(target.path, Kind.LOG), sibling(target.path, Kind.INDEX)):
         try:
@@ -311,7 +312,7 @@ def _inodes(target: Target) -> list[int | None]:
 
 
 def _needed(read: Callable[[str], _Read], target: Target, kind: Kind) -> _Read:
-    """What ``read`` gives of another file of the same segment, without which this one cannot be checked."""
+    """Read another file of the segment, without which this one cannot be checked."""
     try:
         return read(sibling(target.path, kind))
     except KdumpError as error:

@@ -1,4 +1,4 @@
-"""The entries of a log as a broker steps over them: no checksum is looked at.
+"""The entries of a log as a broker steps over them, without their checksums.
 
 Source: docs/spec/startup.md#rule-9-the-next-offset-of-a-segment, docs/spec/startup.md#rule-20-from-a-snapshot
 (FileLogInputStream, FileRecords.searchForOffsetWithSize).
@@ -34,7 +34,7 @@ from kdump.wire.compression import NONE
 
 
 class StoredBatch(NamedTuple):
-    """One entry at a file position; ``data`` goes on after its ``size`` bytes, and is valid until the next one."""
+    """One entry at a file position; ``data`` continues after its ``size`` bytes, and is valid until the next entry."""
 
     position: int
     size: int
@@ -47,30 +47,30 @@ class StoredBatch(NamedTuple):
 
     @property
     def header(self) -> BatchHeader:
-        """Of a v2 batch, be it shorter than a header. Raises StartFailureError where the file ends within it."""
+        """The header of a v2 batch, even a shorter one. Raises StartFailureError if the file ends within it."""
         if len(self.data) < HEADER_SIZE:
             raise StartFailureError(KAFKA, f"the log ends inside the batch header at position {self.position}")
         return parse_header(self.data)
 
     @property
     def base_offset(self) -> int:
-        """Of a compressed wrapper that of its first inner message. Raises StartFailureError when it does not open."""
+        """The base offset; of a compressed wrapper the first inner one. StartFailureError if it does not open."""
         if self.is_v2:
             return int.from_bytes(self.data[:8], "big", signed=True)
         return _wrapper_base(legacy.parse_message(self.data[: self.size]), self.position)
 
     @property
     def last_offset(self) -> int:
-        """Raises StartFailureError where the file ends within the header."""
+        """The last offset. Raises StartFailureError if the file ends within the header."""
         return self.header.last_offset if self.is_v2 else int.from_bytes(self.data[:8], "big", signed=True)
 
     def detached(self) -> StoredBatch:
-        """Itself with its header only, which stays good when the next chunk is read."""
+        """A copy with the header only, which stays valid when the next chunk is read."""
         return self._replace(data=memoryview(bytes(self.data[:HEADER_SIZE])))
 
 
 def _wrapper_base(message: legacy.Message, position: int) -> int:
-    """The first offset inside a message."""
+    """The first offset inside a message, which may be a wrapper."""
     if message.codec == NONE:
         return message.offset
     try:
@@ -98,7 +98,7 @@ def _java_class(error: DamageError) -> str:
 
 
 def chunks(source: Source, start: int, end: int | None = None) -> Iterator[Chunk]:
-    """The whole entries from a position on, up to ``end`` or that of the file.
+    """The whole entries from a position up to ``end``, or to the end of the file.
 
     Raises:
         StartFailureError: a length field below the least, after the last chunk.
@@ -123,6 +123,6 @@ def batches_of(chunk: Chunk, numbers: Iterable[int] | None = None) -> Iterator[S
 
 
 def batches(source: Source, start: int, end: int | None = None) -> Iterator[StoredBatch]:
-    """One by one; see ``chunks``."""
+    """The entries one by one; see ``chunks``."""
     for chunk in chunks(source, start, end):
         yield from batches_of(chunk)

@@ -1,6 +1,6 @@
-"""The clock of a start that nobody has given: that of a broker which is started right after it stopped.
+"""The default clock of a start: the time at which a broker stopped, as if it were started right after.
 
-So a copy gets the same answer on any day. Only what expires depends on it
+So a copy gives the same answer on any day. Only expiry depends on the clock
 (docs/spec/startup.md#rule-20-from-a-snapshot).
 """
 
@@ -20,29 +20,29 @@ _LARGEST_INDEX: Final = 64 << 20
 
 
 class Clock:
-    """What a start takes for the present.
+    """What a start uses as the present time.
 
     Args:
-        directory: as it lies there.
-        now: what was given, ms; None: see above.
+        directory: the files before the start.
+        now: the given time, ms; None: see the module.
     """
 
     def __init__(self, directory: Directory, now: int | None) -> None:
-        # What this looks at is not what a broker reads, and it is there still when the broker has cut it off.
+        # The clock reads other parts than a broker, and they must still be there after the broker has cut them off.
         self._directory = Directory(directory.path, directory.before)
         self._now = now
 
     def now(self) -> int:
-        """Ms. Raises KdumpError when a log cannot be opened."""
+        """The time in ms. Raises KdumpError if a log cannot be opened."""
         if self._now is None:
             self._now = _newest_timestamp(self._directory)
         return self._now
 
 
 def _newest_timestamp(directory: Directory) -> int:
-    """The largest timestamp (ms) of the valid batches after the last index entry of the last log that has such.
+    """The largest timestamp (ms) of the valid batches after the last index entry, in the last log that has such.
 
-    Where no log has one it is 0: nothing is older.
+    If no log has one it is 0: nothing is older.
     """
     for name in reversed(directory.names()):
         if name.endswith(LOG) and directory[name].size:

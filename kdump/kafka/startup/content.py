@@ -1,4 +1,4 @@
-"""What a file holds, without holding it: bytes of files on disk, a few bytes that were made, and zeros after them."""
+"""The contents of a file without its bytes in memory: ranges of files on disk, a few new bytes, and zeros."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ContentPiece:
     data: bytes = b""
 
     def part(self, start: int, end: int) -> ContentPiece:
-        """Its bytes from ``start`` to ``end`` (exclusive)."""
+        """The bytes from ``start`` to ``end`` (exclusive)."""
         if self.path is None:
             return ContentPiece(None, 0, end - start, self.data[start:end])
         return ContentPiece(self.path, self.position + start, end - start)
@@ -40,17 +40,17 @@ class Content:
 
     @classmethod
     def of_file(cls, path: str, size: int) -> Content:
-        """A file on disk."""
+        """The contents of a file on disk."""
         return cls((ContentPiece(path, 0, size),), size)
 
     @classmethod
     def of_bytes(cls, data: bytes) -> Content:
-        """A small file that was made."""
+        """The contents of a small new file."""
         return cls((ContentPiece(None, 0, len(data), data),), len(data))
 
     @classmethod
     def zeros(cls, size: int) -> Content:
-        """Nothing but zeros."""
+        """Zeros only."""
         return cls((ContentPiece(None, 0, size),), size)
 
     def read(self) -> bytes:
@@ -64,7 +64,7 @@ class Content:
             return source.read(0, self.size)
 
     def part(self, start: int, end: int) -> Content:
-        """Its bytes from ``start`` to ``end`` (exclusive, at most the size)."""
+        """The bytes from ``start`` to ``end`` (exclusive, at most the size)."""
         pieces = []
         at = 0
         for piece in self.pieces:
@@ -75,17 +75,17 @@ class Content:
         return Content(tuple(pieces), max(min(end, self.size) - start, 0))
 
     def resized(self, size: int) -> Content:
-        """Cut, or zeros added."""
+        """The contents cut, or with zeros added."""
         if size <= self.size:
             return self if size == self.size else self.part(0, size)
         return self + Content.zeros(size - self.size)
 
     def overwritten(self, data: bytes) -> Content:
-        """``data`` in place of its first bytes; what lies after stays."""
+        """The contents with ``data`` over the first bytes."""
         return Content.of_bytes(data) + self.part(len(data), self.size)
 
     def starts_as(self, other: Content) -> bool:
-        """It is the beginning of ``other``, and comes from the same place."""
+        """Whether these are the first bytes of ``other``, from the same place."""
         return self == other.resized(self.size) if self.size <= other.size else False
 
     def __add__(self, other: Content) -> Content:

@@ -15,21 +15,21 @@ from kdump.log.opening import check_size, open_source
 
 _OPENED: Final = frozenset({Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX})
 _MOST_AT_ONCE: Final = 2**31 - 9
-"""Files.readAllBytes."""
+"""Files.readAllBytes reads no more."""
 
 
 class FileAction(Enum):
-    """What becomes of a file."""
+    """What a start does to a file."""
 
     KEPT = "kept"
     CUT = "cut"
-    """It keeps its first bytes."""
+    """It is cut."""
     REBUILT = "rebuilt"
-    """It is written anew, or grown with zeros."""
+    """It is rewritten, or grown with zeros."""
     CREATED = "created"
     DELETED = "deleted"
     RENAMED = "renamed"
-    """It had another name before; a file that had this one is gone."""
+    """It gets a new name and replaces a file of that name."""
 
 
 class StartFileChange(NamedTuple):
@@ -65,11 +65,11 @@ class Directory:
     def on_disk(cls, path: str) -> Directory:
         """The regular files of a directory.
 
-        A broker passes over a pipe or a device in place of a log, but opens the other files by their names and would
-        wait there for ever, or read what nobody knows.
+        A broker skips a pipe or a device in place of a log. But it opens the other files by their names, and would wait
+        there forever, or read unknown data.
 
         Raises:
-            KdumpError: it cannot be listed, or a file not be looked at; SPECIAL_FILE for what a broker would open.
+            KdumpError: it cannot be listed, or a file cannot be examined; SPECIAL_FILE for what a broker would open.
         """
         for entry in files.special_files(path):
             name = parse_file_name(entry.name)
@@ -85,7 +85,7 @@ class Directory:
         return self._files[name]
 
     def get(self, name: str) -> Content | None:
-        """What a file holds, None where it is not there."""
+        """The contents of a file, None if it is not there."""
         return self._files.get(name)
 
     def __setitem__(self, name: str, content: Content) -> None:
@@ -95,15 +95,15 @@ class Directory:
 
     @property
     def before(self) -> Mapping[str, Content]:
-        """The files as they lay there at first."""
+        """The files before the start."""
         return self._before
 
     def names(self) -> list[str]:
-        """Of all files, in byte order: that in which a broker loads them."""
+        """The names of all files, in byte order, in which a broker loads them."""
         return sorted(self._files, key=os.fsencode)
 
     def ending_in(self, suffix: str) -> list[str]:
-        """The names with this last suffix (with its dot), in order; of few files among many that is quick."""
+        """The names with this last suffix (with its dot), in order; quick for a few files among many."""
         return sorted(self._by_suffix.get(suffix, ()))
 
     def remove(self, name: str) -> None:
@@ -121,7 +121,7 @@ class Directory:
             self._former_names[new_name] = former_name
 
     def resize(self, name: str, size: int) -> None:
-        """Cut a file, or add zeros."""
+        """Cut a file, or add zeros to it."""
         self._files[name] = self._files[name].resized(size)
 
     def open(self, name: str) -> ContentSource:
@@ -142,7 +142,7 @@ class Directory:
             return source.read(0, size)
 
     def changes(self) -> Iterator[StartFileChange]:
-        """What became of each file, in order of the names; one with another name now is not under its old one."""
+        """What became of each file, in order of the names. A renamed file is listed under its new name only."""
         moved = set()
         for name, former in self._former_names.items():
             if former != name and former in self._before:
@@ -173,5 +173,5 @@ class Directory:
 
 
 def _suffix(name: str) -> str:
-    """From the last dot on."""
+    """The suffix of a name, from its last dot on."""
     return name[name.rfind(".") :] if "." in name else ""

@@ -48,22 +48,22 @@ class LeaderEpochs:
         return self._entries[-1][0] if self._entries else -1
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """A batch begins a new epoch."""
+        """Add a new epoch, which begins with a batch."""
         self._is_changed |= self._insert(epoch, start_offset)
 
     def clear(self) -> None:
-        """Forget all; the file is written even if nothing was known."""
+        """Forget all epochs; the file is written even if none was known."""
         self._entries.clear()
         self._is_changed = True
 
     def cut_end(self, end_offset: int) -> None:
-        """Epochs that begin at the end of the log or after are forgotten."""
+        """Forget the epochs that begin at the end of the log or after it."""
         while end_offset >= 0 and self._entries and self._entries[-1][1] >= end_offset:
             self._entries.pop()
             self._is_changed = True
 
     def cut_start(self, start_offset: int) -> None:
-        """Of the epochs that begin at the log start or before only the last stays, from there on."""
+        """Keep of the epochs that begin at the log start or before only the last one, from the log start on."""
         after = next((n for n, entry in enumerate(self._entries) if entry[1] > start_offset), len(self._entries))
         if after:
             self._entries[:after] = [(self._entries[after - 1][0], start_offset)]

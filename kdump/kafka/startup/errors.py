@@ -1,4 +1,4 @@
-"""How a start ends before its end: the exceptions of a broker, by their Java names.
+"""The exceptions that end a broker's start early, by their Java names.
 
 Source: docs/spec/startup.md#rule-28-what-an-exception-stops.
 """
@@ -40,5 +40,5 @@ class StartFailureError(Exception):
 
     @classmethod
     def of(cls, failure: KafkaFailureError) -> StartFailureError:
-        """A failure of a segment's recovery that is not caught."""
+        """The failure of a segment's recovery, if nothing catches it."""
         return cls(failure.kind.java_class, failure.message)

@@ -1,4 +1,4 @@
-"""The .index and .timeindex of a segment as a broker maps them: the file, and how many of its entries count.
+"""The .index and .timeindex of a segment as a broker maps them: the file, and how many of its entries are used.
 
 Source: docs/spec/startup.md rules 5, 9, 14 and 22 (AbstractIndex, OffsetIndex). Their contents are not checked.
 """
@@ -14,7 +14,7 @@ from kdump.kafka.startup.errors import ILLEGAL_ARGUMENT, StartFailureError
 from kdump.log.source import Source
 
 _WARM_ENTRIES: Final = 8192 // OFFSET_ENTRY_SIZE
-"""The last ones, among which is searched first."""
+"""The last entries, which are searched first."""
 
 
 class IndexFile:
@@ -39,28 +39,24 @@ class IndexFile:
             self.count = 0
 
     def rebuild(self, entries: bytes, *, is_complete: bool) -> None:
-        """Recovery wrote ``entries``; one that failed on the way left the file at its full size, old bytes after."""
+        """Write the ``entries`` of a recovery. If it failed, the file keeps its full size and old bytes after them."""
         old = self._directory[self.name].resized(self._whole(self._max_size))
         self._directory[self.name] = Content.of_bytes(entries) if is_complete else old.overwritten(entries)
         self.count = len(entries) // self._entry_size
 
     def empty(self) -> None:
-        """No entry counts any more; the bytes stay."""
+        """Use no entry any more; the bytes stay."""
         self.count = 0
 
-    def trim(self) -> None:
-        """Cut the file after the entries that count."""
-        self.resize(self.count * self._entry_size)
-
     def grow(self) -> None:
-        """Bring the file to its full size."""
+        """Grow the file to its full size."""
         self.resize(self._max_size)
 
     def resize(self, size: int) -> None:
         """Cut the file, or grow it with zeros.
 
         Raises:
-            StartFailureError: it has more entries; the file is cut all the same.
+            StartFailureError: it has more entries than that; the file is cut all the same.
         """
         size = self._whole(size)
         if size == self._directory[self.name].size:
@@ -83,14 +79,14 @@ class OffsetIndexFile(IndexFile):
         self._base_offset = base_offset
 
     def last_offset(self) -> int:
-        """Of the last entry, be it zeros; the base offset without one. Raises KdumpError."""
+        """The offset of the last entry, even of zeros; the base offset without one. Raises KdumpError."""
         if not self.count:
             return self._base_offset
         with self._directory.open(self.name) as source:
             return self._entry(source, self.count - 1)[0]
 
     def position_of(self, offset: int) -> int:
-        """Where to look for an offset: the position of the greatest entry not above it, as the binary search has it.
+        """Where to search for an offset: the position of the greatest entry not above it, by the binary search.
 
         Raises:
             KdumpError: the file cannot be read.
@@ -102,7 +98,7 @@ class OffsetIndexFile(IndexFile):
             return 0 if number is None else max(self._entry(source, number)[1], 0)
 
     def _search(self, source: Source, offset: int) -> int | None:
-        """The number of the entry; entries that do not rise are met as a broker meets them."""
+        """The number of the entry. Entries that do not rise give what they give a broker."""
         first_warm = max(0, self.count - 1 - _WARM_ENTRIES)
         low, high = 0, first_warm
         if self._entry(source, first_warm)[0] < offset:
@@ -126,7 +122,7 @@ class OffsetIndexFile(IndexFile):
 
 
 class TimeIndexFile(IndexFile):
-    """A .timeindex; a start never looks into it."""
+    """A .timeindex; a start never reads it."""
 
     def __init__(self, directory: Directory, name: str, max_size: int) -> None:
         super().__init__(directory, name, TIME_ENTRY_SIZE, max_size)

@@ -21,8 +21,8 @@ from kdump.kafka.startup.segment import StartSegment
 class LoadSettings(NamedTuple):
     """What a broker knows of a partition before it opens its directory.
 
-    ``is_clean``: .kafka_cleanshutdown was there; the offsets are the partition's lines in the two checkpoints, 0
-    without one; ``max_index_size``: segment.index.bytes; ``now``: the clock, ms, see ``clock``.
+    ``is_clean``: .kafka_cleanshutdown was there. The offsets are the partition's lines in the two checkpoints, 0
+    without one. ``max_index_size``: segment.index.bytes; ``now``: the time, ms, see ``clock``.
     """
 
     is_clean: bool
@@ -52,15 +52,15 @@ class Loading:
 
     @property
     def last_segment(self) -> StartSegment:
-        """The one with the highest base offset."""
+        """The segment with the highest base offset."""
         return self.segments[max(self.segments)]
 
     def open_segment(self, base_offset: int, suffix: str = "") -> StartSegment:
-        """See Segment."""
+        """Open a segment; see StartSegment."""
         return StartSegment(self.directory, base_offset, self.settings.max_index_size, suffix)
 
     def recover_segment(self, segment: StartSegment) -> int:
-        """Recover one segment after those loaded so far; gives the bytes cut.
+        """Recover one segment after those loaded so far; returns the bytes cut.
 
         Raises:
             OffsetOverflowError: it would be split.
@@ -75,17 +75,17 @@ class Loading:
         return result.bytes_cut
 
     def remove_segments(self, bases: Iterable[int], reason: RemovalReason) -> None:
-        """Take segments out; their files are renamed, and deleted later."""
+        """Remove segments; their files are renamed, and deleted later."""
         for base in bases:
             self.removed[base] = reason
             self.delete_later(self.segments.pop(base).rename("", DELETED))
 
     def remove_snapshot(self, base: int) -> None:
-        """Likewise a snapshot that was known at the start."""
+        """Remove a snapshot that was known at the start; its file is renamed, and deleted later."""
         name = self.producers.rename_snapshot(base, DELETED)
         if name is not None:
             self.deleted_later.append(name)
 
     def delete_later(self, names: Iterable[str]) -> None:
-        """Those of the files that are there."""
+        """Rename those of the files that are there; they are deleted later."""
         self.deleted_later += [name for name in names if name in self.directory]

@@ -28,18 +28,18 @@ from kdump.payloads.java import parse_int, parse_long
 Partition = tuple[str, int]
 
 _IGNORED: Final = frozenset({"remote-log-index-cache"})
-"""A directory of the broker's own among the partitions."""
+"""A directory of the broker among the partitions."""
 _DELETE, _FUTURE, _STRAY = _FORMS = ("-delete", "-future", "-stray")
 _LONG_NAME: Final = re.compile(r"\S+-\S+\.\S+", re.ASCII)
-"""In front of one of the forms."""
+"""Stands before the suffix of a directory."""
 
 
 class LogDirectory(NamedTuple):
-    """What a broker reads in a log directory before its partitions.
+    """What a broker reads in a log directory before it loads the partitions.
 
-    ``recovery_points`` and ``log_starts``: by partition; a checkpoint that is missing or refused holds none.
-    ``refusals``: (name, why) of a checkpoint over which the directory goes offline once its partitions are loaded.
-    ``broker``: cluster and node of meta.properties, None where it says nothing.
+    ``recovery_points`` and ``log_starts``: by partition; empty if the checkpoint is missing or refused. ``refusals``:
+    (name, why) of a checkpoint because of which the directory goes offline once its partitions are loaded. ``broker``:
+    cluster and node of meta.properties, None without them.
     """
 
     is_clean: bool
@@ -50,14 +50,14 @@ class LogDirectory(NamedTuple):
 
 
 class FolderNames(NamedTuple):
-    """Names of the folders of a log directory, each kind sorted; with ``unparsable`` ones a broker does not start."""
+    """Names of directories in a log directory, each kind sorted; a broker does not start with ``unparsable`` ones."""
 
     partitions: list[str]
     unparsable: list[str]
 
 
 def read_log_directory(path: str) -> LogDirectory:
-    """The marker of a clean shutdown, the two checkpoints, meta.properties. KdumpError when one cannot be read."""
+    """Read the marker of a clean shutdown, the two checkpoints and meta.properties. Raises KdumpError."""
     refusals: list[tuple[str, str]] = []
     return LogDirectory(
         files.exists(os.path.join(path, CLEAN_SHUTDOWN)),
@@ -69,9 +69,9 @@ def read_log_directory(path: str) -> LogDirectory:
 
 
 def parse_folder(name: str) -> tuple[Partition, str] | None:
-    """The partition of a folder, and the form of its name: -delete, -future, -stray or nothing.
+    """The partition of a directory, and the suffix of its name: -delete, -future, -stray or nothing.
 
-    None: the broker stops over it. Source: UnifiedLog.parseTopicPartitionName.
+    None: the broker stops because of it. Source: UnifiedLog.parseTopicPartitionName.
     """
     form = next((form for form in _FORMS if name.endswith(form)), "")
     if form:
@@ -85,9 +85,9 @@ def parse_folder(name: str) -> tuple[Partition, str] | None:
 
 
 def sort_folders(names: Iterable[str]) -> FolderNames:
-    """Which of the folders of a log directory a broker loads, and over which it stops.
+    """Which directories of a log directory a broker loads, and because of which it stops.
 
-    The metadata of a KRaft cluster are loaded by other code.
+    Other code loads the metadata of a KRaft cluster.
     """
     found = FolderNames([], [])
     for name in sorted(names):
@@ -99,9 +99,9 @@ def sort_folders(names: Iterable[str]) -> FolderNames:
 
 
 def served_partition(name: str) -> tuple[Partition, bool] | None:
-    """What a directory of this name serves: a partition, or (True) its copy on the way to here; None: nothing.
+    """What a directory of this name serves: a partition, or (True) its future copy; None: nothing.
 
-    Two directories that serve the same stop the broker.
+    Two directories that serve the same partition stop the broker.
     """
     folder = parse_folder(name)
     if folder is None or folder[1] in (_DELETE, _STRAY):

@@ -43,5 +43,5 @@ def offset_of(name: str) -> int:
 
 @lru_cache(1 << 16)
 def _leading_number(name: str) -> int | None:
-    """Snapshots are listed again for every segment that is recovered."""
+    """The number at the start of a name. It is cached: each recovery of a segment lists the snapshots again."""
     return parse_long(name.partition(".")[0])

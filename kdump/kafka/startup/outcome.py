@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class StartOutcome(Enum):
-    """What becomes of the partition, and of its broker."""
+    """What happens to the partition, and to its broker."""
 
     STARTS = "starts"
     DIR_OFFLINE = "dir_offline"
@@ -28,18 +28,18 @@ class OpenTransaction(NamedTuple):
 
 
 class RemovalReason(Enum):
-    """Why a segment is taken out of the log."""
+    """Why a segment is removed from the log."""
 
     BEHIND_CUT = "behind-cut"
-    """One before it was cut: what follows would leave a gap."""
+    """A segment before it was cut, so that it would follow a gap."""
     LOG_START = "log-start"
     """The log ends before its start offset."""
 
 
 class RecoveredSegment(NamedTuple):
-    """A segment that was recovered: what was cut from it, and the offset at which it ends since.
+    """A recovered segment: how many bytes were cut, and its new end offset.
 
-    ``is_emptied``: its index would have gone backwards, and nothing of the segment is kept.
+    ``is_emptied``: its index would have gone backwards, so nothing of the segment is kept.
     """
 
     base_offset: int
@@ -50,7 +50,7 @@ class RecoveredSegment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StartFailure:
-    """The exception that ends a start; ``java_class`` is None where it never ends."""
+    """The exception that ends a start; ``java_class`` is None if the start never ends."""
 
     java_class: str | None
     message: str
@@ -62,13 +62,13 @@ class Served:
 
     Attributes:
         log_start_offset: the first offset that can be read.
-        recovery_point: what the next unclean start takes for written out.
+        recovery_point: the offset up to which the next unclean start assumes the log to be on disk.
         end_offset: the next offset to be given out.
-        first_unstable_offset: readers with read_committed get no further; None: all transactions are decided.
+        first_unstable_offset: readers with read_committed stop here; None: all transactions are decided.
         segments: (base offset, bytes) of each.
-        visible_size: bytes of the last one up to the end of the last batch; what lies after is not served.
-        open_transactions: those without an end, as far as the broker knows them.
-        is_forgotten: a clean start without snapshots read no batch, and knows no producer.
+        visible_size: bytes of the last segment up to the end of its last batch; later bytes are not served.
+        open_transactions: those without an end that the broker knows.
+        is_forgotten: a clean start without snapshots read no batch, so it knows no producer.
     """
 
     log_start_offset: int
@@ -83,15 +83,15 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The end of a start; either ``served`` or ``failure`` is None.
+    """The result of a start; either ``served`` or ``failure`` is None.
 
     Attributes:
-        outcome: what becomes of the partition.
-        served: what can be read afterwards.
-        failure: why nothing can.
-        recovered: the segments that were recovered, in order.
-        removed: base offsets of those that were taken out.
-        deleted_later: names of files that go 60 s (file.delete.delay.ms) after the start.
+        outcome: what happens to the partition.
+        served: what can be read after the start.
+        failure: why nothing can be read.
+        recovered: the recovered segments, in order.
+        removed: base offsets of the removed segments.
+        deleted_later: names of files that are deleted 60 s (file.delete.delay.ms) after the start.
     """
 
     outcome: StartOutcome

@@ -45,7 +45,7 @@ class ProducerManager:
     def __init__(self, directory: Directory, clock: Clock) -> None:
         self.states = ProducerStates()
         self.is_forgotten = False
-        """A clean start without snapshots: nothing was read."""
+        """Whether it is a clean start without snapshots, at which nothing was read."""
         self._directory = directory
         self._clock = clock
         self._completed: dict[int, int] = {}
@@ -80,27 +80,27 @@ class ProducerManager:
         self.take_snapshot()
 
     def take_snapshot(self) -> None:
-        """Write one at the end offset, if it is after the last."""
+        """Write a snapshot at the end offset, if that is after the last snapshot."""
         offset = self.states.end_offset
         if offset <= self._snapshot_offset:
             return
         name = file_name(offset, SNAPSHOT)
         data = self.states.snapshot()
-        # The file is opened without being cut.
+        # The file is opened, but not truncated.
         old = self._directory[name] if name in self._directory else Content.of_bytes(b"")
         self._directory[name] = old.overwritten(data)
         self._snapshots[offset] = name
         self._snapshot_offset = offset
 
     def truncate_fully(self, offset: int) -> None:
-        """Forget all producers and delete all snapshots known."""
+        """Forget all producers and delete all known snapshots."""
         for known in list(self._snapshots):
             self._drop(known)
         self._reset(offset)
         self._snapshot_offset = 0
 
     def remove_strays(self, bases: Mapping[int, StartSegment]) -> None:
-        """Of the snapshots at no segment's base only the newest stays, and only after the last base."""
+        """Of the snapshots at no segment's base offset keep only the newest, and only after the last base offset."""
         self._snapshots = self._listed()
         strays = sorted(self._snapshots.keys() - bases.keys())
         if strays and strays[-1] > max(bases):
@@ -109,7 +109,7 @@ class ProducerManager:
             self._drop(offset)
 
     def rename_snapshot(self, offset: int, suffix: str) -> str | None:
-        """Of the snapshot known at this offset the new name, None where it is gone."""
+        """Rename the snapshot at this offset; returns the new name, None if the snapshot is gone."""
         name = self._snapshots.pop(offset, None)
         if name is None or name not in self._directory:
             return None
@@ -167,7 +167,7 @@ class ProducerManager:
                 self._apply(_telling_batches(source, *extent))
 
     def _apply(self, found: Iterable[StoredBatch]) -> None:
-        """What the batches of one segment change; the ends of its transactions count after all of them."""
+        """Apply the batches of one segment. The ends of its transactions count after all of them."""
         before: dict[int, ProducerState | None] = {}
         completed: list[CompletedTxn] = []
         for batch in found:
@@ -189,7 +189,7 @@ class ProducerManager:
         for producer_id, state in before.items():
             if state is not None:
                 _restore_data(self.states.by_id[producer_id], state)
-        # They are gathered by HashMap.computeIfAbsent, which puts the newest at the head of its bucket.
+        # HashMap.computeIfAbsent gathers them and puts the newest at the head of its bucket.
         self.states.see_last(producer_id for producer_id in reversed(before) if before[producer_id] is None)
         for ended in completed:
             try:
@@ -200,7 +200,7 @@ class ProducerManager:
 
 
 def _telling_batches(source: Source, start: int, end: int) -> Iterator[StoredBatch]:
-    """Those of a stretch that can change more than what is known of a producer's last batch, and the last ones."""
+    """The batches of a range that change more than a producer's last batch, and the last batches."""
     seen = 0
     for chunk in chunks(source, start, end):
         numbers: Iterable[int] | None = None
@@ -213,7 +213,7 @@ def _telling_batches(source: Source, start: int, end: int) -> Iterator[StoredBat
 
 
 def _restore_data(state: ProducerState, before: ProducerState) -> None:
-    """Markers of other epochs that come and go within one segment leave what was known of the last data batch."""
+    """Restore the last data batch, which markers of other epochs within one segment leave unchanged."""
     if state.epoch == before.epoch and state.last_offset < 0:
         state.last_sequence = before.last_sequence
         state.last_offset = before.last_offset

@@ -17,7 +17,7 @@ _LONG_MAX: Final = 2**63 - 1
 
 
 def recover_log(loading: Loading) -> tuple[int, int]:
-    """Recover what may not have been written out, and find the end; gives the recovery point and the end offset.
+    """Recover what may not be on disk, and find the end; returns the recovery point and the end offset.
 
     Raises:
         OffsetOverflowError: a segment would be split.
@@ -44,7 +44,7 @@ def recover_log(loading: Loading) -> tuple[int, int]:
 
 
 def _recover_segments(loading: Loading) -> None:
-    """From the one that holds the recovery point on, up to the first that is cut: later ones go."""
+    """Recover from the segment with the recovery point on, up to the first that is cut; remove later ones."""
     unflushed = _unflushed(loading)
     for number, base in enumerate(unflushed):
         segment = loading.segments[base]
@@ -67,7 +67,7 @@ def _unflushed(loading: Loading) -> list[int]:
 
 
 def _recover(loading: Loading, segment: StartSegment) -> int:
-    """The bytes cut; a segment whose index would go backwards is emptied."""
+    """Recover a segment, and empty it if its index would go backwards; returns the bytes cut."""
     try:
         return loading.recover_segment(segment)
     except KafkaFailureError as error:

@@ -1,4 +1,4 @@
-"""One segment as a broker holds it: where an offset is, where it ends, its recovery, its new names.
+"""One segment of a broker: where an offset is, where it ends, its recovery, its new names.
 
 Source: docs/spec/startup.md#3-loading-the-segments (rules 8, 9, 11 and 14; LogSegment), docs/spec/recovery.md.
 """
@@ -26,7 +26,7 @@ from kdump.log.walk import Walk
 
 
 class OffsetOverflowError(Exception):
-    """A batch does not fit the segment: it would be split."""
+    """A batch does not fit the segment, which would be split."""
 
     def __init__(self, segment: StartSegment, message: str) -> None:
         super().__init__(message)
@@ -72,7 +72,7 @@ class StartSegment:
 
     @property
     def log_name(self) -> str:
-        """Of the .log now."""
+        """The present name of the .log."""
         return self._names[LOG]
 
     @property
@@ -82,7 +82,7 @@ class StartSegment:
 
     @property
     def index(self) -> OffsetIndexFile:
-        """Made, full of zeros, if it is missing."""
+        """The .index, full of zeros if it was missing."""
         if self._index is None:
             name = self._names[INDEX]
             self._index = OffsetIndexFile(self._directory, name, self.base_offset, self._max_index_size)
@@ -90,13 +90,13 @@ class StartSegment:
 
     @property
     def time_index(self) -> TimeIndexFile:
-        """Made, full of zeros, if it is missing."""
+        """The .timeindex, full of zeros if it was missing."""
         if self._time_index is None:
             self._time_index = TimeIndexFile(self._directory, self._names[TIME_INDEX], self._max_index_size)
         return self._time_index
 
     def needs_recovery(self) -> bool:
-        """What a broker checks when it loads a segment.
+        """Whether the check fails that a broker makes when it loads a segment.
 
         Raises:
             StartFailureError: an entry of the .txnindex of an unknown version.
@@ -127,7 +127,7 @@ class StartSegment:
             return previous[0] if previous is not None and previous[1].last_offset >= offset else None
 
     def next_offset(self) -> int:
-        """After its last whole batch, if the last entry of the .index leads to one; else the base offset.
+        """The offset after the last whole batch, if the last entry of the .index leads to one; else the base offset.
 
         Raises:
             StartFailureError: as ``find``.
@@ -151,7 +151,7 @@ class StartSegment:
             return last.last_offset + 1
 
     def read_range(self, offset: int, end: int) -> tuple[int, int] | None:
-        """The positions from the batch that holds ``offset`` on up to ``end``; None where no batch holds it.
+        """The positions from the batch that holds ``offset`` up to ``end``; None if no batch holds it.
 
         Raises:
             StartFailureError: as ``find``, and when that batch lies after ``end``.
@@ -160,16 +160,16 @@ class StartSegment:
         if found is None:
             return None
         if found.position > end:
-            message = f"offset {offset} is at position {found.position} of {self.log_name}, behind {end}"
+            message = f"offset {offset} is at position {found.position} of {self.log_name}, after {end}"
             raise StartFailureError(ILLEGAL_ARGUMENT, message)
         return found.position, end
 
     def recover(self, producers: ProducerStates, epochs: LeaderEpochs) -> Recovery:
-        """Walk the log, cut it, make its index files anew.
+        """Walk the log, cut it, and rebuild its index files.
 
         Args:
-            producers: at the base offset; they are brought to the end.
-            epochs: are added to.
+            producers: at the base offset; they are changed to those at the end.
+            epochs: new ones are added.
 
         Raises:
             OffsetOverflowError: a batch does not fit.
@@ -196,7 +196,7 @@ class StartSegment:
         raise KafkaFailureError(failure.kind, failure.message)
 
     def truncate_to(self, offset: int) -> int:
-        """Cut the log in front of the first batch with this offset or a higher one; gives the bytes cut.
+        """Cut the log before the first batch with this offset or a higher one; returns the bytes cut.
 
         Raises:
             StartFailureError: as ``find``.
@@ -216,7 +216,7 @@ class StartSegment:
         return cut
 
     def rename(self, suffix: str, new_suffix: str) -> list[str]:
-        """Replace the end of all names, and give the new ones."""
+        """Replace the suffix of all names; returns the new names."""
         for kind, name in self._names.items():
             self._names[kind] = name.removesuffix(suffix) + new_suffix
             self._directory.rename(name, self._names[kind])

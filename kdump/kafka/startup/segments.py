@@ -1,4 +1,4 @@
-"""Loading: the files by name, one after the other.
+"""Loads the segments: all files by name, one after the other.
 
 Source: docs/spec/startup.md#3-loading-the-segments (rules 7, 8 and 10; LogLoader.loadSegmentFiles).
 """
@@ -12,7 +12,7 @@ from kdump.kafka.startup.names import INDEX_SUFFIXES, LOG, file_name, offset_of
 
 
 def load_segments(loading: Loading) -> None:
-    """Open every .log, recover those whose index files are not right, delete index files without a .log.
+    """Open every .log, recover those whose index files are not right, and delete index files without a .log.
 
     Raises:
         OffsetOverflowError: a segment would be split.

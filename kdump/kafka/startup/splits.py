@@ -1,4 +1,4 @@
-"""A segment whose offsets do not fit it is split into several.
+"""Splits a segment whose offsets do not fit it.
 
 Source: docs/spec/startup.md#rule-12-offsets-that-do-not-fit-a-segment (LogLoader.retryOnOffsetOverflow,
 LocalLog.splitOverflowedSegment).
@@ -29,11 +29,11 @@ from kdump.log.source import Source
 
 _Result = TypeVar("_Result")
 _MOST_SPLITS: Final = 1000
-"""Of one start: a broker would go on for ever where a segment comes back as it was."""
+"""Most splits in one start: a broker would go on forever if a segment came back unchanged."""
 
 
 def split_on_overflow(loading: Loading, step: Callable[[Loading], _Result]) -> _Result:
-    """Run a step, and again from its beginning whenever a segment had to be split.
+    """Run a step, and again from the beginning each time a segment had to be split.
 
     Raises:
         StartFailureError: a segment does not fit and cannot be split.
@@ -68,7 +68,7 @@ def _split(loading: Loading, segment: StartSegment) -> None:
 
 
 def _made_parts(loading: Loading, segment: StartSegment) -> list[StartSegment]:
-    """The new segments, as .cleaned files; all of them are written when they are whole."""
+    """The new segments, as .cleaned files; they are written once they are complete."""
     directory = loading.directory
     log = directory[segment.log_name]
     made = []
@@ -88,7 +88,7 @@ def _made_parts(loading: Loading, segment: StartSegment) -> list[StartSegment]:
 
 
 def _part_at(source: Source, position: int, max_index_size: int) -> tuple[int, int, IndexBuilder]:
-    """The base offset of the part that begins at ``position``, where it ends, its index entries."""
+    """The base offset of the part that begins at ``position``, its end, and its index entries."""
     indexes: IndexBuilder | None = None
     base_offset, end = 0, position
     for batch in batches(source, position):
@@ -99,7 +99,7 @@ def _part_at(source: Source, position: int, max_index_size: int) -> tuple[int, i
         if not 0 <= last_offset - base_offset <= MAX_INT32:
             break
         if batch.data[MAGIC_OFFSET] > MAGIC:
-            # Unlike all that reads a log for recovery, what copies it looks at the magic byte.
+            # Unlike the code that reads a log for recovery, the copying code checks the magic byte.
             raise StartFailureError(CORRUPT_RECORD, f"the batch at position {batch.position} is of no known magic")
         try:
             indexes.add_batch(end - position, last_offset, _max_timestamp(batch))

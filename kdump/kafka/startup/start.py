@@ -1,4 +1,4 @@
-"""One start of one partition directory: the steps in their order, and what they leave.
+"""One start of one partition directory: the steps in order, and what they leave.
 
 Source: docs/spec/startup.md#6-the-end-of-a-start (rules 22 to 28; LogLoader.load, the constructor of UnifiedLog,
 LogManager.loadLog).
@@ -27,7 +27,7 @@ def start(directory: Directory, settings: LoadSettings) -> Start:
     """What a broker makes of a partition directory.
 
     Args:
-        directory: as it lies there; it is brought to what a start leaves of it.
+        directory: the files before the start; it is changed to what a start leaves.
         settings: what the broker knows of it.
 
     Raises:
@@ -63,7 +63,7 @@ def start(directory: Directory, settings: LoadSettings) -> Start:
 def open_transactions(
     directory: Directory, settings: LoadSettings, log_start_offset: int, end_offset: int
 ) -> tuple[OpenTransaction, ...]:
-    """Those that batches between two offsets leave open, as far as the log can be read: a broker need not know them.
+    """Transactions that batches between two offsets leave open, whether the broker knows them or not.
 
     Raises:
         KdumpError: a file cannot be opened.
@@ -79,11 +79,11 @@ def open_transactions(
 def producers_at_end(directory: Directory, settings: LoadSettings) -> ProducerStates | None:
     """What a broker finds out about the producers at the end of a log, from its snapshots and batches.
 
-    ``end_offset`` of the states is that of the log. None where the log cannot be read up to its end, or has none after
-    its start.
+    ``end_offset`` of the states is that of the log. None if the log cannot be read to its end, or has no batch
+    after its start.
 
     Args:
-        directory: as it lies there; its snapshots are changed as a start changes them.
+        directory: the files before the start; its snapshots are changed as a start changes them.
         settings: what the broker knows of it.
 
     Raises:
@@ -147,9 +147,9 @@ def _load(loading: Loading) -> Served:
 
 
 def _batch_offset(loading: Loading, offset: int, end: int) -> int:
-    """Of the batch that holds an offset, or the first one after it, its base offset; where there is none the end.
+    """The base offset of the batch that holds an offset, or of the first one after it; else the end.
 
-    A broker looks it up in the log, and stops where the log cannot be read on the way.
+    A broker looks it up in the log, and stops if the log cannot be read on the way.
     """
     bases = sorted(loading.segments)
     first = max((base for base in bases if base <= offset), default=None)

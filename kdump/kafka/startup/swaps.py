@@ -1,4 +1,4 @@
-"""Before the segments: what a cleaner or a split left over is finished or thrown away.
+"""Before the segments are loaded: what a cleaner or a split left is finished or deleted.
 
 Source: docs/spec/startup.md#2-before-the-segments (rules 3 to 6; LogLoader.removeTempFilesAndCollectSwapFiles, load).
 """
@@ -11,7 +11,7 @@ from kdump.kafka.startup.names import CLEANED, DELETED, KRAFT_DELETED, LOG, SWAP
 
 
 def finish_swaps(loading: Loading) -> None:
-    """Remove .deleted and .cleaned files, put .swap files in the place of what they replace.
+    """Remove .deleted and .cleaned files, and put .swap files in the place of what they replace.
 
     Raises:
         StartFailureError: a name without an offset, or a .log.swap that cannot be read.
@@ -35,7 +35,7 @@ def finish_swaps(loading: Loading) -> None:
 
 
 def _without_temporary(loading: Loading) -> list[str]:
-    """The .swap files that stay, once those that go are gone."""
+    """Delete temporary files; returns the .swap files that stay."""
     directory = loading.directory
     cleaned: list[tuple[int, str]] = []
     swaps = []
@@ -53,7 +53,7 @@ def _without_temporary(loading: Loading) -> list[str]:
         if least_cleaned is not None and offset_of(name) >= least_cleaned:
             directory.remove(name)
         else:
-            # Looked at in any case: a name without an offset ends the start.
+            # Parsed in any case, because a name without an offset ends the start.
             offset_of(name)
             stay.append(name)
     for _, name in cleaned:

@@ -1,4 +1,4 @@
-"""partition.metadata as the last thing that a start reads.
+"""Reads partition.metadata, the last file of a start.
 
 Source: docs/spec/startup.md#rule-27-the-topic-id-and-unknown-files (PartitionMetadataFile, Uuid.fromString). An empty
 file, as a crash may leave it, stops the broker.
@@ -17,7 +17,7 @@ from kdump.payloads.java import parse_int
 
 _SEPARATOR: Final = re.compile(r":[ \t\n\x0b\f\r]+")
 _UUID: Final = re.compile(r"([0-9A-Za-z_-]{22})(?:==)?")
-"""16 bytes in base64; padding is whole or not there."""
+"""16 bytes in base64, with all padding or none."""
 
 
 def check_topic_id(directory: Directory) -> None:
@@ -44,7 +44,7 @@ def check_topic_id(directory: Directory) -> None:
 
 
 def _value(lines: list[str], number: int) -> str:
-    """What stands after the colon of a line."""
+    """The text after the colon of a line."""
     if number >= len(lines):
         raise StartFailureError(NULL_POINTER, f"{PARTITION_METADATA} has {len(lines)} lines, and 2 are needed")
     words = _SEPARATOR.split(lines[number])

@@ -73,8 +73,8 @@ class Undone:
     """What came of undoing a repair.
 
     Attributes:
-        marker: None where the repair had not removed it.
-        kept_in: the directory that keeps what was written since, None where nothing was.
+        marker: None if the repair had not removed it.
+        kept_in: the directory that keeps what was written since, None if nothing was.
         kept: names of the files in it.
         differences: files that are not as before the repair; the repair itself had not touched them.
     """
@@ -89,7 +89,7 @@ def resume(folders: Folders, manifest: Manifest) -> None:
     """Finish a repair, or the undoing of one, that was interrupted.
 
     Raises:
-        KdumpError: MANIFEST where a file was written to since, or is not the one that was prepared, else see
+        KdumpError: MANIFEST if a file was written to since, or is not the one that was prepared, else see
             ``finish`` and ``undo``.
     """
     if manifest.state is State.UNDOING:
@@ -117,7 +117,7 @@ def undo(folders: Folders, manifest: Manifest, *, replaces_changed: bool = False
         replaces_changed: also where records were written since; the logs that hold them are kept in the backup.
 
     Raises:
-        KdumpError: MANIFEST where logs were written to since, or the backup is not complete; UNWRITABLE, and then
+        KdumpError: MANIFEST if logs were written to since, or the backup is not complete; UNWRITABLE, and then
             undoing it again goes on.
     """
     status = disk.status_of(folders.journal.entry(MANIFEST_NAME))
@@ -191,7 +191,7 @@ def _keep_changed(folders: Folders, manifest: Manifest, written: int, *, replace
 
 
 def _check_backup(folders: Folders, manifest: Manifest) -> None:
-    """Raises KdumpError MANIFEST where a file cannot be put back."""
+    """Raises KdumpError MANIFEST if a file cannot be put back."""
     for change in manifest.files:
         if change.saved is None or _is(folders, change, change.before):
             continue

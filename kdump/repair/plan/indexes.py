@@ -1,4 +1,4 @@
-"""The index files beside a log: which of them do not hold what they should, or are unfit by the rules of verify."""
+"""The index files beside a log: which of them differ from what they should be, or are wrong by the rules of verify."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def has_txn_index(path: str) -> bool:
 
 
 def differing(path: str, contents: Mapping[Kind, bytes], kinds: Iterable[Kind] = INDEX_KINDS) -> dict[Kind, bytes]:
-    """Those of ``contents`` (the index files of the log ``path`` as they should be) that the files do not hold.
+    """Those of ``contents`` (the index files of the log ``path`` as they should be) that differ from the files.
 
     Zeros after the entries, as a running or killed broker leaves them, make no difference.
     """
@@ -67,7 +67,7 @@ def unfit_indexes(
         source: the log, which is walked once.
         base_offset: of its name.
         is_closed: nothing is appended to the segment any more.
-        aborted: what its .txnindex should hold, None where that is not known.
+        aborted: what its .txnindex should hold, None if that is not known.
     """
     table = BatchTable()
     ordered = OrderedChecks(is_compacted=was_cleaned(directory_of(source.path)) or None)

@@ -20,7 +20,7 @@ class PartitionLocation:
 
     Attributes:
         directory: of the partition, absolute.
-        log_directory: the directory above; None where that is no log directory.
+        log_directory: the directory above; None if that is no log directory.
         lock: who holds the lock of the log directory.
         was_stopped_cleanly: the log directory has the marker of a clean shutdown.
     """
@@ -32,7 +32,7 @@ class PartitionLocation:
 
     @property
     def clean_shutdown(self) -> str | None:
-        """The marker of a clean shutdown, where there is one."""
+        """The marker of a clean shutdown if there is one."""
         if self.log_directory is None or not self.was_stopped_cleanly:
             return None
         return os.path.join(self.log_directory, CLEAN_SHUTDOWN)
@@ -53,7 +53,7 @@ def place_of(directory: str) -> PartitionLocation:
 
 
 def is_metadata(path: str) -> bool:
-    """A file of the metadata of a KRaft cluster: of their log, or a checkpoint of them."""
+    """Whether it is a file of a KRaft cluster's metadata: of their log, or a checkpoint."""
     name = parse_file_name(path)
     if name is not None and name.kind is Kind.CHECKPOINT:
         return True
@@ -61,13 +61,13 @@ def is_metadata(path: str) -> bool:
 
 
 def is_log_directory(directory: str) -> bool:
-    """A broker keeps, or kept, its partitions there."""
+    """Whether a broker keeps, or kept, its partitions there."""
     names = (META_PROPERTIES, LOCK_FILE, CLEAN_SHUTDOWN)
     return any(os.path.lexists(os.path.join(directory, name)) for name in names)
 
 
 def log_directory_above(path: str) -> str | None:
-    """The log directory that ``path`` would lie in, or is, however deep; None where it lies in none."""
+    """The log directory that ``path`` is, or is in at any depth, even if nothing is there; None if it lies in none."""
     path = os.path.realpath(path)
     while True:
         if os.path.lexists(os.path.join(path, META_PROPERTIES)):

@@ -73,7 +73,7 @@ def epochs_for(data: bytes | None, end_offset: int, found: Iterable[tuple[int, i
         found: (epoch, base offset) of batches that came back from a replica, or lie beside such.
 
     Returns:
-        None where the file stays: it fits, or a broker would refuse it anyway.
+        None if the file stays: it fits, or a broker would refuse it anyway.
     """
     try:
         entries = parse_leader_epoch_checkpoint(data) if data is not None else []

@@ -57,8 +57,8 @@ class SegmentPlan:
         recovered: what a broker's recovery makes of it; the contents of the index files only where the log is cut.
         good_after: the good data of the log after the place where recovery ends.
         end_offset: after the last offset of the log, those of damaged batches at its end included.
-        salvaged: what salvage makes of it, None where that was not asked for.
-        repaired: what recovery makes of that, None where it is the log itself.
+        salvaged: what salvage makes of it, None if that was not asked for.
+        repaired: what recovery makes of that, None if it is the log itself.
         rebuilt: the index files to be written, those of a log that is cut too.
         is_after_cut: a recovery of the whole partition would not come to it: a segment before it is cut.
     """
@@ -79,12 +79,12 @@ class SegmentPlan:
 
     @property
     def is_missing(self) -> bool:
-        """It has no log."""
+        """Whether it has no log."""
         return not self.fingerprint.is_there
 
     @property
     def is_cut(self) -> bool:
-        """Recovery cuts the log."""
+        """Whether recovery cuts the log."""
         return self.recovered.recovery.outcome is RecoveryOutcome.TRUNCATED
 
     @property
@@ -114,12 +114,12 @@ class SegmentPlan:
 
     @property
     def is_salvaged(self) -> bool:
-        """Salvage makes another log of it."""
+        """Whether salvage changes the log."""
         return self.repaired is not None
 
     @property
     def fails(self) -> bool:
-        """Recovery ends in an exception."""
+        """Whether recovery ends in an exception."""
         return self.recovered.recovery.outcome is RecoveryOutcome.FAILED
 
 
@@ -128,7 +128,7 @@ class RepairLoss:
     """What a repair costs a partition.
 
     ``records`` and ``batches`` are good ones; ``offsets`` are ranges (inclusive) of which nothing is left, damaged ones
-    included; ``end_offset`` is the log end offset afterwards.
+    included; ``end_offset`` is the log end offset after it.
     """
 
     bytes_cut: int
@@ -156,9 +156,9 @@ class Completion:
     """What a repair in place does beside the logs, so that the next start loads them as they are planned.
 
     Attributes:
-        keeps_marker: the marker of a clean shutdown stays, where there is one.
+        keeps_marker: the marker of a clean shutdown stays if there is one.
         snapshot: name and content of a producer snapshot at the end of the log, without which a clean start would not
-            know the producers; None where none is needed, or none can be made.
+            know the producers; None if none is needed, or none can be made.
         lines: of the partition in the checkpoints of its log directory, which the log does not reach any more.
     """
 
@@ -252,12 +252,12 @@ class PartitionPlan:
 
     @property
     def is_damaged(self) -> bool:
-        """Recovery would cut or fail."""
+        """Whether recovery would cut or fail."""
         return any(segment.is_cut or segment.fails for segment in self.segments)
 
     @property
     def has_changes(self) -> bool:
-        """Something is to be done."""
+        """Whether there is something to do."""
         if self.unfit_snapshots or any(segment.rebuilt for segment in self.segments):
             return True
         if self.mode is RepairMode.SALVAGE:
@@ -265,7 +265,7 @@ class PartitionPlan:
         return self.mode is RepairMode.LIKE_BROKER and self.is_damaged
 
     def changes_log(self, segment: SegmentPlan) -> bool:
-        """The repair makes another log of the segment, or removes it."""
+        """Whether the repair changes the log of the segment, or removes it."""
         if self.mode is RepairMode.SALVAGE:
             return segment.is_salvaged
         return self.mode is RepairMode.LIKE_BROKER and (segment.is_cut or segment.is_after_cut)
@@ -281,12 +281,12 @@ class PartitionPlan:
 
     @property
     def changes_any_log(self) -> bool:
-        """A log changes, or goes."""
+        """Whether a log changes, or is removed."""
         return any(self.changes_log(segment) for segment in self.segments)
 
     @property
     def changes_any_other(self) -> bool:
-        """Something is to be done about files that belong to no single segment."""
+        """Whether files that belong to no single segment change."""
         return self.changes_any_log or bool(self.unfit_snapshots)
 
     @property
@@ -298,7 +298,7 @@ class PartitionPlan:
 
     @property
     def is_refused(self) -> bool:
-        """The mode that is asked for cannot repair the log."""
+        """Whether the requested mode cannot repair the log."""
         if self.mode is RepairMode.SALVAGE:
             return any(
                 segment.repaired and segment.repaired.recovery.outcome is not RecoveryOutcome.UNCHANGED
@@ -307,7 +307,7 @@ class PartitionPlan:
         return self.failed is not None
 
     def ends(self) -> tuple[int, int]:
-        """The log end offset afterwards, and the offset up to which nothing of the log changes."""
+        """The log end offset after the repair, and the offset up to which nothing of the log changes."""
         loss = self.salvage_loss() if self.mode is RepairMode.SALVAGE else self.broker_loss()
         if loss is None:
             raise ValueError("this mode cannot repair the log")
@@ -319,7 +319,7 @@ class PartitionPlan:
         return loss.end_offset, next(sound, loss.end_offset)
 
     def own_loss(self) -> RepairLoss | None:
-        """What the repair costs; None where it drops nothing, or cannot repair the log."""
+        """What the repair costs; None if it drops nothing, or cannot repair the log."""
         if self.mode is RepairMode.INDEXES:
             return None
         return self.salvage_loss() if self.mode is RepairMode.SALVAGE else self.broker_loss()
@@ -333,7 +333,7 @@ class PartitionPlan:
         return total
 
     def broker_loss(self) -> RepairLoss | None:
-        """What a repair like a broker costs; None where recovery fails."""
+        """What a repair like a broker costs; None if recovery fails."""
         if self.failed is not None:
             return None
         after = self.good_after_damage
@@ -357,7 +357,7 @@ class PartitionPlan:
         )
 
     def salvage_loss(self) -> RepairLoss | None:
-        """What salvage costs; None where it was not asked for."""
+        """What salvage costs; None if it was not asked for."""
         logs = [segment.salvaged for segment in self.segments if segment.salvaged is not None]
         if len(logs) < len(self.segments):
             return None

@@ -167,7 +167,7 @@ class Planner:
 
     @staticmethod
     def _is_to_be_made(plan: SegmentPlan, before: Sequence[SegmentPlan]) -> bool:
-        """A missing log is made anew. The first logs are so only where a replica has something of them."""
+        """Whether a missing log is written; the first logs only if a replica has something of them."""
         log = plan.salvaged
         return plan.is_salvaged and log is not None and (bool(before) or log.takes_from_replica)
 
@@ -257,7 +257,7 @@ class Planner:
         return like, max((os.stat(copy).st_mtime_ns for copy in copies), default=os.stat(like).st_mtime_ns)
 
     def _leaves(self, recovered: Recovered, repaired: Recovered | None) -> Recovered:
-        """The log as the next segment finds it before itself: the repaired one, where the repair changes it."""
+        """The log before the next segment: the repaired one if the repair changes it."""
         is_good = recovered.recovery.outcome is RecoveryOutcome.UNCHANGED
         if repaired is None or self._mode is RepairMode.INDEXES or (self._mode is RepairMode.LIKE_BROKER and is_good):
             return recovered

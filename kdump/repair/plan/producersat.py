@@ -89,9 +89,9 @@ def producers_at(path: str, opened: Callable[[str], Source] = open_source) -> Pr
 
 
 def producers_in_snapshot(path: str) -> WatchedProducers | None:
-    """Those that the snapshot at the base offset of the segment ``path`` holds.
+    """The producers in the snapshot at the base offset of the segment ``path``.
 
-    None where there is none, or one that is damaged or cannot be true: a repair replaces it.
+    None if there is none, or one that is damaged or cannot be true: a repair replaces it.
     """
     snapshot, offset = sibling(path, Kind.SNAPSHOT), base_offset_of(path)
     if not os.path.lexists(snapshot):
@@ -112,7 +112,7 @@ def _before(path: str) -> list[str]:
 
 
 def _replay(states: WatchedProducers, segments: list[str], end: int, opened: Callable[[str], Source]) -> bool:
-    """Add what the segments hold; False where one of them is damaged, or does not reach the next."""
+    """Add the batches of the segments; False if one of them is damaged, or does not reach the next."""
     bases = [*map(base_offset_of, segments), end]
     for number, segment in enumerate(segments):
         try:

@@ -211,7 +211,7 @@ def recover_log(
     Args:
         source: the log.
         base_offset: of its name.
-        producers: at that offset. Their states are changed: afterwards they are those after the log.
+        producers: at that offset. Their states are changed to those after the log.
         index_interval: index.interval.bytes.
         copy: see read_through.
         digests: see read_through.

@@ -1,4 +1,4 @@
-"""The directory afterwards: the files that a repair leaves, and what they hold. Nothing is written here.
+"""The repaired directory: the files that a repair leaves, and their contents. Nothing is written here.
 
 ``copies`` writes these files, ``inplace`` applies how they differ from those on disk, and the next start of a broker is
 predicted on them.
@@ -42,8 +42,8 @@ class RepairedSegment:
     Attributes:
         plan: what was found out about the segment.
         fate: what becomes of its log.
-        name: of the log afterwards.
-        log: what the log holds; None where it goes.
+        name: of the log after the repair.
+        log: what the log holds; None if it goes.
         settings: of the repair.
     """
 
@@ -168,7 +168,7 @@ class RepairedDirectory:
 
 
 def _is_recovered_end(plan: PartitionPlan) -> bool:
-    """Salvage changes only the last segment, and cuts it where a broker's recovery does too."""
+    """Whether salvage changes only the last segment, and cuts it where a broker's recovery does too."""
     *others, last = plan.segments
     if any(segment.is_salvaged for segment in others) or not last.is_cut or segments_after(last.path):
         return False

@@ -58,7 +58,7 @@ def is_worse(check: StartCheck, other: StartCheck) -> bool:
 
 
 def _forgets_producers(check: StartCheck, other: StartCheck) -> bool:
-    """The start knows no producer, and the other one does."""
+    """Whether the start knows no producer, and the other one does."""
     served, of_other = check.start.served, other.start.served
     return served is not None and served.is_forgotten and of_other is not None and not of_other.is_forgotten
 
@@ -84,7 +84,7 @@ class Starts:
     Attributes:
         without: of the partition as it is.
         repaired: of the partition as the repair leaves it.
-        marker: the path of the marker of a clean shutdown, None where there is none.
+        marker: the path of the marker of a clean shutdown, None if there is none.
         worse: the partitions of the log directory whose start ends worse.
     """
 
@@ -95,15 +95,15 @@ class Starts:
 
     @property
     def removes_marker(self) -> bool:
-        """The marker goes: the next start recovers every partition of the log directory."""
+        """Whether the marker is removed, so that the next start recovers every partition of the log directory."""
         return self.marker is not None and not self.repaired.completion.keeps_marker
 
 
 def start_after(repaired: RepairedDirectory, before: StartCheck, command: str | None = None) -> RepairedStart:
     """The start of a repaired directory.
 
-    The marker of a clean shutdown stays where the start then loads what is planned. Where it does not, and a start
-    that recovers the log does better, the marker goes.
+    The marker of a clean shutdown stays if the start then loads what is planned. If it does not, and a start that
+    recovers the log does better, the marker is removed.
 
     Args:
         repaired: of a partition, or of one segment in it.
@@ -187,7 +187,7 @@ def _with_lines(known: StartSettings, lines: Iterable[LineChange]) -> StartSetti
 
 
 def _snapshot_at_end(plan: PartitionPlan, directory: Directory, known: StartSettings) -> tuple[str, bytes] | None:
-    """Name and content of the snapshot that a clean start needs; None where those that stay serve.
+    """Name and content of the snapshot that a clean start needs; None if those that stay serve.
 
     A producer that has nothing left in the log is taken from the newest snapshot that the repair drops. Where the log
     cannot be read for producers, because of segments that are not repaired, that snapshot stays itself.
@@ -223,7 +223,7 @@ def _newest_dropped(plan: PartitionPlan, end_offset: int | None) -> tuple[int, s
 
 
 def start_modes(check: StartCheck) -> list[StartMode]:
-    """The start as it is, then the repairs in place after which less is lost by it.
+    """The start without a repair, then the repairs in place that reduce its loss.
 
     Raises:
         KdumpError: a file cannot be read.

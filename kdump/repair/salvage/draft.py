@@ -131,7 +131,7 @@ class Draft:
 
         Args:
             base_offset: where the log begins.
-            end_offset: after the last offset it had, None where that is not known.
+            end_offset: after the last offset it had, None if that is not known.
             with_gaps: also where no bytes are missing, if such gaps are so few that the log was hardly compacted.
         """
         table = self.table

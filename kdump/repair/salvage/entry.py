@@ -11,7 +11,7 @@ from kdump.repair.salvage.pieces import PieceOrigin, Restored
 from kdump.verify.table import UNKNOWN_OFFSET, BatchRow
 
 EPOCH_OFFSET: Final = LENGTH_OFFSET + 4
-"""Where the leader epoch of a v2 batch lies."""
+"""Index of the leader epoch in a v2 batch."""
 _INT64: Final = struct.Struct(">q")
 _INT32: Final = struct.Struct(">i")
 _INT8: Final = struct.Struct(">B")
@@ -59,14 +59,14 @@ class Entry:
 
     @property
     def can_move(self) -> bool:
-        """With another offset it is a good entry, too.
+        """Whether it is a good entry with another offset, too.
 
         That does not hold for a wrapper of magic 0, which has absolute offsets, or for one that does not decode.
         """
         return self._is_first_known and (self.row.magic > 0 or self.span == 1)
 
     def moved(self, first_offset: int, why: str) -> Entry:
-        """The same with another first offset."""
+        """The entry with another first offset."""
         row = self.row
         shift = first_offset - self.first_offset
         base = row.base_offset + shift if self._is_first_known else row.base_offset
@@ -76,12 +76,12 @@ class Entry:
         return self._changed(row._replace(base_offset=base, last_offset=row.last_offset + shift), change)
 
     def with_epoch(self, epoch: int, why: str) -> Entry:
-        """The same batch (v2) with another leader epoch."""
+        """The batch (v2) with another leader epoch."""
         change = ByteChange(EPOCH_OFFSET, _INT32.pack(epoch), "partitionLeaderEpoch", self.row.leader_epoch, epoch, why)
         return self._changed(self.row._replace(leader_epoch=epoch), change)
 
     def with_magic(self, magic: int, why: str) -> Entry:
-        """The same entry with another magic byte."""
+        """The entry with another magic byte."""
         return self._changed(self.row._replace(magic=magic), magic_change(self.row.magic, magic, why))
 
     def _changed(self, row: BatchRow, change: ByteChange) -> Entry:
@@ -100,17 +100,17 @@ class Entry:
 
 
 def identity(row: BatchRow) -> tuple[int, ...]:
-    """What two batches share only when they are the same: offsets, size and CRC."""
+    """Offsets, size and CRC: only copies of one batch share them."""
     return row.base_offset, row.last_offset, row.size, row.crc
 
 
 def magic_change(old: int, new: int, why: str) -> ByteChange:
-    """Another magic byte."""
+    """The change to another magic byte."""
     return ByteChange(MAGIC_OFFSET, _INT8.pack(new), "magic", old, new, why)
 
 
 def length_change(old: int, size: int, why: str) -> ByteChange:
-    """Another length field, for an entry of ``size`` bytes."""
+    """The change to another length field, for an entry of ``size`` bytes."""
     length = size - LOG_OVERHEAD
     return ByteChange(LENGTH_OFFSET, _INT32.pack(length), "length", old, length, why)
 

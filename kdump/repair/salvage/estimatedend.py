@@ -1,4 +1,4 @@
-"""The offset at which a damaged log ended, as far as anything still tells it."""
+"""The offset at which a damaged log ended, as far as anything still shows it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONGEST_BATCH = 1 << 20
 def known_end(
     source: Source, found: Inventory, good: DraftTable, around: SiblingContext, base_offset: int, *, bytes_after: int
 ) -> int | None:
-    """The offset after the last one that the log had; None where nothing tells of more than the ``good`` batches.
+    """The offset after the last one that the log had; None if nothing tells of more than the ``good`` batches.
 
     The next segment tells it exactly, by its base offset or by batches before that. Else it is the largest offset that
     is named by the headers of damaged batches at the end, by the indexes (where the rest of them agrees with the log),
@@ -63,7 +63,7 @@ def known_end(
 
 
 def _was_compacted(good: BatchArrays, base_offset: int, around: SiblingContext) -> bool:
-    """Offsets are missing in front of the first batch, between batches that lie side by side, or in them.
+    """Whether offsets are missing before the first batch, between neighbouring batches, or in them.
 
     Where the segment shows none of that, batches of the segments beside it may. The log cleaner leaves empty segments,
     too; for these the log directory tells it, or the next segment that is not empty.
@@ -105,7 +105,7 @@ def _next_start(around: SiblingContext, next_base: int, end: int) -> int:
 
 
 def _good_batch(source: Source, position: int) -> BatchRow | None:
-    """That at a position, None where there is none."""
+    """That at a position, None if there is none."""
     raw = source.read(position, HEADER_SIZE)
     head = read_head(raw, 0, len(raw), position)
     if head is None or not head.is_plausible or head.length > LARGEST_ENTRY:
@@ -153,7 +153,7 @@ def indexed_end(around: SiblingContext, base_offset: int, ours: BatchArrays) -> 
 
 @dataclass(frozen=True, slots=True)
 class _EndColumns:
-    """The columns of ``verify.indexes.IndexedBatches``."""
+    """The columns of ``verify.indexedlog.IndexedBatches``."""
 
     position: Column
     end: Column

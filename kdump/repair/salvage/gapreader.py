@@ -112,7 +112,7 @@ class GapReader:
     def _made_whole(self, position: int, end: int | None, room: Room, *, is_framed: bool) -> Entry | None:
         """The entry at ``position``.
 
-        ``end``: where it ends by its length, None where it cannot; ``is_framed``: something begins there.
+        ``end``: where it ends by its length, None if it cannot; ``is_framed``: something begins there.
         """
         path = self._source.path
         if end is not None and end <= room.stop:
@@ -233,7 +233,7 @@ def corrected(data: memoryview, position: int, path: str, limit: int = DEFAULT_L
 
 
 def _examined(data: memoryview, position: int, changes: tuple[ByteChange, ...], limit: int) -> BatchRow | None:
-    """The row of an entry with its changes; None where it is not good."""
+    """The row of an entry with its changes; None if it is not good."""
     row, fault = examine(memoryview(patched(data, changes)), position, limit)
     return row if fault is None else None
 

@@ -220,12 +220,12 @@ class LaterTransactions:
 def _later_index(
     path: str, base_offset: int, next_base: int | None, aborts: set[tuple[int, int]], gaps: Iterable[LostOffsets]
 ) -> LaterIndex | None:
-    """The .txnindex of a segment, None where it says nothing.
+    """The .txnindex of a segment, None if it says nothing.
 
     Args:
         path: of the segment.
         base_offset: of the segment.
-        next_base: of the next one, None where there is none.
+        next_base: of the next one, None if there is none.
         aborts: (producer id, offset) of the ABORT markers in it.
         gaps: the offsets lost in it, rising.
     """

@@ -187,7 +187,7 @@ class TouchedTransaction:
         outcome: what is known of its end.
         ends_at: where its marker is lost, or may be, the offset of the next one that is left, which readers take for
             its end as long as no marker is made; None: they wait.
-        done: what was done about it, None where nothing was to be decided.
+        done: what was done about it, None if nothing was to be decided.
     """
 
     producer_id: int

@@ -64,7 +64,7 @@ def marker(touched: Touched, offset: int, table: DraftTable, around: SiblingCont
 
 
 def _epochs(offset: int, table: DraftTable, around: SiblingContext) -> tuple[int, int | None]:
-    """(leader epoch for a new batch at ``offset``, that of the next batch, None where that has none)."""
+    """(leader epoch for a new batch at ``offset``, that of the next batch, None if that has none)."""
     place = int(np.searchsorted(table.first, offset))
     epoch = int(table.leader_epoch[place - 1]) if place else _NO_EPOCH
     after = int(table.rows["leader_epoch"][place]) if place < len(table) else _NO_EPOCH

@@ -107,7 +107,7 @@ class _FreeOffsets:
         self._after: dict[int, int] = {}
 
     def take(self, offsets: Iterable[int]) -> int | None:
-        """The first one of ``offsets``, and of those after each in its gap, that is free; None where none is left."""
+        """The first one of ``offsets``, and of those after each in its gap, that is free; None if none is left."""
         return next(filter(lambda found: found is not None, map(self._take, offsets)), None)
 
     def _take(self, offset: int) -> int | None:

@@ -243,7 +243,7 @@ class Room:
     taken: Sequence[tuple[int, int]] = ()
 
     def has_place_for(self, entry: Entry) -> bool:
-        """The offsets of ``entry`` are in the room, and free."""
+        """Whether the offsets of ``entry`` are in the room, and free."""
         first, last = entry.first_offset, entry.row.last_offset
         is_inside = self.first <= first and last < self.limit
         return is_inside and not any(one[0] <= last and first <= one[1] for one in self.taken)
@@ -342,7 +342,7 @@ def _flipped(entry: Entry, room: Room) -> tuple[int, str] | None:
 
 
 def _are_adjacent(entries: Sequence[Entry], position: int | None, stop: int | None) -> bool:
-    """The entries lie side by side in the file, from ``position`` on, or up to ``stop``."""
+    """Whether the entries are neighbours in the file, from ``position`` on, or up to ``stop``."""
     ends = [entry.row.position + entry.row.size for entry in entries]
     starts = [entry.row.position for entry in entries]
     return starts[1:] == ends[:-1] and position in (None, starts[0]) and stop in (None, ends[-1])

@@ -66,7 +66,7 @@ def salvage(
     options: SalvageOptions | None = None,
     replicas: Sequence[Replica] | None = None,
 ) -> RepairedLog:
-    """What can be made of a log.
+    """Make a log of the good batches of a damaged one.
 
     Args:
         source: the log, a regular file; empty for one that is not there.
@@ -108,7 +108,7 @@ class _Salvage:
         self._base_offset = around.base_offset or 0
 
     def result(self) -> RepairedLog:
-        """All steps."""
+        """Run all steps."""
         self._restore()
         self._fill(self._choose())
         self._drop_contradictions()
@@ -208,7 +208,7 @@ class _Salvage:
             last = self._draft.entries[-1 - newest[0]] if newest and newest[0] < 0 else None
             self._end_from = last.path if last is not None and last.origin is PieceOrigin.REPLICA else None
         elif not self._around.is_partition and (most := self._draft.bytes_after()):
-            # Nobody knows how much was after the last batch.
+            # It is unknown how much came after the last batch.
             self._ask([WantedOffsets(*self._unknown_tail, most, is_tail=True)])
         end: int | None = -1
         while end != (end := self._known_end()):
@@ -220,7 +220,7 @@ class _Salvage:
 
     @property
     def _is_end_told(self) -> bool:
-        """Snapshots and checkpoints tell where the log ended: after its last batch, or that it did not go on."""
+        """Whether snapshots and checkpoints show where the log ended."""
         end, high_watermark = self._unknown_tail[0], self._around.high_watermark
         return bool(self._around.reached(end)) or (high_watermark is not None and high_watermark >= end)
 
@@ -286,7 +286,7 @@ class _Salvage:
 
     @property
     def _is_indexed_after(self) -> bool:
-        """The .index has batches after the last one of the log."""
+        """Whether the .index has batches after the last one of the log."""
         table = self._draft.table
         ours = table.part(table.is_ours)
         end = indexed_end(self._around, self._base_offset, ours) if len(ours) else None
@@ -399,7 +399,7 @@ class _Salvage:
         gaps = [(loss.first_offset, loss.last_offset) for loss in self._draft.losses(self._base_offset, end)]
         is_unknown = end is None and self._end_from is None and self._around.next_base is None
         if is_unknown and self._draft.bytes_after():
-            # Something was there, and nobody knows how much.
+            # Something was there, but it is unknown how much.
             gaps.append(self._unknown_tail)
         rows = self._inventory.table.rows
         damaged = rows[~rows["is_valid"]]

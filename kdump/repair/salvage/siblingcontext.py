@@ -1,4 +1,4 @@
-"""What the files around a damaged log say about it: which offsets it had, which epochs, which transactions.
+"""What the files around a damaged log show about it: which offsets it had, which epochs, which transactions.
 
 No checksum covers both the log and these files. So whoever uses one of them believes it only where it agrees with the
 good batches.
@@ -49,9 +49,9 @@ class SiblingContext:
     """What the files around one log tell."""
 
     base_offset: int | None = None
-    """Of the file name; None where it has none."""
+    """That of the file name; None without one."""
     was_cleaned: bool = False
-    """The log cleaner has been at the partition, as its log directory says."""
+    """Whether the log cleaner has cleaned the partition, by its log directory."""
     end_before: int = 0
     """The offset after the last good batch of the segment before; 0 where that is not known."""
     before: Sequence[str] = ()
@@ -76,18 +76,18 @@ class SiblingContext:
     epochs: Sequence[EpochEntry] = ()
     """The leader-epoch-checkpoint, rising."""
     producers: ProducerStates = field(default_factory=ProducerStates)
-    """At the base offset, from the segments before; empty where they are not known."""
+    """The producers at the base offset, from the segments before; empty if they are not known."""
     high_watermark: int | None = None
     """Of the log directory's checkpoint."""
     topic_id: str | None = None
     """Of partition.metadata."""
     is_partition: bool = False
-    """The log belongs to a whole partition, so a replica may tell where the log ended and where segments began."""
+    """Whether the log belongs to a whole partition, so that a replica may show where it ended and segments began."""
     suspects: Set[tuple[int, int]] = frozenset()
-    """(producer id, first offset) of transactions that were left, and may have ended in a gap of an earlier segment."""
+    """(producer id, first offset) of transactions that may have ended in a gap of an earlier segment."""
 
     def epoch_of(self, offset: int) -> int | None:
-        """The leader epoch that wrote an offset; None where the checkpoint does not reach so low."""
+        """The leader epoch that wrote an offset; None if the checkpoint does not reach so low."""
         number = bisect_right(self.epochs, offset, key=lambda entry: entry.start_offset)
         return self.epochs[number - 1].epoch if number else None
 
@@ -242,7 +242,7 @@ def valid_rows(paths: Iterable[str]) -> Iterator[NDArray[np.void]]:
 
 
 def valid_rows_of(path: str) -> Iterator[NDArray[np.void]]:
-    """The same of one segment. Raises KdumpError when it cannot be read."""
+    """The valid batches of one segment, by chunks. Raises KdumpError if it cannot be read."""
     with open_source(path) as source:
         for item in ResyncWalk(source).items():
             if isinstance(item, CheckedChunk):

@@ -1,4 +1,4 @@
-"""The columns of batches that salvage asks for again and again, contiguous."""
+"""The columns of batches that salvage uses often, contiguous."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class BatchArrays:
         return np.maximum(self.rows["record_count"].astype(np.int64), 0)
 
     def copies(self, preferred: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which are the same as another one (offsets, size, CRC) that is ``preferred``, else that comes before."""
+        """Which batches equal another one (offsets, size, CRC) that is ``preferred``, or else that comes before."""
         count = len(self)
         order = np.lexsort((np.arange(count), ~preferred, self.rows["size"], self.last, self.first, self.rows["crc"]))
         rows = self.rows[["crc", "base_offset", "last_offset", "size"]][order]
@@ -62,20 +62,20 @@ class BatchArrays:
         return copies
 
     def duplicates(self) -> NDArray[np.bool_]:
-        """Which are the same as another one."""
+        """Which batches equal another one."""
         copies = self.copies(np.zeros(len(self), np.bool_))
         return copies | self.copies(copies) if copies.any() else copies
 
     def others_at(self, numbers: Column, start: Column) -> Column:
-        """How many others have offsets where each of ``numbers`` would have its own if it began at ``start``."""
+        """How many other batches would overlap each of ``numbers`` if it began at ``start``."""
         own_first, own_last = self.first[numbers], self.last[numbers]
         end = start + own_last - own_first
-        # Those that begin up to the end but for those that end before the start.
+        # The batches that begin up to the end, without those that end before the start.
         claims = np.searchsorted(self._by_first, end, side="right") - np.searchsorted(self._by_last, start)
         return claims - ((own_first <= end) & (own_last >= start))
 
     def is_gapless(self, least: int = 0) -> bool:
-        """No offsets are missing between batches that lie side by side, and no records in them: nothing was compacted.
+        """Whether no offsets are missing between neighbouring batches, and no records in them: nothing was compacted.
 
         ``least``: of how many pairs this must be seen.
         """
@@ -85,7 +85,7 @@ class BatchArrays:
 
     @cached_property
     def was_cleaned(self) -> bool:
-        """The log cleaner has been at one of them."""
+        """Whether the log cleaner compacted one of them."""
         return bool(cleaned(self.rows, wrappers=True).any())
 
     @cached_property
@@ -100,7 +100,7 @@ class BatchArrays:
         return int(self.rows.size)
 
     def moved(self, places: Mapping[int, int]) -> BatchArrays:
-        """The same with other first offsets: number to offset."""
+        """The batches with other first offsets: number to offset."""
         if not places:
             return self
         numbers = np.array(list(places), np.int64)
@@ -112,7 +112,7 @@ class BatchArrays:
         return BatchArrays(rows)
 
     def part(self, numbers: NDArray[np.int64] | NDArray[np.bool_] | slice) -> BatchArrays:
-        """Some of them; numbers rise. All of them are not copied."""
+        """Some of the batches; numbers rise. If all are selected, nothing is copied."""
         if isinstance(numbers, np.ndarray):
             is_all = numbers.all() if numbers.dtype == np.bool_ else numbers.size == len(self)
             if is_all:

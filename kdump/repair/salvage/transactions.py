@@ -142,12 +142,12 @@ class TouchedTransactions(TransactionFollower):
 
     @property
     def has_touched(self) -> bool:
-        """A transaction touches a gap of the log."""
+        """Whether a transaction touches a gap of the log."""
         return len(self.gaps) > self._before[0] and (bool(self.touched) or self.is_waiting)
 
     @property
     def is_waiting(self) -> bool:
-        """A transaction that touches a gap is open."""
+        """Whether a transaction that touches a gap is open."""
         return any(remains.gaps for remains in self.open.values())
 
     def see(self, rows: NDArray[np.void], gaps: Sequence[LostOffsets]) -> None:

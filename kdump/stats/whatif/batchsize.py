@@ -1,4 +1,4 @@
-"""The same records in batches of other sizes, as a producer's ``batch.size`` would make them."""
+"""What-if: the records in batches of other sizes, as a producer's ``batch.size`` would make them."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_a_position_behind_the_break_is_tried_as_an_entry() -> None:
     log = BATCH + with_length(v2_batch(plain_rows(1), crc=1), 3) + AFTER
     at = len(log) - len(AFTER)
     lines = lines_of(log, at)
-    assert f"Byte {at}, taken for the start of an entry:" in statements(lines, Tone.TITLE)
+    assert f"Byte {at}, read as the start of an entry:" in statements(lines, Tone.TITLE)
     assert any("The CRC is right" in text for text in statements(lines, Tone.TEXT))
     off = lines_of(log, at + 1)
     assert named(off, "bytes")[0].note.startswith("no entry begins here: its length would be")
@@ -118,7 +118,7 @@ def test_a_few_bytes_left_over() -> None:
 def test_a_cut_batch_is_explained_up_to_the_cut() -> None:
     lines = lines_of(BATCH[:-5])
     assert_tiles(lines, 0, len(BATCH) - 5)
-    assert "the entry would end 5 bytes behind the end of the file" in damage(lines)
+    assert "the entry would end 5 bytes after the end of the file" in damage(lines)
     assert "The file ends inside record 2." in statements(lines, Tone.TEXT)
     assert named(lines, "cut off")[0].end == len(BATCH) - 5
 
@@ -131,7 +131,7 @@ def test_magics_of_no_format() -> None:
     assert "but the CRC-32C of a batch of magic 2 is right" in damage(low)
     assert_tiles(low, 0, len(BATCH))
     unknown = lines_of(v2_batch(plain_rows(3), magic=-7, crc=1))
-    assert "At byte 16 this stops making sense: no format has the magic -7." in damage(unknown)
+    assert "Byte 16 cannot be read as an entry: no format has the magic -7." in damage(unknown)
     assert_tiles(unknown, 0, len(BATCH))
     assert any("Invalid magic used in LegacyRecord: -7" in text for text in statements(unknown, Tone.KAFKA))
 
@@ -153,7 +153,7 @@ def test_a_wrong_count(count: int, what: str) -> None:
 def test_bytes_left_over_behind_the_records() -> None:
     body = b"".join(map(encode, plain_rows(3))) + b"\x00rest"
     lines = lines_of(v2_batch(plain_rows(3), body=body))
-    assert f"5 bytes left over from byte {len(BATCH)} on, behind the 3 records of the count." in damage(lines)
+    assert f"5 bytes left over from byte {len(BATCH)} on, after the 3 records of the count." in damage(lines)
     assert bytes(named(lines, "left over")[0].data) == b"\x00rest"
 
 
@@ -191,7 +191,7 @@ def test_a_broken_record(body: bytes, blamed: str | None, what: str | None) -> N
         assert damage(lines) == ""
         return
     assert what in damage(lines)
-    assert "record 0 stops making sense" in damage(lines)
+    assert "record 0 cannot be read on" in damage(lines)
     assert statements(lines, Tone.KAFKA)
     if blamed is not None:
         assert named(lines, blamed)[0].is_damaged
@@ -201,7 +201,7 @@ def test_the_byte_that_is_to_blame_is_named() -> None:
     body = varint(8) + FIELDS + varint(-1)
     lines = lines_of(v2_batch(plain_rows(1), body=body))
     at = HEADER_SIZE + len(body) - 1
-    assert damage(lines) == f"At byte {at} record 0 stops making sense: headerCount is -1 where 0 bytes are left."
+    assert damage(lines) == f"At byte {at} record 0 cannot be read on: headerCount is -1 where 0 bytes are left."
     legacy = message(0, 0, b"k", b"v")[:18] + struct.pack(">i", 99) + b"kkkkkk"
     assert named(lines_of(with_length(legacy, len(legacy) - 12)), "keySize")[0].is_damaged
 
@@ -282,7 +282,7 @@ def test_a_cut_inner_message_is_dropped_without_damage() -> None:
     lines = lines_of(wrapper(0, 0, inner))
     assert not any(map(is_damage, lines))
     assert named(lines, "rest")[0].note == "dropped"
-    assert "Readers drop a cut last inner message without a word." in statements(lines, Tone.KAFKA)
+    assert "Readers drop a cut last inner message without an error." in statements(lines, Tone.KAFKA)
 
 
 def test_offsets_and_timestamps_of_inner_messages() -> None:
@@ -308,4 +308,4 @@ def test_recovery_reads_the_first_record_of_a_marker_batch() -> None:
         for bits in (0, CONTROL)
     )
     assert "Recovery does not look inside." in data
-    assert "recovery reads the first record" in marker
+    assert "Recovery reads the first record" in marker

@@ -274,7 +274,7 @@ class TestEnd:
         healthy, damaged = self.lacking(tmp_path)
         done = kdump("repair", "--salvage", "--from", str(healthy), str(damaged), cwd=tmp_path)
         assert done.returncode == 1
-        assert f"the end of the copy is taken for it, offset 160 of {healthy}" in done.stdout.decode()
+        assert f"the end of the copy is used: offset 160 of {healthy}" in done.stdout.decode()
         done = kdump("repair", "--from", str(healthy), "--output", "jsonl", str(damaged), cwd=tmp_path)
         members = json.loads(done.stdout)
         ends = [log["endFrom"] for log in members["logs"]]
