@@ -98,11 +98,10 @@ def _verify(given: VerifyArguments) -> int:
 
     try:
         judge = _judge(options, given, choose_engine(given, given.paths, console), reporter)
-        verification = Verification(judge, on_error=fail, options=options, is_07=given.is_07)
     except KdumpError as error:
         status.fail(error)
         return status.code
-    verification = Verification(judge, on_error=fail)
+    verification = Verification(judge, on_error=fail, options=options, is_07=given.is_07)
     overview = TerminalSummary(width=console.width, color=console.color)
     for path in given.paths:
         try:

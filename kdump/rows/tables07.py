@@ -11,26 +11,25 @@ from operator import attrgetter
 from typing import Final
 
 from kdump.rows.schema import Column, ColumnType, Getter, Table
-from kdump.rows.tables import BATCH, RECORD, RECORD_DECODED, RECORD_METADATA
+from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD_METADATA
 
 
 def _null(source: object) -> None:
     return None
 
 
-_NEXT_OFFSET: Final = "nextOffset"
 _OF_RECORD: Final[dict[str, Getter]] = {
     "timestamp": _null,
     # A message inside a wrapper may have another magic.
     "magic": attrgetter("record.message.magic"),
     "compression": attrgetter("header.codec_name"),
-    _NEXT_OFFSET: attrgetter("record.next_offset"),
+    NEXT_OFFSET: attrgetter("record.next_offset"),
 }
 _OF_BATCH: Final[dict[str, Getter]] = {
     "baseOffset": attrgetter("header.offset"),
     "maxTimestamp": _null,
     "compression": attrgetter("header.codec_name"),
-    _NEXT_OFFSET: attrgetter("header.next_offset"),
+    NEXT_OFFSET: attrgetter("header.next_offset"),
 }
 
 
@@ -57,7 +56,7 @@ def _columns(columns: tuple[Column, ...], after: str, changed: dict[str, Getter]
             )
         )
         if column.name == after:
-            yield Column(_NEXT_OFFSET, ColumnType.INT64, of_legacy=changed[_NEXT_OFFSET])
+            yield Column(NEXT_OFFSET, ColumnType.INT64, of_legacy=changed[NEXT_OFFSET])
 
 
 _SHOWN: Final = ("offset", "nextOffset", "value", "magic", "compression", "problem")

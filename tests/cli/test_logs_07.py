@@ -325,3 +325,28 @@ def test_other_names_are_other_files(kdump: Run, tmp_path: Path) -> None:
     assert kdump("dump", path).status == 3
     assert kdump("dump", "--log-format", "0.7", path).status == 0
     assert "Ignoring unknown file" in kdump("dump", "--files", "two-ok-0/00000000000000000000.kafka").err
+
+
+@pytest.mark.parametrize("case", ["none-0", "crc-last-0", "zeros-9-0"])
+def test_a_stream_is_read_as_the_file_is(case: str, root: Path) -> None:
+    data = FILES[f"{NAME}/{case}/00000000000000000000.kafka"]
+    for command in (["dump"], ["dump", "--output", "jsonl", "--records", "--fields", "nextOffset,value"], ["verify"]):
+        file = run_in_process(*command, "00000000000000000000.kafka", cwd=root / case)
+        stream = run_in_process(*command, "--log-format", "0.7", "-", cwd=root / case, stdin=data)
+        assert stream.returncode == file.returncode
+        assert [line.split(b" ")[1:3] for line in stream.stdout.splitlines()][2:-1] == [
+            line.split(b" ")[1:3] for line in file.stdout.splitlines()
+        ][2:-1]
+
+
+def test_filters(kdump: Run) -> None:
+    def offsets(*options: str) -> list[int]:
+        return [row["offset"] for row in kdump("dump", "--output", "jsonl", "--records", *options, "two-ok-0").rows]
+
+    whole = offsets()
+    assert offsets("--offset", "44:200") == [offset for offset in whole if 44 <= offset < 200]
+    assert offsets("-n", "3") == whole[:3]
+    assert offsets("--tail", "2") == whole[-2:]
+    # No message has a timestamp, a key or a header.
+    assert offsets("--time", "0..") == offsets("--key", ".") == offsets("--header", "a") == []
+    assert 0 < len(offsets("--value", "alice")) < len(whole)
