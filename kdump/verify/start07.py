@@ -13,8 +13,6 @@ from kdump.kafka.startup.content import ContentSource, sha256
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.outcome import Start
-from kdump.log import files
-from kdump.log.listing import ListingEntry
 from kdump.log.names import is_log_07
 from kdump.verify.log07 import count_entries
 from kdump.verify.startcheck import LossReason, LostRange, Obstacle, StartCheck, StartedFile
@@ -56,12 +54,6 @@ def _lost(directory: Directory, start: Start) -> Iterator[LostRange]:
         with ContentSource(name, before) as source:
             records, good = count_entries(source, end_offset - base_offset)
         yield LostRange(end_offset, base_offset + before.size - 1, records, LossReason.CUT, good)
-
-
-def is_log_directory_07(entries: Iterable[ListingEntry]) -> bool:
-    """A partition directory in it has logs of Kafka 0.7."""
-    folders = (entry.path for entry in entries if entry.is_directory)
-    return any(is_log_07(inside.name) for folder in folders for inside in files.listing(folder))
 
 
 def obstacles_07(path: str, folders: Iterable[str]) -> list[Obstacle]:

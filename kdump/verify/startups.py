@@ -51,7 +51,6 @@ from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, Workplace, in_process
 from kdump.verify.reach import AlreadyLost, KnownOffsets, PartitionEvidence
 from kdump.verify.settling import Watch, settled
-from kdump.verify.start07 import check_start_07, is_log_directory_07, obstacles_07
 from kdump.verify.startcheck import (
     LogDirectoryCheck,
     LossReason,
@@ -101,6 +100,8 @@ class Task(NamedTuple):
                 directory = Directory.on_disk(self.path)
                 watch = Watch(self.path, *(os.path.join(self.path, name) for name in directory.before))
                 if self.is_07:
+                    from kdump.verify.start07 import check_start_07  # not needed by a start of today
+
                     return check_start_07(directory, self.settings, checksums=self.checksums)
                 return check_start(
                     directory,
@@ -302,10 +303,15 @@ def _is_log_directory_07(found: PathDirectory, entries: Sequence[ListingEntry]) 
     """No file of a broker of today lies in it, and logs of Kafka 0.7 lie in its folders."""
     if any(entry.name in _OF_LOG_DIRECTORIES - {CLEAN_SHUTDOWN} for entry in entries):
         return False
-    return not found.is_partition(entries) and is_log_directory_07(entries)
+    if found.is_partition(entries):
+        return False
+    folders = (entry.path for entry in entries if entry.is_directory)
+    return any(is_log_07(inside.name) for folder in folders for inside in files.listing(folder))
 
 
 def _place_07(path: str, entries: Sequence[ListingEntry], options: StartOptions) -> _StartTarget:
+    from kdump.verify.start07 import obstacles_07  # not needed by a start of today
+
     known = read_log_directory(path)
     folders = sorted(entry.name for entry in entries if entry.is_directory)
     if any(is_log_07(entry.name) for entry in entries) or (not folders and parse_folder(_name_of(path))):
