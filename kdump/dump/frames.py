@@ -5,6 +5,7 @@ Source: docs/spec/old-kafka.md#3-wire-frames-of-07.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -221,5 +222,5 @@ def _line(row: _FrameRow) -> str:
         words.append(f"size: {row.size}")
     if row.partial_size:
         words.append(f"partial: {row.partial_size}")
-    words += [f"{name}: {value}" for name, value in row.fields.items()]
+    words += [f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in row.fields.items()]
     return " ".join(words) + "\n"

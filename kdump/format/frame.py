@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
-from kdump.format.message import Schema, read_message, schemas
+from kdump.format.message import Layout, Schema, read_message, schemas
 from kdump.wire.cursor import Cursor
 from kdump.wire.utf8 import decode_utf8
 
@@ -197,6 +197,8 @@ def read_frame(kind: str, version: int, data: bytes) -> Frame:
     if cursor.remaining:
         message = f"{cursor.remaining} bytes are left after version {version} of {KINDS[kind]}"
         raise DamageError(Codes.FRAME, message, position=cursor.position)
+    layout = _schema(kind).layout(version)
+    values = _of_version(values, layout)
     if kind == "fetch-response":
         sets = tuple(_fetched(values.pop("responses")))
     else:
@@ -204,22 +206,30 @@ def read_frame(kind: str, version: int, data: bytes) -> Frame:
     return Frame(kind == "produce-request", version, sets, values)
 
 
+def _of_version(values: dict[str, Any], layout: Layout) -> dict[str, Any]:
+    """The members that a version has, without the defaults of others; so of the structs inside."""
+    found = {}
+    for member in layout.members:
+        value = values[member.name]
+        if member.layout is not None and isinstance(value, list):
+            value = [_of_version(one, member.layout) for one in value]
+        elif member.layout is not None and isinstance(value, dict):
+            value = _of_version(value, member.layout)
+        found[member.name] = value
+    return found
+
+
 def _fetched(topics: list[dict[str, Any]]) -> Iterator[RecordSet]:
     for topic in topics:
         for part in topic["partitions"]:
             partition, error_code, data = (part.pop(name) for name in ("partitionIndex", "errorCode", "records"))
-            yield RecordSet(topic["topic"] or None, _topic_id(topic), partition, None, error_code, data, part)
+            yield RecordSet(topic.get("topic"), topic.get("topicId"), partition, None, error_code, data, part)
 
 
 def _produced(topics: list[dict[str, Any]]) -> Iterator[RecordSet]:
     for topic in topics:
         for part in topic["partitionData"]:
-            yield RecordSet(topic["name"] or None, _topic_id(topic), part["index"], data=part["records"])
-
-
-def _topic_id(topic: dict[str, Any]) -> str | None:
-    # Versions that name topics have only the default, which names none.
-    return None if topic["topic" if "topic" in topic else "name"] else topic["topicId"]
+            yield RecordSet(topic.get("name"), topic.get("topicId"), part["index"], data=part["records"])
 
 
 def _schema(kind: str) -> Schema:
