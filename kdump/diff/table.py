@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kdump.codes import Codes, Finding
 from kdump.diff.alignment import rises
-from kdump.format.batch import CODEC_MASK, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC, MAGIC_OFFSET
+from kdump.format.batch import CODEC_MASK, CONTROL, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC, MAGIC_OFFSET
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
@@ -108,6 +108,12 @@ class CopyTable:
     def first_sorted(self) -> NDArray[np.int64]:
         """``first`` in ``order``; made to rise where damage keeps it from that."""
         return self.first if self.rises else np.maximum.accumulate(self.first[self.order])
+
+    @cached_property
+    def is_control(self) -> NDArray[np.bool_]:
+        """The entry holds control records and no data; shape (rows,)."""
+        found: NDArray[np.bool_] = (self.rows["magic"] >= MAGIC) & (self.rows["attributes"] & CONTROL != 0)
+        return found
 
     @cached_property
     def is_full(self) -> NDArray[np.bool_]:
