@@ -677,6 +677,62 @@ class Codes(Enum):
         "two logs; then nothing is lost. Until then kdump checks neither of them further.",
     )
 
+    METADATA_CUT = Code(
+        "KD421",
+        "metadata-log-cut",
+        "a node that starts would cut the metadata log",
+        "A batch of the metadata log is damaged or incomplete. A node that starts recovers the whole log, and cuts it "
+        "at the first damage with one line of warning. With a single voter, all that follows is lost: topics, "
+        "configs and ACLs become what they were before. Do not start the node. Copy the log from another controller, "
+        "or repair it with kdump repair --salvage.",
+    )
+    METADATA_UNREADABLE = Code(
+        "KD422",
+        "metadata-unreadable",
+        "a metadata record that no node reads",
+        "The batch is valid, and a record in it is not: an unknown type or frame version, bytes left over, no value. "
+        "Brokers and controllers stop when they read it. Either a newer version of Kafka wrote it, or the log is from "
+        "something else.",
+    )
+    METADATA_NOT_APPLIED = Code(
+        "KD423",
+        "metadata-not-applied",
+        "a metadata record that does not apply to the image",
+        "The record changes something that is not there, such as a partition of an unknown topic. A broker logs an "
+        "error and goes on without the record, or without its whole batch. A controller stops. Records before it "
+        "were lost, or the log is a mixture.",
+    )
+    METADATA_REFUSED = Code(
+        "KD424",
+        "metadata-refused",
+        "a metadata record at which a controller stops",
+        "A broker applies the record, but a controller that replays it stops with a fatal fault, at every start. "
+        "Records before it were lost or are there twice.",
+    )
+    METADATA_ODD = Code(
+        "KD425",
+        "metadata-odd",
+        "a metadata log that is odd",
+        "Offsets do not follow one another, a leader epoch falls, or a metadata transaction is open at the end. "
+        "Kafka says nothing of the first two. A new leader aborts the open transaction.",
+        Severity.INFO,
+    )
+    METADATA_SNAPSHOT = Code(
+        "KD426",
+        "metadata-snapshot",
+        "a metadata snapshot that is missing or cannot be used",
+        "A node does not start: the snapshot is damaged, or the log starts above 0 and no snapshot has what was "
+        "before it. If the snapshot ends after the log, a node that starts throws the log away. Copy the snapshot "
+        "from another node.",
+    )
+    METADATA_DIFFERS = Code(
+        "KD427",
+        "metadata-differs",
+        "a metadata snapshot that differs from the log",
+        "The snapshot and the records of the log give different images. Nodes that load the snapshot and nodes that "
+        "read the log then disagree about the cluster. One of the two was changed.",
+    )
+
     OFFSETS_BACKWARDS = Code(
         "KD501",
         "offsets-backwards",

@@ -214,9 +214,19 @@ VERIFY: Final = (
     *_engine(),
 )
 
+_STATE: Final = ("--at", "--at-offset")
+"""The options that ask for a state."""
+_CHANGES: Final = ("--between", "--between-offsets", "--history")
+"""The options that ask for changes of a state."""
+
 STATS: Final = (
-    Conflict("--quick", "--html", "--by", excludes=("--what-if", "--at")),
-    *_engine("--what-if", "--at"),
+    Conflict("--quick", "--html", "--by", excludes=("--what-if", *_STATE, *_CHANGES)),
+    *_each_other("--at", "--at-offset", "--between", "--between-offsets"),
+    Conflict("--history", excludes=_STATE),
+    Conflict("--what-if", excludes=("--at-offset", *_CHANGES)),
+    Conflict("--output records", "--output commands", needs=_STATE),
+    Conflict("--topic", "--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),
+    *_engine("--what-if", *_STATE, *_CHANGES),
 )
 
 _TO: Final = ("--to jsonl", "--to csv", "--to parquet")
@@ -272,6 +282,10 @@ SALVAGE_OPTIONS: Final = ("--deep", "--hold-offsets", "--no-hold-offsets", "--tx
 REPAIR: Final = (
     *_each_other("--like-broker", "--salvage", "--indexes"),
     Conflict(excludes=("an empty path",), message="a path is empty"),
+    Conflict(
+        excludes=("-o names a format",),
+        message="-o names a directory; --output {other} prints the plan in that format",
+    ),
     Conflict(
         "--undo",
         only=_EVERYWHERE | {"replace_changed", "backup_dir", "force", "output_format"},

@@ -16,7 +16,7 @@ from kdump.cli.conflicts import CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.params import OffsetRange, TimeRange
+from kdump.cli.params import OffsetRange, OutputFormat, TimeRange
 from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, Finding, KdumpError
 from kdump.convert.conversion import Conversion
@@ -95,7 +95,7 @@ Examples:
 @click.option("--csv-safe", is_flag=True, help="With --to csv: no cell begins as a spreadsheet's formula does.")
 @click.option("--strict", is_flag=True, help="Write nothing when anything would be lost.")
 @click.option("--skip-damaged", is_flag=True, help="Leave out what is damaged, and say so.")
-@click.option("--output", type=click.Choice(["text", "jsonl"]), default="text", help="How to say what was done.")
+@click.option("--output", type=OutputFormat(["text", "jsonl"]), default="text", help="How to say what was done.")
 @limit_option()
 @engine_options
 @reading_options

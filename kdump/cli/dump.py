@@ -27,7 +27,6 @@ from kdump.dump.text.output import text_output
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
 from kdump.log.names import is_uri
-from kdump.log.opening import open_source
 from kdump.log.paths import OtherFile, PathDirectory, TextFile, is_text_file, resolve
 from kdump.payloads.java import split_commas
 from kdump.reading.printing import Emit
@@ -188,27 +187,15 @@ def _facts(given: DumpArguments) -> dict[str, str | bool | None]:
 
 
 def _explain(position: int, given: DumpArguments) -> int:
-    from kdump.explain import report
+    from kdump.cli.explain import show_explanation
 
     console = Console(color=given.color, escapes=False, pager=given.pager, show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
     try:
-        path = strip_credentials(given.paths[0])
-        with open_source(path) as source:
-            found = report(
-                source,
-                position,
-                limit=given.max_decompressed_size,
-                width=max(80, min(console.width, 120)),
-                color=console.color,
-            )
+        show_explanation(strip_credentials(given.paths[0]), position, given.max_decompressed_size, console, status)
     except KdumpError as error:
         status.fail(error)
-        return status.code
-    console.out.write(found.text.encode("utf-8", "surrogateescape"))
-    console.close()
-    status.add(damaged=found.is_damaged)
     return status.code
 
 

@@ -13,6 +13,7 @@ from kdump.cli.conflicts import VERIFY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.params import OutputFormat
 from kdump.cli.startup_options import startup_options
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.log.files import strip_credentials
@@ -41,7 +42,7 @@ Examples:
 @click.option("--strict", is_flag=True, help="End with 1 for warnings too.")
 @click.option(
     "--output",
-    type=click.Choice(["text", "jsonl", "junit"]),
+    type=OutputFormat(["text", "jsonl", "junit"]),
     default="text",
     help="One line per finding and per segment (default), JSON lines of findings, or JUnit XML.",
 )

@@ -13,7 +13,7 @@ from kdump.cli.arguments import DumpArguments
 from kdump.cli.common import color_option
 from kdump.cli.coordinatorkey import coordinated
 from kdump.cli.java_options import topic_decoder
-from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
+from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, OutputFormat, TimeRange
 from kdump.codes import KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
@@ -30,7 +30,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _OPTIONS: Final = (
     click.option(
         "--output",
-        type=click.Choice(["kafka", "jsonl", "csv", "table"]),
+        type=OutputFormat(["kafka", "jsonl", "csv", "table"]),
         default="kafka",
         help="Text of DumpLogSegments (default), JSON lines, CSV, or a human-readable table.",
     ),

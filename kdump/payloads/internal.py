@@ -228,6 +228,11 @@ def _int16(data: bytes, part: RecordPart) -> int:
 
 
 def _frame_number(cursor: Cursor, name: str) -> int:
+    position = cursor.position
+    # Nearly all are one byte.
+    if position < cursor.end and (byte := cursor.buffer[position]) < 0x80:
+        cursor.position = position + 1
+        return byte
     try:
         number = cursor.unsigned_varint()
     except DamageError:
