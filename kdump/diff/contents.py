@@ -102,7 +102,7 @@ def same_records(ours: RecordDigests, theirs: RecordDigests, options: ContentOpt
     """
     same: NDArray[np.bool_] = ours.digest == theirs.digest
     if not options.only_content:
-        whole: NDArray[np.bool_] = same.all(axis=1)
+        whole: NDArray[np.bool_] = same[:, 0] & same[:, 1]
         return whole
     magic = np.minimum(ours.magic, theirs.magic)
     found: NDArray[np.bool_] = (ours.content == theirs.content) & (ours.is_readable == theirs.is_readable)
