@@ -49,16 +49,16 @@ def coordinator_rows(
         states.append(state)
     plain = [partition for partition in logs.partitions if not _is_internal(partition)]
     found = {(reach.topic, reach.partition): reach for reach in reaches(plain, at, on_error)} if states else {}
-    known: _Rows = []
-    for state in states:
-        if state.decoder == OFFSETS:
-            if state.groups:
-                yield "group", [with_topic_names(row, topics.names) for row in state.groups]
-            yield "committedOffset", [with_lag(row, found) for row in state.rows]
-        else:
-            known += state.rows
-            yield "transactionalId", list(state.rows)
-    here = sum(state.decoder != OFFSETS for state in states)
+    groups = [with_topic_names(row, topics.names) for state in states for row in state.groups]
+    if groups:
+        yield "group", sorted(groups, key=lambda row: str(row["group"]))
+    commits = [state for state in states if state.decoder == OFFSETS]
+    if commits:
+        yield "committedOffset", [with_lag(row, found) for state in commits for row in state.rows]
+    known = [dict(row) for state in states if state.decoder != OFFSETS for row in state.rows]
+    if len(commits) < len(states):
+        yield "transactionalId", known
+    here = len(states) - len(commits)
     count = topics.coordinators or DEFAULT_PARTITIONS
     now = int(time.time() * 1000) if at is None else at
     rows = list(open_transaction_rows(found.values(), known, now, is_whole=here >= count))
