@@ -93,7 +93,7 @@ def _verify(given: VerifyArguments) -> int:
     except KdumpError as error:
         status.fail(error)
         return status.code
-    verification = Verification(judge, on_error=fail)
+    verification = Verification(judge, on_error=fail, beside=given.paths)
     overview = TerminalSummary(width=console.width, color=console.color)
     for path in given.paths:
         try:
