@@ -100,6 +100,7 @@ DUMP_LOCAL_ONLY: Final = (
     "-n",
     "--tail",
     "--follow",
+    "--frame",
     "--group",
     "--transactional-id",
     "a stream",
@@ -111,6 +112,12 @@ _DECODERS: Final = (*_TOPIC_DECODERS, *_OWN_DECODERS, "--group", "--transactiona
 
 DUMP: Final = (
     *_EXPLAIN,
+    Conflict(
+        "--frame",
+        excludes=("--files", "--all-files", "--log-format", "--follow", "--tail", "--group", "--transactional-id"),
+        message="--frame reads saved requests and responses, it does not go with {other}",
+    ),
+    Conflict("--frame", excludes=("--redact", "--redact-key", *_DECODERS, "--isolation read_committed")),
     Conflict(
         "text files only",
         only=_EVERYWHERE

@@ -9,7 +9,7 @@ import click
 
 from kdump.cli import whatif_options
 from kdump.cli.arguments import StatsArguments
-from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
+from kdump.cli.common import begin, color_option, common_options, limit_option, log_format_option, reading_options
 from kdump.cli.conflicts import STATS, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import choose_engine, engine_options
@@ -61,6 +61,7 @@ Examples:
     help="Write a report with charts too: one file, which a browser shows without a network.",
 )
 @whatif_options.whatif_options
+@log_format_option
 @limit_option()
 @color_option("the page")
 @engine_options
@@ -102,7 +103,9 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     except KdumpError as error:
         status.fail(error)
         return status.code
-    verification = Verification(judge, on_error=status.fail)
+    verification = Verification(
+        judge, on_error=status.fail, options=options.checks, is_07=given.is_07, see_07=run.see_07
+    )
     said = FindingDeduplicator()
     for path in dict.fromkeys(paths):
         try:
@@ -171,6 +174,8 @@ def _text(report: FiguresReport, by: By, output: str, console: Console) -> str:
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
     """What checks the partitions, and has their logs folded into ``run``. Raises as ``choose_engine``."""
     paths = given.paths
+    if given.is_07:
+        return run.judge()
     engine = choose_engine(given, paths, console)
     if engine.spark is not None:
         from kdump.spark.verify import SparkJudge

@@ -121,7 +121,7 @@ def _parts(target: Target, split_bytes: int | None) -> Iterator[DumpPart]:
     except KdumpError:
         # Opening it will say what is wrong.
         size = 0
-    starts = [] if split_bytes is None or not target.is_log else split_starts(size, split_bytes)
+    starts = [] if split_bytes is None or not target.is_log or target.is_07 else split_starts(size, split_bytes)
     if len(starts) < 2:
         yield DumpPart(target, size)
         return
