@@ -161,6 +161,10 @@ class StatsArguments(LogArguments, EngineArguments):
     between: Range | None
     between_offsets: Range | None
     history: HistoryOf | None
+    offsets_for: int | None
+    decode: str | None
+    key_decoder: str | None
+    value_decoder: str | None
     topics: tuple[str, ...]
     brokers: tuple[int, ...]
     show_secrets: bool

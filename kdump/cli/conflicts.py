@@ -223,13 +223,15 @@ VERIFY: Final = (
 
 _STATE: Final = ("--at", "--at-offset")
 """The options that ask for a state."""
-_CHANGES: Final = ("--between", "--between-offsets", "--history")
-"""The options that ask for changes of a state."""
+_CHANGES: Final = ("--between", "--between-offsets", "--history", "--offsets-for")
+"""The options that ask for changes of a state, or for offsets."""
 
 STATS: Final = (
     Conflict("--quick", "--html", "--by", excludes=("--what-if", *_STATE, *_CHANGES)),
-    *_each_other("--at", "--at-offset", "--between", "--between-offsets"),
-    Conflict("--history", excludes=_STATE),
+    *_each_other("--at", "--at-offset", "--between", "--between-offsets", "--offsets-for"),
+    Conflict("--history", excludes=(*_STATE, "--offsets-for")),
+    Conflict("--decode", "--key-decoder", "--value-decoder", needs=("--at",)),
+    Conflict("--output reset-csv", needs=("--at", "--offsets-for")),
     Conflict("--what-if", excludes=("--at-offset", *_CHANGES)),
     Conflict("--output records", "--output commands", needs=_STATE),
     Conflict("--topic", "--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),

@@ -49,10 +49,10 @@ Examples:
 @click.option("--quick", is_flag=True, help="Headers only: nothing is decompressed, no key or value is looked at.")
 @click.option(
     "--output",
-    type=OutputFormat(["table", "jsonl", "records", "commands"]),
+    type=OutputFormat(["table", "jsonl", "records", "commands", "reset-csv"]),
     default="table",
     help="A human-readable page (default), or JSON lines. With --at also records: those of a snapshot; "
-    "commands: those that would make it again.",
+    "commands: those that would make it again; reset-csv: offsets for kafka-consumer-groups.sh --from-file.",
 )
 @click.option(
     "--html",
@@ -137,7 +137,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     return status.code
 
 
-_STATE_OPTIONS: Final = ("at", "at_offset", "between", "between_offsets", "history")
+_STATE_OPTIONS: Final = ("at", "at_offset", "between", "between_offsets", "history", "offsets_for")
 
 
 def _answer(given: StatsArguments) -> tuple[str, Callable[[StatsArguments, Console], int]] | None:

@@ -101,7 +101,7 @@ def _verify(given: VerifyArguments) -> int:
     except KdumpError as error:
         status.fail(error)
         return status.code
-    verification = Verification(judge, on_error=fail, options=options, is_07=given.is_07)
+    verification = Verification(judge, on_error=fail, beside=given.paths, options=options, is_07=given.is_07)
     overview = TerminalSummary(width=console.width, color=console.color)
     for path in given.paths:
         try:

@@ -110,6 +110,15 @@ def whatif_options(function: _Function) -> _Function:
     """The options; the function takes them by the names in StatsArguments."""
     for option in (
         click.option(
+            "--value-decoder", metavar="NAME", help="With --at: values of a named partition, as in kdump dump."
+        ),
+        click.option("--key-decoder", metavar="NAME", help="With --at: keys of a named partition, as in kdump dump."),
+        click.option(
+            "--decode",
+            type=click.Choice(["auto"]),
+            help="With --at: decode keys and values of named partitions of internal topics.",
+        ),
+        click.option(
             "--show-secrets",
             is_flag=True,
             help="With the salts and keys of SCRAM users, passwords in configs, and ids of delegation tokens.",
@@ -128,6 +137,12 @@ def whatif_options(function: _Function) -> _Function:
             multiple=True,
             metavar="NAME",
             help="Of the metadata only this topic. May be repeated.",
+        ),
+        click.option(
+            "--offsets-for",
+            type=Moment(),
+            metavar="TIME",
+            help="The first offset at or after this time in each partition.",
         ),
         click.option(
             "--history",

@@ -122,13 +122,12 @@ def partitions_of(paths: Iterable[PathCopies]) -> list[PartitionCopies]:
         copies = tuple(copy for one in known for copy in one.copies)
         name = next((copy.name for copy in copies if copy.name is not None), None)
         return [PartitionCopies(name, copies, ())]
-    by_name: dict[PartitionName, list[CopyPlace]] = {}
+    by_name: dict[PartitionName | None, list[CopyPlace]] = {}
     for one in known:
         for copy in one.copies:
-            if copy.name is not None:
-                by_name.setdefault(copy.name, []).append(copy)
+            by_name.setdefault(copy.name, []).append(copy)
     found = []
-    for name in sorted(by_name):
+    for name in sorted(by_name, key=lambda name: name or ("", -1)):
         copies = tuple(by_name[name])
         holders = {copy.path for copy in copies}
         nodes = {copy.node for copy in copies if copy.node is not None}

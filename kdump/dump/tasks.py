@@ -135,7 +135,11 @@ def dump_work(
     # Rows show relative paths as they were given.
     place = Workplace.of(paths)
     function = PartDump(options, verbose=verbose, logs=logs)
-    return Work(function, _packed, _unpacked, place, lost=_died, size=_size, is_large=True)
+    return Work(function, _packed, _unpacked, place, lost=_died, size=_size, shared_file=_file_of, is_large=True)
+
+
+def _file_of(part: DumpPart) -> str:
+    return part.target.path
 
 
 def _size(part: DumpPart) -> int:

@@ -59,6 +59,8 @@ BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 CLUSTER_METADATA: Final = "__cluster_metadata"
 """The topic of KRaft's log and of its snapshots."""
+METADATA_DIRECTORY: Final = f"{CLUSTER_METADATA}-0"
+"""Its only partition."""
 
 _TIERED: Final = re.compile(r"(\d{20})-[0-9A-Za-z_-]{22}")
 # File names have 255 characters at most; Python reads numbers of up to 4,300 digits.

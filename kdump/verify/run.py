@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
 from kdump.log import files
-from kdump.log.names import Kind, is_log_07, parse_partition_directory
+from kdump.log.names import METADATA_DIRECTORY, Kind, is_log_07, parse_partition_directory
 from kdump.log.opening import read_whole
 from kdump.log.partition import segment_files
 from kdump.log.paths import (
@@ -58,6 +58,7 @@ class Verification:
     Args:
         judge: checks the segments of a partition: ``PartitionCheck.segments``, or a callable in its place.
         on_error: takes what is wrong with one partition of several; None: the first error is raised after the others.
+        beside: other paths of the run, among which a log directory finds the metadata of its cluster.
         options: how deep logs of Kafka 0.7 are checked.
         is_07: files are such logs, whatever their names.
         see_07: is shown the entries of such logs.
@@ -68,10 +69,12 @@ class Verification:
         judge: Judge | None = None,
         *,
         on_error: Callable[[KdumpError], None] | None = None,
+        beside: Sequence[str] = (),
         options: CheckOptions | None = None,
         is_07: bool = False,
         see_07: See07 = lambda path, entries: None,
     ) -> None:
+        self._beside = beside
         self._judge = judge or PartitionCheck().segments
         self._on_error = on_error
         self._options = options or CheckOptions()
@@ -131,7 +134,15 @@ class Verification:
             yield from _without_logs(folder)
         if extents:
             yield from check_log_directory(checkpoints, extents)
+            yield from self._placement(directory.path)
         yield from self._tell(errors)
+
+    def _placement(self, directory: str) -> Iterator[Finding]:
+        """Compare a log directory with the metadata of its cluster, where that is among the paths."""
+        if any(files.is_directory(os.path.join(path, METADATA_DIRECTORY)) for path in (directory, *self._beside)):
+            from kdump.verify.fates import placement_findings  # few log directories hold it
+
+            yield from placement_findings(directory, self._beside)
 
     def _tell(self, errors: Iterable[KdumpError]) -> Iterator[Finding]:
         """Report the errors of listings; raises the first one if there is no ``on_error``."""

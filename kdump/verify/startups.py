@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
@@ -192,6 +192,7 @@ def start_all(
     options: StartOptions,
     on_error: Callable[[KdumpError], None],
     run: Runner = in_process,
+    strays: Container[str] = (),
 ) -> Iterator[Item]:
     """Predict what one broker would make of partition directories and log directories.
 
@@ -202,6 +203,7 @@ def start_all(
         options: see StartOptions.
         on_error: takes what is wrong with one directory; the others follow.
         run: runs the tasks.
+        strays: directories that conflict with none, because a start moves them away.
     """
     paths = list(paths)
     work = Work(_start, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_died)
@@ -211,7 +213,7 @@ def start_all(
             places.append(_place(path, options))
         except KdumpError as error:
             on_error(error.located(path))
-    duplicates = _duplicates(place for place in places if not place.is_07)
+    duplicates = _duplicates((place for place in places if not place.is_07), strays)
     told: set[Obstacle] = set()
     tasks = [task for place in places for task in place.tasks]
     size = max(1, -(-len(tasks) // _MOST_GROUPS))
@@ -342,13 +344,13 @@ def is_partition(path: str) -> bool:
         return False
 
 
-def _duplicates(places: Iterable[_StartTarget]) -> dict[str, Obstacle]:
+def _duplicates(places: Iterable[_StartTarget], strays: Container[str]) -> dict[str, Obstacle]:
     """The directories of partitions that one broker has twice, by path."""
     owners: dict[tuple[Partition, bool], list[tuple[str, LogDirectory]]] = {}
     for place in places:
         for task in place.tasks:
             served = served_partition(os.path.basename(files.absolute(task.path)))
-            if served is not None:
+            if served is not None and task.path not in strays:
                 owners.setdefault(served, []).append((task.path, place.log_directory))
     found: dict[str, Obstacle] = {}
     for several in owners.values():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,10 @@ def test_committed_offsets(folder: Path) -> None:
         "expireTimestamp",
         "recordOffset",
         "timestamp",
+        "logStartOffset",
+        "logEndOffset",
+        "lag",
+        "isOutOfRange",
     ]
 
 
@@ -190,7 +195,8 @@ def test_before_the_first_commit(folder: Path) -> None:
 
 
 def test_no_coordinator_among_the_paths(folder: Path) -> None:
-    status, out, errors = stats("--at", "2100-01-01", "t-0", cwd=folder)
+    shutil.copytree(folder / "t-0", folder / "logs" / "t-0")
+    status, out, errors = stats("--at", "2100-01-01", "logs", cwd=folder)
     assert (status, out) == (UNREADABLE, "")
     assert "__consumer_offsets" in errors
 
