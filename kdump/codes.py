@@ -133,7 +133,8 @@ class Codes(Enum):
         "KD102",
         "magic",
         "magic byte of no known format",
-        "The magic byte, which no CRC covers, is not 0, 1 or 2. Brokers read 3 to 127 as 2 and notice nothing. "
+        "The magic byte, which no CRC covers, is not 0, 1 or 2. Brokers read 3 to 127 as 2 and notice nothing. In a "
+        "log of Kafka 0.7 it is not 0 or 1, and a broker of Kafka 0.7 does not start if it recovers the log. "
         "Recovery truncates the log at a negative magic whose CRC is then wrong. Examine the place with kdump dump "
         "--explain.",
     )
@@ -198,6 +199,14 @@ class Codes(Enum):
         "A broker that recovers it truncates it to 0 bytes (verify --startup predicts that). Unpack the file, or "
         "put the right file in its place.",
     )
+    FRAME = Code(
+        "KD111",
+        "frame",
+        "a saved request or response is malformed",
+        "What dump --frame was given does not fit the layout of the request or response: a length reaches over the "
+        "end, or bytes are left over. Check that the file holds what the option names: a frame of Kafka 0.7 with its "
+        "length field, a body of today without size and header.",
+    )
 
     CODEC = Code(
         "KD201",
@@ -257,7 +266,8 @@ class Codes(Enum):
         "legacy-message",
         "a message of magic 0 or 1 is malformed",
         "The key and value of a message of magic 0 or 1 do not fit the message. Recovery does not check this. "
-        "Consumers fail.",
+        "Consumers fail. In a log of Kafka 0.7 the length field leaves no place for the CRC. A broker of Kafka 0.7 "
+        "does not start if it recovers the log.",
     )
     DECODER = Code(
         "KD209",
@@ -586,7 +596,8 @@ class Codes(Enum):
         "segment-missing",
         "offsets are missing between two segments",
         "The next segment begins after the end of the previous one, in a log that does not look compacted: a "
-        "segment is missing or was truncated. A broker does not notice this. Consumers continue after the gap.",
+        "segment is missing or was truncated. A broker does not notice this. Consumers continue after the gap. "
+        "Between logs of Kafka 0.7 it is an error: a broker of Kafka 0.7 does not start.",
         Severity.WARNING,
     )
     SEGMENT_GAP = Code(
@@ -601,7 +612,7 @@ class Codes(Enum):
         "segment-overlap",
         "a segment begins before the end of the one before",
         "Both segments have the same offsets. A broker reads them from the later file and hides the end of the "
-        "earlier one.",
+        "earlier one. A broker of Kafka 0.7 does not start.",
     )
     DIRECTORY_NAME = Code(
         "KD409",
@@ -1028,6 +1039,14 @@ class Codes(Enum):
         "The log directories belong to different clusters, so the copies are no replicas of one another. Compare "
         "mirrored topics with kdump diff --content.",
         Severity.WARNING,
+    )
+    COPY_CHANGED = Code(
+        "KD910",
+        "copy-changed",
+        "batches that are not what the manifest says",
+        "The batches of a range of offsets are not those that were there when the manifest was written: records were "
+        "changed, removed or added, or the log cleaner has been there. Run kdump verify on the copy, and compare it "
+        "with another one.",
     )
     COPY_LAG = Code(
         "KD911",

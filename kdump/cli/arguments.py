@@ -26,6 +26,17 @@ class Arguments:
         self.__dict__.update(given)
 
 
+class LogArguments(Arguments):
+    """The option that says which logs the files are."""
+
+    log_format: str | None
+
+    @property
+    def is_07(self) -> bool:
+        """The files are logs of Kafka 0.7, whatever their names."""
+        return self.log_format is not None
+
+
 class EngineArguments(Arguments):
     """Options that say where a command runs."""
 
@@ -35,13 +46,14 @@ class EngineArguments(Arguments):
     conf: tuple[tuple[str, str], ...]
 
 
-class DumpArguments(EngineArguments):
+class DumpArguments(LogArguments, EngineArguments):
     """Options of ``kdump dump``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
     files: str | None
     all_files: bool
     explain: int | None
+    frame: str | None
     max_decompressed_size: int
     # Of DumpLogSegments.
     deep_iteration: bool
@@ -95,7 +107,17 @@ class DumpArguments(EngineArguments):
         return self.output == "kafka" and self.template is None
 
 
-class VerifyArguments(EngineArguments):
+class ExplainArguments(Arguments):
+    """Options of ``kdump explain``. Sizes and positions are bytes."""
+
+    path: str
+    position: int | None
+    offset: int | None
+    max_decompressed_size: int
+    color: str
+
+
+class VerifyArguments(LogArguments, EngineArguments):
     """Options of ``kdump verify``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
@@ -104,6 +126,7 @@ class VerifyArguments(EngineArguments):
     output: str
     max_decompressed_size: int
     color: str
+    manifest: str | None
     startup: bool
     is_clean: bool | None
     recovery_point: int | None
@@ -124,7 +147,7 @@ class DiffArguments(EngineArguments):
     color: str
 
 
-class StatsArguments(EngineArguments):
+class StatsArguments(LogArguments, EngineArguments):
     """Options of ``kdump stats``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
@@ -149,11 +172,12 @@ class StatsArguments(EngineArguments):
     color: str
 
 
-class ConvertArguments(EngineArguments):
+class ConvertArguments(LogArguments, EngineArguments):
     """Options of ``kdump convert``."""
 
     source: str
     destination: str
+    offset_map: bool
     to_magic: int | None
     codec: str
     level: int | None
@@ -173,7 +197,7 @@ class ConvertArguments(EngineArguments):
     max_decompressed_size: int
 
 
-class RepairArguments(Arguments):
+class RepairArguments(LogArguments):
     """Options of ``kdump repair``."""
 
     paths: tuple[str, ...]

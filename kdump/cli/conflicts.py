@@ -100,6 +100,7 @@ DUMP_LOCAL_ONLY: Final = (
     "-n",
     "--tail",
     "--follow",
+    "--frame",
     "--group",
     "--transactional-id",
     "a stream",
@@ -111,6 +112,12 @@ _DECODERS: Final = (*_TOPIC_DECODERS, *_OWN_DECODERS, "--group", "--transactiona
 
 DUMP: Final = (
     *_EXPLAIN,
+    Conflict(
+        "--frame",
+        excludes=("--files", "--all-files", "--log-format", "--follow", "--tail", "--group", "--transactional-id"),
+        message="--frame reads saved requests and responses, it does not go with {other}",
+    ),
+    Conflict("--frame", excludes=("--redact", "--redact-key", *_DECODERS, "--isolation read_committed")),
     Conflict(
         "text files only",
         only=_EVERYWHERE
@@ -208,7 +215,9 @@ VERIFY: Final = (
         "--now",
         needs=("--startup",),
     ),
-    Conflict("--output junit", "--quick", "--strict", "--max-decompressed-size", excludes=("--startup",)),
+    Conflict(
+        *("--output junit", "--quick", "--strict", "--max-decompressed-size", "--manifest"), excludes=("--startup",)
+    ),
     *_engine(),
 )
 
@@ -282,6 +291,10 @@ SALVAGE_OPTIONS: Final = ("--deep", "--hold-offsets", "--no-hold-offsets", "--tx
 REPAIR: Final = (
     *_each_other("--like-broker", "--salvage", "--indexes"),
     Conflict(excludes=("an empty path",), message="a path is empty"),
+    Conflict(
+        excludes=("-o names a format",),
+        message="-o names a directory; --output {other} prints the plan in that format",
+    ),
     Conflict(
         "--undo",
         only=_EVERYWHERE | {"replace_changed", "backup_dir", "force", "output_format"},

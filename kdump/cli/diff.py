@@ -12,9 +12,20 @@ from kdump.cli.conflicts import DIFF, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
-from kdump.codes import KdumpError, Severity
+from kdump.cli.params import OutputFormat
+from kdump.codes import Finding, KdumpError, Severity
+from kdump.diff.against import FileDifference
 from kdump.diff.contents import ContentOptions
-from kdump.diff.report import findings_of, record_json, record_text, report_json, report_text
+from kdump.diff.report import (
+    file_finding,
+    file_json,
+    file_text,
+    findings_of,
+    record_json,
+    record_text,
+    report_json,
+    report_text,
+)
 from kdump.diff.run import DiffOptions, PartitionReport
 from kdump.diff.run import diff as compare
 from kdump.log.files import strip_credentials
@@ -30,7 +41,8 @@ Examples:
   kdump diff orders-0 backup/orders-0              two copies of a partition
   kdump diff /data/kafka /backup/kafka             all partitions of two log directories
   kdump diff --records orders-0 backup/orders-0    with the records that differ
-  kdump diff --content orders-0 backup/orders-0    by record, for copies that were written again""",
+  kdump diff --content orders-0 backup/orders-0    by record, for copies that were written again
+  kdump diff orders.manifest orders-0              what changed since kdump verify --manifest""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @click.option("--records", is_flag=True, help="Show the records that differ, key and value of each copy.")
@@ -42,7 +54,7 @@ Examples:
 @click.option("--strict", is_flag=True, help="End with 1 for warnings too.")
 @click.option(
     "--output",
-    type=click.Choice(["table", "jsonl", "junit"]),
+    type=OutputFormat(["table", "jsonl", "junit"]),
     default="table",
     help="A page per partition (default), JSON lines, or JUnit XML.",
 )
@@ -52,7 +64,7 @@ Examples:
 @reading_options
 @common_options
 def diff(paths: tuple[str, ...], **others: Any) -> int:
-    """Compare copies of partitions: segments, partition directories, log directories, URIs of them.
+    """Compare copies of partitions: segments, partition directories, log directories, URIs of them, one manifest.
 
     Exit status 1 when there is a finding (with --strict: or a warning), 0 when all differences are explained.
     """
@@ -87,6 +99,9 @@ class _DiffRun:
             if isinstance(item, PartitionReport):
                 self._add(item)
                 text = self._page(item)
+            elif isinstance(item, FileDifference):
+                self._add_finding(file_finding(item))
+                text = self._file(item)
             else:
                 text = record_json(item) if given.output == "jsonl" else record_text(item)
             console.out.write(text.encode("utf-8", "surrogateescape"))
@@ -107,8 +122,16 @@ class _DiffRun:
         for copy in report.copies:
             self._junit.add_case(copy.directory)
         for finding in findings_of(report):
-            self._status.add(damaged=finding.severity in self._failing)
-            self._junit.add_finding(finding)
+            self._add_finding(finding)
+
+    def _add_finding(self, finding: Finding) -> None:
+        self._status.add(damaged=finding.severity in self._failing)
+        self._junit.add_finding(finding)
+
+    def _file(self, found: FileDifference) -> str:
+        if self._given.output == "jsonl":
+            return file_json(found)
+        return "" if self._given.output == "junit" else file_text(found, color=self._console.color)
 
     def _fail(self, error: KdumpError) -> None:
         self._junit.add_error(error)

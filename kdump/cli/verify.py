@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
 from kdump.cli.arguments import VerifyArguments
-from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
+from kdump.cli.common import (
+    begin,
+    color_option,
+    common_options,
+    limit_option,
+    log_format_option,
+    reading_options,
+)
 from kdump.cli.conflicts import VERIFY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.params import OutputFormat
 from kdump.cli.startup_options import startup_options
-from kdump.codes import Finding, KdumpError, Severity
+from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.log.files import strip_credentials
 from kdump.reading.reporter import Reporter
+from kdump.system.files import NewFile, publish
 from kdump.verify.partition import Item, PartitionCheck
 from kdump.verify.report import JUnitReport, finding_json, finding_line, summary_line
 from kdump.verify.run import Judge, Verification
@@ -34,12 +44,13 @@ Examples:
   zstdcat X.log.zst | kdump verify -            a segment from a pipe""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@log_format_option
 @click.option("--quick", "depth", flag_value="quick", help="Framing and checksums only, nothing is decompressed.")
 @click.option("--deep", "depth", flag_value="deep", default=True, help="Decode every record too (default).")
 @click.option("--strict", is_flag=True, help="End with 1 for warnings too.")
 @click.option(
     "--output",
-    type=click.Choice(["text", "jsonl", "junit"]),
+    type=OutputFormat(["text", "jsonl", "junit"]),
     default="text",
     help="One line per finding and per segment (default), JSON lines of findings, or JUnit XML.",
 )
@@ -47,6 +58,12 @@ Examples:
 @color_option("the text")
 @startup_options
 @engine_options
+@click.option(
+    "--manifest",
+    type=click.Path(),
+    metavar="FILE",
+    help="Also write what is there to FILE: a SHA-256 per file, offsets and digests per partition.",
+)
 @reading_options
 @common_options
 def verify(paths: tuple[str, ...], **others: Any) -> int:
@@ -84,7 +101,7 @@ def _verify(given: VerifyArguments) -> int:
     except KdumpError as error:
         status.fail(error)
         return status.code
-    verification = Verification(judge, on_error=fail, beside=given.paths)
+    verification = Verification(judge, on_error=fail, beside=given.paths, options=options, is_07=given.is_07)
     overview = TerminalSummary(width=console.width, color=console.color)
     for path in given.paths:
         try:
@@ -104,6 +121,8 @@ def _verify(given: VerifyArguments) -> int:
                 console.out.write(_line(item, given.output, color=console.color).encode("utf-8", "surrogateescape"))
         except KdumpError as error:
             fail(error.located(path))
+    if given.manifest is not None:
+        _write_manifest(given.manifest, given.paths, fail)
     if given.output == "junit":
         console.out.write(report.xml())
     elif given.output == "text" and console.is_terminal:
@@ -112,8 +131,29 @@ def _verify(given: VerifyArguments) -> int:
     return status.code
 
 
+def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError], None]) -> None:
+    """Write what the PATHs hold to a file, which appears whole or not at all."""
+    from kdump.diff.manifest import manifest_lines
+
+    try:
+        file = NewFile(path)
+    except OSError as error:
+        fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path))
+        return
+    try:
+        for line in manifest_lines(paths, fail):
+            file.write(line.encode("utf-8", "surrogateescape"))
+        publish([file.finish()])
+    except OSError as error:
+        fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path))
+    finally:
+        file.discard()
+
+
 def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, reporter: Reporter) -> Judge:
     """What checks the partitions. Raises KdumpError where a job on Spark fails."""
+    if given.is_07:
+        return PartitionCheck(options).segments
     if engine.spark is not None:
         from kdump.spark.verify import SparkJudge
 

@@ -34,10 +34,11 @@ class DifferenceKind(Enum):
     EPOCH_START = Codes.COPY_EPOCH_START
     TAIL = Codes.COPY_TAIL
     CLUSTER = Codes.COPY_CLUSTER
+    CHANGED = Codes.COPY_CHANGED
     LAG = Codes.COPY_LAG
     RETENTION = Codes.COPY_RETENTION
-    DELETED = Codes.COPY_DELETED
-    COMPACTED = Codes.COPY_COMPACTED
+    DELETES = Codes.COPY_DELETED
+    COMPACTION = Codes.COPY_COMPACTED
     REWRITTEN = Codes.COPY_REWRITTEN
     SEGMENTS = Codes.COPY_SEGMENTS
 
@@ -170,7 +171,7 @@ class Comparison:
         stretches = list(held.stretches())
         self._note_parting(stretches, first, second)
         numbers = (first, second)
-        yield from _findings(stretches, numbers)
+        yield from _findings(stretches, numbers, self.copies)
         yield from _explained_differences(stretches, numbers)
         if not self.options.only_content:
             yield from self._epoch_starts(numbers, lower, upper)
@@ -246,7 +247,7 @@ class Comparison:
                 lowest_end = copy.log_start
             bases = [segment.base_offset for segment in copy.table.segments]
             is_raised = bool(bases) and copy.log_start > bases[0]
-            kind = DifferenceKind.DELETED if is_raised else DifferenceKind.RETENTION
+            kind = DifferenceKind.DELETES if is_raised else DifferenceKind.RETENTION
             why = "its log start offset was raised" if is_raised else "retention removed what is before"
             yield CopyDifference(
                 kind, lowest, lowest_end - 1, (number,), f"this copy starts at {copy.log_start}: {why}"
@@ -265,6 +266,8 @@ class Comparison:
             if lagging and copy.place.log is None:
                 end = max(self.copies[at].log_end for at in lagging)
                 message = f"this copy ends at {copy.log_end}, another one at {end}"
+                if copy.cut and copy.cut[-1][1] >= copy.log_end:
+                    message += f"; the next start of a broker cuts off what it has up to {copy.cut[-1][1]}"
                 yield CopyDifference(DifferenceKind.LAG, copy.log_end, end - 1, (number,), message)
             for at in parted:
                 end = self.copies[at].log_end
@@ -321,7 +324,9 @@ def _without_damage(held: Intervals, copies: Iterable[LoadedCopy]) -> Intervals:
     return replace(held, label=np.where(is_damaged, _DAMAGED, held.label))
 
 
-def _findings(stretches: Iterable[Stretch], numbers: tuple[int, int]) -> Iterator[CopyDifference]:
+def _findings(
+    stretches: Iterable[Stretch], numbers: tuple[int, int], copies: Sequence[LoadedCopy]
+) -> Iterator[CopyDifference]:
     """Those that nothing explains."""
     for held, first, last, records in stretches:
         what = f"{records:,} record{'s' if records != 1 else ''}"
@@ -334,16 +339,18 @@ def _findings(stretches: Iterable[Stretch], numbers: tuple[int, int]) -> Iterato
                 yield CopyDifference(DifferenceKind.LEADER_EPOCH, first, last, numbers, message, records)
             case Held.ONLY_FIRST | Held.ONLY_SECOND:
                 lacking = numbers[1] if held == Held.ONLY_FIRST else numbers[0]
-                message = f"{what} of another copy are missing"
-                yield CopyDifference(DifferenceKind.GAP, first, last, (lacking,), message, records)
+                message, kind = f"{what} of another copy missing", DifferenceKind.GAP
+                if any(cut[0] <= first and last <= cut[1] for cut in copies[lacking].cut):
+                    message, kind = f"{what} that the next start of a broker cuts off", DifferenceKind.DAMAGE
+                yield CopyDifference(kind, first, last, (lacking,), message, records)
 
 
 def _explained_differences(stretches: Sequence[Stretch], numbers: tuple[int, int]) -> Iterator[CopyDifference]:
     """What the log cleaner did: one difference for each copy, however many offsets it took."""
     for labels, kind, copies, what in (
         ((Held.SAME_RECORD,), DifferenceKind.REWRITTEN, numbers, "in other batches"),
-        ((_COMPACTED, _UNREPLACED), DifferenceKind.COMPACTED, numbers[:1], "removed by the log cleaner"),
-        ((_COMPACTED + 1, _UNREPLACED + 1), DifferenceKind.COMPACTED, numbers[1:], "removed by the log cleaner"),
+        ((_COMPACTED, _UNREPLACED), DifferenceKind.COMPACTION, numbers[:1], "removed by the log cleaner"),
+        ((_COMPACTED + 1, _UNREPLACED + 1), DifferenceKind.COMPACTION, numbers[1:], "removed by the log cleaner"),
     ):
         own = [stretch for stretch in stretches if stretch.held in labels]
         if not own:
@@ -391,11 +398,11 @@ def _merged(found: Iterable[CopyDifference]) -> list[CopyDifference]:
         first = -1 if one.first_offset is None else one.first_offset
         return one.kind.is_explained, first, -1 if one.last_offset is None else one.last_offset, one.kind.name
 
-    merged = []
+    merged: list[CopyDifference] = []
     for _, same in groupby(sorted(found, key=place), key=place):
         several = list(same)
         if several[0].kind is DifferenceKind.DAMAGE:
-            merged += several
+            merged += dict.fromkeys(several)
             continue
         copies = tuple(sorted({number for one in several for number in one.copies}))
         merged.append(replace(several[0], copies=copies))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -19,6 +20,7 @@ from kdump.log.names import (
     CLUSTER_METADATA,
     LOG_DIRECTORY_TEXT_FILES,
     Kind,
+    is_uri,
     parse_partition_directory,
     partition_of_file,
 )
@@ -119,13 +121,12 @@ def partitions_of(paths: Iterable[PathCopies]) -> list[PartitionCopies]:
         copies = tuple(copy for one in known for copy in one.copies)
         name = next((copy.name for copy in copies if copy.name is not None), None)
         return [PartitionCopies(name, copies, ())]
-    by_name: dict[PartitionName, list[CopyPlace]] = {}
+    by_name: dict[PartitionName | None, list[CopyPlace]] = {}
     for one in known:
         for copy in one.copies:
-            if copy.name is not None:
-                by_name.setdefault(copy.name, []).append(copy)
+            by_name.setdefault(copy.name, []).append(copy)
     found = []
-    for name in sorted(by_name):
+    for name in sorted(by_name, key=lambda name: name or ("", -1)):
         copies = tuple(by_name[name])
         holders = {copy.path for copy in copies}
         nodes = {copy.node for copy in copies if copy.node is not None}
@@ -172,6 +173,10 @@ class _Known(NamedTuple):
 
 def _known_above(directory: str) -> _Known:
     above = os.path.dirname(files.absolute(directory))
+    if is_uri(above):
+        # Checkpoints are only looked for in directories of a store that were listed.
+        with suppress(KdumpError):
+            files.listing(above)
     if not any(files.exists(os.path.join(above, name)) for name in sorted(LOG_DIRECTORY_TEXT_FILES)):
         return _Known(_WITHOUT_LOG_DIRECTORY, None)
     return _Known(read_log_directory(above), above)

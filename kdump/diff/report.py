@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kdump.codes import Finding, Severity
+from kdump.diff.against import FileDifference
 from kdump.diff.differences import CopyDifference
 from kdump.diff.losses import CopyTruncation
 from kdump.diff.run import PartitionReport, ReportedRecord
+from kdump.log.names import partition_of_file
 from kdump.rows.scalarlines import json_line, json_text, plain
 from kdump.system.blocks import escaped
 
 _STYLES = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "2"}
+_FEWEST_COPIES = 2
 _LONGEST = 60
 """Characters of a key or a value in a table."""
 
@@ -36,6 +39,16 @@ def report_json(report: PartitionReport) -> Iterator[str]:
             isDamaged=copy.is_damaged,
             isFuture=copy.is_future,
             directory=copy.directory,
+        )
+    if report.common is not None:
+        first, last = report.common
+        yield _line(
+            type="common",
+            topic=topic,
+            partition=partition,
+            firstOffset=first,
+            lastOffset=last,
+            equalTo=report.equal_to,
         )
     for path in report.absent:
         yield _line(type="absent", topic=topic, partition=partition, copy=path)
@@ -106,6 +119,35 @@ def record_json(record: ReportedRecord) -> str:
     )
 
 
+def file_json(found: FileDifference) -> str:
+    """A file that is not what a manifest says, as a difference."""
+    topic, partition = partition_of_file(found.path) or (None, None)
+    return _line(
+        type="difference",
+        topic=topic,
+        partition=partition,
+        kind="file",
+        code=found.code.value.code,
+        severity=found.code.value.severity.value,
+        explained=False,
+        firstOffset=None,
+        lastOffset=None,
+        copies=[found.root],
+        message=f"{found.path}: {found.message}",
+    )
+
+
+def file_text(found: FileDifference, *, color: bool) -> str:
+    """The same for people."""
+    code = found.code.value
+    return f"{escaped(found.path)}: {_severity(code.severity, color=color)} {code.code} {code.name} {found.message}\n"
+
+
+def file_finding(found: FileDifference) -> Finding:
+    """The same as a finding."""
+    return Finding(found.code, found.message, 0, path=found.path)
+
+
 def findings_of(report: PartitionReport) -> Iterator[Finding]:
     """What is not explained; a finding for each difference, of the first copy that it is about."""
     for one in report.differences:
@@ -158,12 +200,16 @@ def _summary(report: PartitionReport) -> str:
     count = len(report.copies)
     text = f"{count} {'copies' if count != 1 else 'copy'}"
     findings = sum(not one.kind.is_explained for one in report.differences)
-    if report.common is not None:
+    if count < _FEWEST_COPIES:
+        text += f", offsets {report.copies[0].log_start}..{report.copies[0].log_end - 1}" if count else ""
+    elif report.common is not None:
         lower, upper = report.common
         equal = (
             "nothing is equal" if report.equal_to is None else f"offsets {lower}..{report.equal_to} are equal in all"
         )
         text += f", {equal}" if (lower, upper) != (lower, report.equal_to) else f", offsets {lower}..{upper} are equal"
+    elif all(copy.log_start == copy.log_end for copy in report.copies):
+        text += ", all of them empty"
     else:
         text += ", no offset is in all of them"
     if findings:
@@ -202,12 +248,15 @@ def _epochs(epochs: Sequence[tuple[int, int]]) -> str:
 
 
 def _difference_line(report: PartitionReport, one: CopyDifference, *, color: bool) -> str:
-    severity = "explained" if one.kind.is_explained else one.kind.severity.value
-    if color:
-        severity = f"\x1b[{_STYLES[one.kind.severity]}m{severity}\x1b[0m"
+    severity = _severity(one.kind.severity, color=color)
     paths = ", ".join(map(escaped, _paths(report, one.copies)))
     code = one.kind.value.value
     return f"  {severity} {code.code} {code.name} {paths}: {_range(one)}{escaped(one.message)}\n"
+
+
+def _severity(severity: Severity, *, color: bool) -> str:
+    word = "explained" if severity is Severity.INFO else severity.value
+    return f"\x1b[{_STYLES[severity]}m{word}\x1b[0m" if color else word
 
 
 def _range(one: CopyDifference) -> str:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from kdump.codes import KdumpError
+from kdump.codes import Codes, KdumpError
+from kdump.diff.against import FileDifference, against, changed_files
 from kdump.diff.contents import ContentOptions, StoredRecord
 from kdump.diff.copies import LoadedCopy, load
 from kdump.diff.differences import Comparison, CopyDifference, DifferenceKind
 from kdump.diff.losses import CopyTruncation, Recommendation, recommended, truncations
-from kdump.diff.places import PartitionCopies, PartitionName, copies_of, partitions_of
+from kdump.diff.manifest import CopyManifest, ListedPartition, is_manifest, read_manifest
+from kdump.diff.places import PartitionCopies, PartitionName, PathCopies, copies_of, partitions_of
 from kdump.diff.shown import RecordDifference, shown_records
+from kdump.log.paths import expanded
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, Workplace, in_process
+
+_MOST_GROUPS: Final = 256
+"""Tasks; one for each partition would cost more than most comparisons."""
 
 
 class DiffOptions(NamedTuple):
@@ -36,8 +42,8 @@ class CopySummary(NamedTuple):
     topic_id: str | None
     cluster_id: str | None
     node_id: int | None
-    is_damaged: bool
-    is_future: bool
+    is_damaged: bool = False
+    is_future: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +78,12 @@ _RESULT = PlainData(
 
 
 class PartitionTask(NamedTuple):
-    """The copies of one partition, to be compared."""
+    """The copies of one partition, to be compared. ``listed``: what a manifest says of it, and its path."""
 
     partition: PartitionCopies
     options: DiffOptions
+    listed: ListedPartition | None = None
+    manifest: str = ""
 
     def run(self) -> Iterator[DiffItem]:
         """The report, then the records that were asked for; errors of copies that cannot be read."""
@@ -95,6 +103,10 @@ class PartitionTask(NamedTuple):
         differences = comparison.differences()
         found = tuple(truncations(comparison))
         copies = tuple(map(_summary, comparison.copies))
+        if self.listed is not None:
+            for number, copy in enumerate(comparison.copies):
+                differences += against(self.listed, len(copies), copy, number)
+            copies += (_listed_summary(self.listed, self.manifest),)
         yield PartitionReport(
             self.partition.name,
             copies,
@@ -116,33 +128,105 @@ def diff(
     options: DiffOptions,
     on_error: Callable[[KdumpError], None],
     run: Runner = in_process,
-) -> Iterator[PartitionReport | ReportedRecord]:
+) -> Iterator[PartitionReport | ReportedRecord | FileDifference]:
     """Compare what the PATHs hold.
 
     Args:
-        paths: segments, partition directories, log directories or URIs of these; two or more.
+        paths: segments, partition directories, log directories or URIs of these; two or more, of which one may be a
+            manifest.
         options: see DiffOptions.
         on_error: takes what is wrong with a PATH or a copy; the others are still compared.
         run: where partitions are compared.
     """
-    found = []
-    for path in paths:
+    found: list[PathCopies] = []
+    manifest: CopyManifest | None = None
+    for path in (one for given in paths for one in expanded(given, on_error)):
         try:
-            found.append(copies_of(path, on_error))
+            if not is_manifest(path):
+                found.append(copies_of(path, on_error))
+            elif manifest is None:
+                manifest = read_manifest(path)
+            else:
+                on_error(KdumpError(Codes.MANIFEST, "a second manifest: one is compared at a time", path=path))
         except KdumpError as error:
             on_error(error.located(path))
-    tasks = [PartitionTask(partition, options) for partition in partitions_of(found) if partition.copies]
+    tasks = _tasks(partitions_of(found), options, manifest, tuple(one.path for one in found))
     work = Work(PartitionTask.run, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_lost)
-    for item in run([[task] for task in tasks], work):
+    size = max(1, -(-len(tasks) // _MOST_GROUPS))
+    groups = [tasks[first : first + size] for first in range(0, len(tasks), size)]
+    # A single partition need not wait for another process.
+    for item in (run if len(groups) > 1 else in_process)(groups, work):
         if isinstance(item, KdumpError):
             on_error(item)
         else:
             yield item
+    if manifest is not None:
+        for root, one in _roots(manifest, found, on_error):
+            try:
+                yield from changed_files(manifest, root, one.path, on_error)
+            except KdumpError as error:
+                on_error(error.located(one.path))
+
+
+def _tasks(
+    partitions: Sequence[PartitionCopies], options: DiffOptions, manifest: CopyManifest | None, paths: tuple[str, ...]
+) -> list[PartitionTask]:
+    """A task for each partition, with what a manifest says of it; also for those that only the manifest has."""
+    if manifest is None:
+        return [PartitionTask(one, options) for one in partitions if one.copies]
+    listed = {one.name: one for one in manifest.partitions}
+    held = {one.name: one for one in partitions if one.copies}
+    if len(listed) == len(held) == 1:
+        # A copy may be called otherwise.
+        held = dict(zip(listed, held.values(), strict=True))
+    tasks = []
+    for name in sorted(listed.keys() | held.keys(), key=lambda name: name or ("", -1)):
+        partition = held.get(name) or PartitionCopies(name, (), paths)
+        if name not in listed:
+            partition = partition._replace(absent=(*partition.absent, manifest.path))
+        tasks.append(PartitionTask(partition, options, listed.get(name), manifest.path))
+    return tasks
+
+
+def _roots(
+    manifest: CopyManifest, found: Sequence[PathCopies], on_error: Callable[[KdumpError], None]
+) -> Iterator[tuple[str, PathCopies]]:
+    """The PATHs that a manifest was made of, each with the one that is compared with it, file by file.
+
+    The files of another node's copy are others.
+    """
+    roots = manifest.roots if len(manifest.roots) > 1 else manifest.roots * len(found)
+    if len(roots) != len(found):
+        message = f"made of {len(roots)} PATHs: give as many, or the partitions are compared and no files"
+        on_error(KdumpError(Codes.MANIFEST, message, path=manifest.path))
+        return
+    for root, one in zip(roots, found, strict=True):
+        below = [other for other in manifest.partitions if other.path.startswith(root)]
+        nodes = {(other.cluster_id, other.node_id) for other in below if other.node_id is not None}
+        own = {copy.node for copy in one.copies if copy.node is not None}
+        if not nodes or not own or nodes & own:
+            yield root, one
+
+
+def _listed_summary(listed: ListedPartition, manifest: str) -> CopySummary:
+    """A manifest's copy, as it is shown."""
+    return CopySummary(
+        manifest,
+        listed.path,
+        listed.log_start,
+        listed.log_end,
+        listed.high_watermark,
+        listed.epochs,
+        listed.topic_id,
+        listed.cluster_id,
+        listed.node_id,
+    )
 
 
 def _lost(task: PartitionTask, count: int, error: KdumpError) -> Iterable[DiffItem]:
     """The process that compared a partition was killed."""
-    return [KdumpError(error.code, error.message, path=task.partition.copies[0].directory)]
+    places = [copy.directory for copy in task.partition.copies]
+    return [KdumpError(error.code, error.message, path=next(iter(places), task.manifest))]
 
 
 def _summary(copy: LoadedCopy) -> CopySummary:

@@ -177,7 +177,7 @@ def default_of(type_name: str, text: Any, fields: tuple[Field, ...]) -> Value:
         return str(text or "")
     if type_name == "uuid":
         return ZERO_UUID
-    if type_name == "bytes":
+    if type_name in ("bytes", "records"):
         return b""
     if type_name.startswith("[]"):
         return []
@@ -348,7 +348,7 @@ def _scalar_reader(member: Member, name: str, is_flexible: bool) -> _Reader:
     match member.type:
         case "string":
             return _string_reader(member, name, is_flexible)
-        case "bytes":
+        case "bytes" | "records":
             return _bytes_reader(member, name, is_flexible)
         case "uuid":
             return _read_uuid

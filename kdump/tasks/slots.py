@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 SLOT_BYTES: Final = 1 << 20
-_SLOTS: Final = 32
+_SLOTS: Final = 24
 
 
 class Slots:

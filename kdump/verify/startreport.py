@@ -220,7 +220,9 @@ def log_directory_text(check: LogDirectoryCheck) -> str:
     paths = [*(failed.path for failed in check.failed), *(obstacle.path for obstacle in check.obstacles)]
     failed = [os.path.basename(files.absolute(one)) for one in paths]
     text += f"{_CONSEQUENCES[check.outcome]}, because of {escaped(_listed(failed))}\n"
-    if check.is_clean:
+    if check.is_07:
+        text += f"{path}: a broker of Kafka 0.7 leaves {CLEAN_SHUTDOWN} after that: its next start recovers nothing\n"
+    elif check.is_clean:
         text += f"{path}: {CLEAN_SHUTDOWN} is gone by then: the start after this one is an unclean one\n"
     return text
 

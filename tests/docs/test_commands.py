@@ -153,6 +153,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [*KDUMP, "dump", "--output", "jsonl", "--records", f"{0:020}.log"]
     with (root / "rows.jsonl").open("wb") as file:
         subprocess.run(rows, cwd=root, stdout=file, check=True)
+    manifest = [*KDUMP, "verify", "--manifest", "orders.manifest", "orders-0"]
+    subprocess.run(manifest, cwd=root, check=True, stdout=subprocess.DEVNULL)
     (root / "fixtures").symlink_to(ROOT / "fixtures")
     (root / "mnt" / "other").mkdir(parents=True)
     (root / "tmp").mkdir()
