@@ -69,6 +69,8 @@ class WhatIfParam(click.ParamType[WhatIf]):
             self.fail(f"'{value}' is none of {', '.join(QUESTIONS[:-1])}, retention=7d, retention=10GB", param, ctx)
         if question != "retention":
             return WhatIf(question) if not equals else self.fail(f"{question} takes no value", param, ctx)
+        if not equals:
+            return WhatIf(question)
         found: dict[str, int] = {}
         for limit in limits.split(","):
             match = _LIMIT.fullmatch(limit.strip())
@@ -181,7 +183,8 @@ def whatif_options(function: _Function) -> _Function:
             multiple=True,
             type=WhatIfParam(),
             metavar="QUESTION",
-            help="Estimate the effect of other settings: codec, magic, batch-size, compaction, retention=7d,10GB. "
+            help="Estimate the effect of other settings: codec, magic, batch-size, compaction, retention=7d,10GB, or "
+            "retention with the settings of each topic. "
             "May be repeated.",
         ),
     ):

@@ -351,7 +351,7 @@ def _scalar_reader(member: Member, name: str, is_flexible: bool) -> _Reader:
         case "bytes" | "records":
             return _bytes_reader(member, name, is_flexible)
         case "uuid":
-            return lambda cursor: uuid_text(_unpack(_UUID, cursor)[0])
+            return _read_uuid
     fixed = struct.Struct(">" + _FIXED[member.type])
     return lambda cursor: _unpack(fixed, cursor)[0]
 
@@ -386,6 +386,10 @@ def _bytes_reader(member: Member, name: str, is_flexible: bool) -> _Reader:
         return _null(member, name, cursor) if size < 0 else _take(cursor, size)
 
     return read
+
+
+def _read_uuid(cursor: Cursor) -> Value:
+    return uuid_text(_unpack(_UUID, cursor)[0])
 
 
 _INT8: Final = struct.Struct(">b")

@@ -126,15 +126,23 @@ def offset_for_time(partition: Partition, timestamp: int) -> tuple[int, int] | N
         index = read_time_index(log.path, log.base_offset)
         if index and log is not partition.logs[-1] and index[-1].timestamp < timestamp:
             continue
-        with log.open() as source:
-            for item in ResyncWalk(source).items():
-                if isinstance(item, Gap):
-                    continue
-                rows = read_rows(item, is_after_gap=False)
-                for number in np.flatnonzero(rows["max_timestamp"] >= timestamp).tolist():
-                    record = _first_at(item, number, timestamp)
-                    if record is not None:
-                        return record
+        record = first_record_at(log, timestamp)
+        if record is not None:
+            return record
+    return None
+
+
+def first_record_at(log: LogFile, timestamp: int) -> tuple[int, int] | None:
+    """(offset, timestamp) of the first record of a log at or after a time. Raises KdumpError if it cannot be read."""
+    with log.open() as source:
+        for item in ResyncWalk(source).items():
+            if isinstance(item, Gap):
+                continue
+            rows = read_rows(item, is_after_gap=False)
+            for number in np.flatnonzero(rows["max_timestamp"] >= timestamp).tolist():
+                record = _first_at(item, number, timestamp)
+                if record is not None:
+                    return record
     return None
 
 
