@@ -101,6 +101,7 @@ DUMP_LOCAL_ONLY: Final = (
     "-n",
     "--tail",
     "--follow",
+    "--frame",
     "--group",
     "--transactional-id",
     "a stream",
@@ -113,6 +114,12 @@ _DECODERS: Final = (*_TOPIC_DECODERS, *_OWN_DECODERS, "--group", "--transactiona
 
 DUMP: Final = (
     *_EXPLAIN,
+    Conflict(
+        "--frame",
+        excludes=("--files", "--all-files", "--log-format", "--follow", "--tail", "--group", "--transactional-id"),
+        message="--frame reads saved requests and responses, it does not go with {other}",
+    ),
+    Conflict("--frame", excludes=("--redact", "--redact-key", *_DECODERS, "--isolation read_committed")),
     Conflict(
         "text files only",
         only=_EVERYWHERE
@@ -227,13 +234,15 @@ VERIFY: Final = (
 
 _STATE: Final = ("--at", "--at-offset", "--at-zxid")
 """The options that ask for a state."""
-_CHANGES: Final = ("--between", "--between-offsets", "--history")
-"""The options that ask for changes of a state."""
+_CHANGES: Final = ("--between", "--between-offsets", "--history", "--offsets-for")
+"""The options that ask for changes of a state, or for offsets."""
 
 STATS: Final = (
     Conflict("--quick", "--html", "--by", excludes=("--what-if", *_STATE, *_CHANGES)),
-    *_each_other("--at", "--at-offset", "--at-zxid", "--between", "--between-offsets"),
-    Conflict("--history", excludes=_STATE),
+    *_each_other("--at", "--at-offset", "--at-zxid", "--between", "--between-offsets", "--offsets-for"),
+    Conflict("--history", excludes=(*_STATE, "--offsets-for")),
+    Conflict("--decode", "--key-decoder", "--value-decoder", needs=("--at",)),
+    Conflict("--output reset-csv", needs=("--at", "--offsets-for")),
     Conflict("--what-if", excludes=("--at-offset", "--at-zxid", *_CHANGES)),
     Conflict("--output records", "--output commands", needs=_STATE),
     Conflict("--topic", "--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),
@@ -300,6 +309,10 @@ SALVAGE_OPTIONS: Final = ("--deep", "--hold-offsets", "--no-hold-offsets", "--tx
 REPAIR: Final = (
     *_each_other("--like-broker", "--salvage", "--indexes"),
     Conflict(excludes=("an empty path",), message="a path is empty"),
+    Conflict(
+        excludes=("-o names a format",),
+        message="-o names a directory; --output {other} prints the plan in that format",
+    ),
     Conflict(
         "--undo",
         only=_EVERYWHERE | {"replace_changed", "backup_dir", "force", "output_format"},

@@ -11,12 +11,12 @@ import click
 
 from kdump.cli import exit_status
 from kdump.cli.arguments import ConvertArguments
-from kdump.cli.common import begin, common_options, limit_option, reading_options
+from kdump.cli.common import begin, common_options, limit_option, log_format_option, reading_options
 from kdump.cli.conflicts import CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.params import OffsetRange, TimeRange
+from kdump.cli.params import OffsetRange, OutputFormat, TimeRange
 from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, Finding, KdumpError
 from kdump.convert.conversion import Conversion
@@ -58,6 +58,12 @@ Examples:
     type=click.Path(),
     help="The file to write, or the directory (for a directory always); with --to jsonl or csv - is standard output.",
 )
+@log_format_option
+@click.option(
+    "--offset-map",
+    is_flag=True,
+    help="Of logs of Kafka 0.7: also write DST.offsets.csv, which offset each byte position has become.",
+)
 @click.option("--to-magic", type=click.IntRange(0, MAGIC), metavar="0|1|2", help="Message format of the result.")
 @click.option(
     "--codec",
@@ -95,7 +101,7 @@ Examples:
 @click.option("--csv-safe", is_flag=True, help="With --to csv: no cell begins as a spreadsheet's formula does.")
 @click.option("--strict", is_flag=True, help="Write nothing when anything would be lost.")
 @click.option("--skip-damaged", is_flag=True, help="Leave out what is damaged, and say so.")
-@click.option("--output", type=click.Choice(["text", "jsonl"]), default="text", help="How to say what was done.")
+@click.option("--output", type=OutputFormat(["text", "jsonl"]), default="text", help="How to say what was done.")
 @limit_option()
 @engine_options
 @reading_options
@@ -144,10 +150,10 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
 def _plan(conversion: Conversion, given: ConvertArguments) -> Sequence[Job]:
     source, destination = given.source, given.destination
     if given.form is not None:
-        return plan_export(source, destination, given.form, conversion, is_safe=given.csv_safe)
+        return plan_export(source, destination, given.form, conversion, is_safe=given.csv_safe, is_07=given.is_07)
     if given.input_form is not None:
         return plan_import(source, destination, conversion)
-    return plan_conversion(source, destination, conversion)
+    return plan_conversion(source, destination, conversion, is_07=given.is_07, maps_offsets=given.offset_map)
 
 
 def _engine(given: ConvertArguments, count: int, options: GivenOptions, console: Console) -> Engine:
@@ -234,7 +240,7 @@ def _to_stdout(conversion: Conversion, given: ConvertArguments, console: Console
     """Records as text on standard output, messages on standard error."""
     assert given.form is not None
     try:
-        jobs = plan_export(given.source, "", given.form, conversion, is_safe=given.csv_safe)
+        jobs = plan_export(given.source, "", given.form, conversion, is_safe=given.csv_safe, is_07=given.is_07)
     except KdumpError as error:
         status.fail(error)
         return

@@ -12,6 +12,7 @@ from kdump.cli.conflicts import DIFF, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.params import OutputFormat
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.diff.against import FileDifference
 from kdump.diff.contents import ContentOptions
@@ -53,7 +54,7 @@ Examples:
 @click.option("--strict", is_flag=True, help="End with 1 for warnings too.")
 @click.option(
     "--output",
-    type=click.Choice(["table", "jsonl", "junit"]),
+    type=OutputFormat(["table", "jsonl", "junit"]),
     default="table",
     help="A page per partition (default), JSON lines, or JUnit XML.",
 )

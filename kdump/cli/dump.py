@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import click
 
 from kdump.cli import exit_status, view_options
 from kdump.cli.arguments import DumpArguments
-from kdump.cli.common import begin, common_options, limit_option, reading_options
+from kdump.cli.common import begin, common_options, limit_option, log_format_option, reading_options
 from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions, zookeeper_facts
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
@@ -26,9 +26,8 @@ from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
-from kdump.log.names import is_uri
-from kdump.log.opening import open_source
-from kdump.log.paths import OtherFile, PathDirectory, TextFile, is_text_file, resolve
+from kdump.log.names import Kind, is_uri
+from kdump.log.paths import OtherFile, PathDirectory, Stream, TextFile, as_log_07, is_text_file, resolve
 from kdump.payloads.java import split_commas
 from kdump.reading.printing import Emit
 from kdump.reading.reporter import Reporter
@@ -58,6 +57,7 @@ Examples:
     metavar="A,B,...",
     help="Comma-separated files, taken as DumpLogSegments takes them; PATHs are then ignored, as there.",
 )
+@log_format_option
 @click.option("--all-files", is_flag=True, help="In directories, also dump index, snapshot and checkpoint files.")
 @java_options
 @view_options.view_options
@@ -67,6 +67,12 @@ Examples:
     type=click.IntRange(0),
     metavar="POSITION",
     help="Explain the bytes around a file position, field by field, damage included.",
+)
+@click.option(
+    "--frame",
+    metavar="KIND",
+    help="The files are saved requests or responses: fetch, multifetch, produce, multiproduce or offsets of Kafka 0.7; "
+    "fetch-response[:V] or produce-request[:V], the body of one of today, of API version V.",
 )
 @engine_options
 @reading_options
@@ -101,6 +107,10 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     )
     begin(given, console)
     options = _text_options(given) if given.is_text else _row_options(given, console)
+    if given.frame is not None:
+        from kdump.cli.frame import dump_frames  # not needed by a dump of logs
+
+        return dump_frames(given, options, _text(given) if given.is_text else None, console)
     status = RunStatus(console.show_error)
     try:
         engine = _engine(given, options_given, console)
@@ -138,7 +148,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
                 finder.see(target, has_rows=budget.seen > before)
 
         if given.files is not None:
-            _dump_names(run, given.files, dump_one)
+            _dump_names(run, given, dump_one)
         elif follow:
             from kdump.dump.follow import followed
 
@@ -150,7 +160,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
             except KdumpError as error:
                 run.fail(error)
         else:
-            for target in _targets(run, paths, given.all_files):
+            for target in _targets(run, given):
                 if finder is None or finder.wants(target, map(strip_credentials, paths)):
                     dump_one(target)
         return run
@@ -193,41 +203,27 @@ def _facts(given: DumpArguments) -> dict[str, str | bool | None]:
 
 
 def _explain(position: int, given: DumpArguments) -> int:
-    from kdump.explain import report
+    from kdump.cli.explain import show_explanation
 
     console = Console(color=given.color, escapes=False, pager=given.pager, show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
     try:
-        path = strip_credentials(given.paths[0])
-        with open_source(path) as source:
-            found = report(
-                source,
-                position,
-                limit=given.max_decompressed_size,
-                width=max(80, min(console.width, 120)),
-                color=console.color,
-            )
+        show_explanation(strip_credentials(given.paths[0]), position, given.max_decompressed_size, console, status)
     except KdumpError as error:
         status.fail(error)
-        return status.code
-    console.out.write(found.text.encode("utf-8", "surrogateescape"))
-    console.close()
-    status.add(damaged=found.is_damaged)
     return status.code
 
 
-def _text_options(given: DumpArguments) -> DumpOptions:
-    """The compatible text."""
-    selection = view_options.selection(given)
+def _text(given: DumpArguments) -> TextOptions:
+    """What the compatible text shows."""
     decoders = given.key_decoder_class, given.value_decoder_class
-    decoding = view_options.decoding(given)
-    text = TextOptions(
+    return TextOptions(
         print_data_log=given.print_data_log
         or given.view == "records"
-        or selection.by_contents
+        or view_options.selection(given).by_contents
         or any(name is not None for name in decoders)
-        or decoding.is_made,
+        or view_options.decoding(given).is_made,
         skip_record_metadata=given.skip_record_metadata,
         verify_index_only=given.verify_index_only,
         index_sanity_check=given.index_sanity_check,
@@ -235,6 +231,11 @@ def _text_options(given: DumpArguments) -> DumpOptions:
         key_decoder=decoder(decoders[0]),
         value_decoder=decoder(decoders[1]),
     )
+
+
+def _text_options(given: DumpArguments) -> DumpOptions:
+    """The compatible text."""
+    text = _text(given)
     return _options(
         given,
         text_output(text),
@@ -285,7 +286,7 @@ def _dump_elsewhere(engine: Engine, options: DumpOptions, given: DumpArguments, 
 
     run = DumpRun(options, console.out.write, console.reporter(verbose=given.verbose))
     collected = CollectedRun(run, console.out.write_through)
-    targets = list(_targets(run, given.paths, all_files=False))
+    targets = list(_targets(run, given))
     if targets:
         run.begin_elsewhere(targets[0])
     is_spark = engine.spark is not None
@@ -306,9 +307,9 @@ def _dump_elsewhere(engine: Engine, options: DumpOptions, given: DumpArguments, 
     return run
 
 
-def _dump_names(run: DumpRun, files: str, dump_one: Callable[[Target], None]) -> None:
-    for name in split_commas(files):
-        target = target_by_java_name(name)
+def _dump_names(run: DumpRun, given: DumpArguments, dump_one: Callable[[Target], None]) -> None:
+    for name in split_commas(given.files or ""):
+        target = target_by_java_name(name, is_07=given.is_07)
         if target is None:
             run.ignore(name)
         else:
@@ -316,15 +317,17 @@ def _dump_names(run: DumpRun, files: str, dump_one: Callable[[Target], None]) ->
             dump_one(target)
 
 
-def _targets(run: DumpRun, paths: Sequence[str], all_files: bool) -> Iterator[Target]:
-    for path in map(strip_credentials, paths):
+def _targets(run: DumpRun, given: DumpArguments) -> Iterator[Target]:
+    for path in map(strip_credentials, given.paths):
         try:
-            found = resolve(path)
+            found = as_log_07(resolve(path)) if given.is_07 else resolve(path)
             if isinstance(found, PathDirectory):
-                for file in found.files(run.fail, all_files=all_files):
+                for file in found.files(run.fail, all_files=given.all_files):
                     yield replace(target_of(file), is_listed=True)
             elif isinstance(found, OtherFile) and not isinstance(found, TextFile):
                 raise _no_segment_file(found)
+            elif isinstance(found, Stream) and given.is_07:
+                yield Target(path, Kind.LOG_07, 0)
             else:
                 yield target_of(found)
         except KdumpError as error:

@@ -26,6 +26,7 @@ _COMMANDS = {
     "stats": "Count what is in segments: what takes the space, and what is unusual.",
     "repair": "Repair damaged logs; print a plan and its cost first.",
     "convert": "Convert message format, compression or file type.",
+    "explain": "Explain the bytes at a position or of an offset, field by field.",
     "man": "Show a page of the manual.",
     "completion": "Print the completion script of a shell.",
     "help": "Show the help of a command.",
@@ -45,6 +46,14 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = getattr(importlib.import_module(f"kdump.cli.{cmd_name}"), cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; a PATH in place of a command is answered with what shows it."""
+        if args and args[0] not in _COMMANDS and (os.path.exists(args[0]) or "://" in args[0]):
+            ctx.fail(f"'{args[0]}' is no command but a PATH: kdump dump shows it, kdump verify checks it")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in ``--help``, without importing any of them."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kdump.cli.arguments import RepairArguments
-from kdump.cli.common import begin, common_options, reading_options
+from kdump.cli.common import begin, common_options, log_format_option, reading_options
 from kdump.cli.conflicts import REPAIR, SALVAGE_OPTIONS, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.params import OutputFormat
 from kdump.codes import REFUSALS, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
@@ -28,6 +29,10 @@ from kdump.repair.run import Repair, Repaired, RepairOptions
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_members, starts_text
 from kdump.system.blocks import escaped
+
+if TYPE_CHECKING:
+    from kdump.reading.reporter import Reporter
+    from kdump.repair.log07 import Repaired07
 
 
 def repair_json(repaired: Repaired) -> str:
@@ -131,6 +136,7 @@ Examples:
     metavar="MANIFEST",
     help="Undo the repair in place that wrote this manifest.",
 )
+@log_format_option
 @click.option("--finish", is_flag=True, help="Finish the repairs in place, and the undoing, that were interrupted.")
 @click.option("--like-broker", is_flag=True, help="End the log where a broker's recovery cuts it.")
 @click.option("--salvage", is_flag=True, help="Keep every good batch, also after damage.")
@@ -166,7 +172,7 @@ Examples:
 @click.option(
     "--output",
     "output_format",
-    type=click.Choice(["text", "jsonl"]),
+    type=OutputFormat(["text", "jsonl"]),
     default="text",
     help="Text for people (default), or one JSON object per partition.",
 )
@@ -198,7 +204,8 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
     given = RepairArguments({"paths": paths, **others})
     manifest = given.manifest
     named = (given.output, manifest, given.backup_dir, *given.replicas, *paths)
-    GivenOptions({"an empty path": "" in named}).check(REPAIR)
+    is_format = given.output in ("jsonl", "json", "text") and not os.path.isdir(given.output)
+    GivenOptions({"an empty path": "" in named, "-o names a format": is_format and given.output}).check(REPAIR)
     if not paths and manifest is None:
         raise click.UsageError("no PATH given (kdump repair --help)")
     options = _options(given)
@@ -231,18 +238,25 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
                     continue
                 for repaired in job.path(path):
                     status.add(damaged=repaired.leaves_damage)
-                    for segment in repaired.plan.segments if reporter.verbose else ():
-                        reporter.note(f"{segment.path}: {segment.fingerprint.size:,} bytes, {repaired.plan.mode.value}")
-                    is_text = given.output_format == "text"
-                    if is_text:
-                        text = _once(repair_text(repaired, color=console.color), repaired.plan.place, told)
-                    else:
-                        text = repair_json(repaired)
-                    console.out.write(text.encode())
+                    console.out.write(_shown(repaired, given, console, reporter, told).encode())
             except KdumpError as error:
                 fail(error.located(path))
     console.close()
     return status.code
+
+
+def _shown(
+    repaired: Repaired | Repaired07, given: RepairArguments, console: Console, reporter: Reporter, told: set[str]
+) -> str:
+    """What is printed of a partition; for ``told`` see ``_once``."""
+    is_text = given.output_format == "text"
+    if not isinstance(repaired, Repaired):
+        return repaired.text() if is_text else repaired.json()
+    for segment in repaired.plan.segments if reporter.verbose else ():
+        reporter.note(f"{segment.path}: {segment.fingerprint.size:,} bytes, {repaired.plan.mode.value}")
+    if not is_text:
+        return repair_json(repaired)
+    return _once(repair_text(repaired, color=console.color), repaired.plan.place, told)
 
 
 def _options(given: RepairArguments) -> RepairOptions:
@@ -269,6 +283,7 @@ def _options(given: RepairArguments) -> RepairOptions:
         ),
         decides_transactions=given.txn is not None,
         allow_worse_start=given.allow_worse_start,
+        is_07=given.is_07,
         overwrites=given.overwrite,
     )
 

@@ -13,13 +13,13 @@ from kdump.cli.arguments import DumpArguments
 from kdump.cli.common import color_option
 from kdump.cli.coordinatorkey import coordinated
 from kdump.cli.java_options import topic_decoder
-from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
+from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, OutputFormat, TimeRange
 from kdump.codes import KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
 from kdump.rows.filetables import CHECKPOINT, EPOCH, NODE, PROPERTY, SESSION, TRANSACTION
 from kdump.rows.schema import Column, ColumnType, Table
-from kdump.rows.tables import BATCH, RECORD, RECORD_DECODED, RECORD_METADATA
+from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD_METADATA
 
 if TYPE_CHECKING:
     from kdump.log.context import FileContext
@@ -30,7 +30,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _OPTIONS: Final = (
     click.option(
         "--output",
-        type=click.Choice(["kafka", "jsonl", "csv", "table"]),
+        type=OutputFormat(["kafka", "jsonl", "csv", "table"]),
         default="kafka",
         help="Text of DumpLogSegments (default), JSON lines, CSV, or a human-readable table.",
     ),
@@ -173,7 +173,7 @@ def fields(given: DumpArguments, shown: Table) -> tuple[str, ...] | None:
     names = tuple(name.strip() for name in given.fields.split(","))
     known = shown.names + RECORD_METADATA.names if shown.type == RECORD.type else shown.names
     for name in names:
-        if name not in known:
+        if name not in known and name != NEXT_OFFSET:
             raise click.UsageError(f"no column '{name}' in {shown.type} rows (--fields help lists them)")
     return names
 
@@ -199,6 +199,7 @@ def list_fields() -> str:
     for shown in (BATCH, RECORD):
         lines += [f"{shown.type}:", *(f"  {column.name} ({column.type.name.lower()})" for column in shown.columns)]
     lines.append("decodedKey, decodedValue besides: records with a decoder")
+    lines.append(f"{NEXT_OFFSET} besides: logs of Kafka 0.7")
     return "\n".join([*lines, "headerKeys instead of key, value and headers: records with --deep-iteration"])
 
 

@@ -69,6 +69,8 @@ class WhatIfParam(click.ParamType[WhatIf]):
             self.fail(f"'{value}' is none of {', '.join(QUESTIONS[:-1])}, retention=7d, retention=10GB", param, ctx)
         if question != "retention":
             return WhatIf(question) if not equals else self.fail(f"{question} takes no value", param, ctx)
+        if not equals:
+            return WhatIf(question)
         found: dict[str, int] = {}
         for limit in limits.split(","):
             match = _LIMIT.fullmatch(limit.strip())
@@ -125,6 +127,15 @@ def whatif_options(function: _Function) -> _Function:
     """The options; the function takes them by the names in StatsArguments."""
     for option in (
         click.option(
+            "--value-decoder", metavar="NAME", help="With --at: values of a named partition, as in kdump dump."
+        ),
+        click.option("--key-decoder", metavar="NAME", help="With --at: keys of a named partition, as in kdump dump."),
+        click.option(
+            "--decode",
+            type=click.Choice(["auto"]),
+            help="With --at: decode keys and values of named partitions of internal topics.",
+        ),
+        click.option(
             "--show-secrets",
             is_flag=True,
             help="With the salts and keys of SCRAM users, passwords in configs, and ids of delegation tokens.",
@@ -143,6 +154,12 @@ def whatif_options(function: _Function) -> _Function:
             multiple=True,
             metavar="NAME",
             help="Of the metadata only this topic. May be repeated.",
+        ),
+        click.option(
+            "--offsets-for",
+            type=Moment(),
+            metavar="TIME",
+            help="The first offset at or after this time in each partition.",
         ),
         click.option(
             "--history",
@@ -187,7 +204,8 @@ def whatif_options(function: _Function) -> _Function:
             multiple=True,
             type=WhatIfParam(),
             metavar="QUESTION",
-            help="Estimate the effect of other settings: codec, magic, batch-size, compaction, retention=7d,10GB. "
+            help="Estimate the effect of other settings: codec, magic, batch-size, compaction, retention=7d,10GB, or "
+            "retention with the settings of each topic. "
             "May be repeated.",
         ),
     ):

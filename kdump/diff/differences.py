@@ -37,8 +37,8 @@ class DifferenceKind(Enum):
     CHANGED = Codes.COPY_CHANGED
     LAG = Codes.COPY_LAG
     RETENTION = Codes.COPY_RETENTION
-    DELETED = Codes.COPY_DELETED
-    COMPACTED = Codes.COPY_COMPACTED
+    DELETES = Codes.COPY_DELETED
+    COMPACTION = Codes.COPY_COMPACTED
     REWRITTEN = Codes.COPY_REWRITTEN
     SEGMENTS = Codes.COPY_SEGMENTS
 
@@ -247,7 +247,7 @@ class Comparison:
                 lowest_end = copy.log_start
             bases = [segment.base_offset for segment in copy.table.segments]
             is_raised = bool(bases) and copy.log_start > bases[0]
-            kind = DifferenceKind.DELETED if is_raised else DifferenceKind.RETENTION
+            kind = DifferenceKind.DELETES if is_raised else DifferenceKind.RETENTION
             why = "its log start offset was raised" if is_raised else "retention removed what is before"
             yield CopyDifference(
                 kind, lowest, lowest_end - 1, (number,), f"this copy starts at {copy.log_start}: {why}"
@@ -349,8 +349,8 @@ def _explained_differences(stretches: Sequence[Stretch], numbers: tuple[int, int
     """What the log cleaner did: one difference for each copy, however many offsets it took."""
     for labels, kind, copies, what in (
         ((Held.SAME_RECORD,), DifferenceKind.REWRITTEN, numbers, "in other batches"),
-        ((_COMPACTED, _UNREPLACED), DifferenceKind.COMPACTED, numbers[:1], "removed by the log cleaner"),
-        ((_COMPACTED + 1, _UNREPLACED + 1), DifferenceKind.COMPACTED, numbers[1:], "removed by the log cleaner"),
+        ((_COMPACTED, _UNREPLACED), DifferenceKind.COMPACTION, numbers[:1], "removed by the log cleaner"),
+        ((_COMPACTED + 1, _UNREPLACED + 1), DifferenceKind.COMPACTION, numbers[1:], "removed by the log cleaner"),
     ):
         own = [stretch for stretch in stretches if stretch.held in labels]
         if not own:

@@ -72,7 +72,9 @@ def truncations(comparison: Comparison) -> Iterator[CopyTruncation]:
         else:
             outcome = follow(copies[leader].replica, copies[follower].replica)
         offset = outcome.truncation_offset
-        if offset is not None and offset >= copies[follower].log_end:
+        # After an .index that leads nowhere a log goes on beyond its end.
+        reach = max(copies[follower].log_end, int(copies[follower].table.last.max(initial=-1)) + 1)
+        if offset is not None and offset >= reach:
             yield CopyTruncation(leader, follower, offset, 0, (), 0, (), outcome.loops, outcome.fails)
             continue
         missing = comparison.pair(follower, leader).missing(offset)

@@ -38,7 +38,7 @@ _MOST: Final = 1 << 30
 _FILE_LINE: Final = re.compile(r"(\\?)([0-9a-f]{64})  (.*)")
 
 
-class DigestedRange(NamedTuple):
+class RangeDigest(NamedTuple):
     """Batches of a partition: the first and last offset that they hold, how many they and their records are."""
 
     first: int
@@ -61,7 +61,7 @@ class ListedPartition:
     log_end: int
     high_watermark: int
     epochs: tuple[tuple[int, int], ...]
-    ranges: tuple[DigestedRange, ...]
+    ranges: tuple[RangeDigest, ...]
 
 
 class ListedFile(NamedTuple):
@@ -104,9 +104,10 @@ def manifest_lines(paths: Iterable[str], on_error: Callable[[KdumpError], None])
     yield _comment({"type": "manifest", "version": _VERSION, "kdump": __version__, "paths": roots})
     for root in roots:
         try:
+            copies = copies_of(root, on_error).copies
             for path in files_below(root):
                 yield from _file_lines(path, on_error)
-            for place in copies_of(root, on_error).copies:
+            for place in copies:
                 yield _partition_line(load(place))
         except KdumpError as error:
             on_error(error.located(root))
@@ -149,7 +150,7 @@ def read_manifest(path: str) -> CopyManifest:
     return CopyManifest(path, roots, found, tuple(partitions))
 
 
-def ranges_of(copy: LoadedCopy, first: int, end: int) -> Iterator[DigestedRange]:
+def ranges_of(copy: LoadedCopy, first: int, end: int) -> Iterator[RangeDigest]:
     """The ranges of a copy, of the batches between two offsets (``end`` exclusive), in the order of the log.
 
     Raises:
@@ -161,11 +162,11 @@ def ranges_of(copy: LoadedCopy, first: int, end: int) -> Iterator[DigestedRange]
     digest = hashlib.sha256()
     current: list[int] = []
 
-    def closed() -> DigestedRange:
+    def closed() -> RangeDigest:
         rows = np.array(current)
         records = int(np.maximum(table.rows["record_count"][rows], 0).sum())
         span = int(table.first[rows].min()), int(table.last[rows].max())
-        return DigestedRange(*span, rows.size, records, digest.hexdigest())
+        return RangeDigest(*span, rows.size, records, digest.hexdigest())
 
     for stored in stored_batches(table, numbers, copy.opened):
         places = place[stored.numbers]
@@ -263,5 +264,5 @@ def _partition(told: dict[str, Any]) -> ListedPartition:
     )
 
 
-def _range(first: int, last: int, batches: int, records: int, digest: str) -> DigestedRange:
-    return DigestedRange(int(first), int(last), int(batches), int(records), str(digest))
+def _range(first: int, last: int, batches: int, records: int, digest: str) -> RangeDigest:
+    return RangeDigest(int(first), int(last), int(batches), int(records), str(digest))

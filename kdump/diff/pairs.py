@@ -15,13 +15,11 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kdump.diff.contents import ContentOptions, RecordDigests, read_digests
+from kdump.diff.alignment import Mask, Offsets, aligned, are_same
+from kdump.diff.contents import ContentOptions, RecordDigests, read_digests, same_records
 from kdump.diff.copies import LoadedCopy
 
-Offsets = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 MISSING: Final = 1
 """The label of records that only one of two copies has."""
 
@@ -146,21 +144,9 @@ class CopyPair:
     def matches(self) -> tuple[Offsets, Offsets]:
         """Numbers of the rows that are the same batch in both, leader epochs aside; both rise."""
         ours, theirs = self.first.copy.table, self.second.copy.table
-        if not (ours.rows.size and theirs.rows.size):
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        # Where the copies are equal, so are these, but for where they begin.
-        lower = max(int(ours.last[0]), int(theirs.last[0]))
-        shifts = [int(np.searchsorted(table.last, lower)) for table in (ours, theirs)]
-        count = min(ours.last.size - shifts[0], theirs.last.size - shifts[1])
-        our_part, their_part = (slice(shift, shift + count) for shift in shifts)
-        if np.array_equal(ours.last[our_part], theirs.last[their_part]) and ours.rises and theirs.rises:
-            mine, their = np.arange(count) + shifts[0], np.arange(count) + shifts[1]
-        else:
-            _, mine, their = np.intersect1d(ours.last, theirs.last, return_indices=True)
+        mine, their = aligned(ours.last, theirs.last)
         left, right = ours.rows[mine], theirs.rows[their]
-        same = left["is_valid"] & right["is_valid"]
-        for name in ("crc", "size", "magic"):
-            same &= left[name] == right[name]
+        same = left["is_valid"] & right["is_valid"] & are_same(left, right)
         return mine[same], their[same]
 
     @cached_property
@@ -238,7 +224,7 @@ class CopyPair:
             ours = ours.take(ours.offset >= least)
             _, mine, their = np.intersect1d(ours.offset, theirs.offset, return_indices=True)
             label = np.full(ours.offset.size, MISSING, np.int64)
-            label[mine[(ours.digest[mine] == theirs.digest[their]).all(axis=1)]] = 0
+            label[mine[same_records(ours.take(mine), theirs.take(their), self.first.options)]] = 0
             parts.append(Intervals.of(ours.offset, ours.offset, label))
         return Intervals.joined(parts)
 
@@ -260,7 +246,7 @@ class CopyPair:
         left = left.take((left.offset >= lower) & (left.offset < upper))
         right = right.take((right.offset >= lower) & (right.offset < upper))
         offset, mine, their = np.intersect1d(left.offset, right.offset, return_indices=True)
-        same = (left.digest[mine] == right.digest[their]).all(axis=1)
+        same = same_records(left.take(mine), right.take(their), self.first.options)
         readable = left.is_readable[mine] & right.is_readable[their]
         epochs = [
             contents.copy.table.rows["leader_epoch"][records.row[at]]
@@ -276,9 +262,13 @@ class CopyPair:
             yield Intervals.of(records.offset[alone], records.offset[alone], only)
 
     def _inside(self, lower: int, upper: int) -> tuple[Mask, Mask]:
-        """Which rows of both have an offset between two."""
-        ours, theirs = self.first.copy.table, self.second.copy.table
-        return (ours.last >= lower) & (ours.first < upper), (theirs.last >= lower) & (theirs.first < upper)
+        """Which rows of both have an offset between two. Markers are no content."""
+        found = []
+        for contents in (self.first, self.second):
+            table = contents.copy.table
+            rows = (table.last >= lower) & (table.first < upper)
+            found.append(rows & ~table.is_control if contents.options.only_content else rows)
+        return found[0], found[1]
 
     def _other_epoch(self, inside: Mask) -> Mask:
         """Of the rows of the first copy, which the second has under another leader epoch."""

@@ -40,6 +40,16 @@ def report_json(report: PartitionReport) -> Iterator[str]:
             isFuture=copy.is_future,
             directory=copy.directory,
         )
+    if report.common is not None:
+        first, last = report.common
+        yield _line(
+            type="common",
+            topic=topic,
+            partition=partition,
+            firstOffset=first,
+            lastOffset=last,
+            equalTo=report.equal_to,
+        )
     for path in report.absent:
         yield _line(type="absent", topic=topic, partition=partition, copy=path)
     for one in report.differences:

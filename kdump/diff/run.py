@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.diff.against import FileDifference, against, changed_files
@@ -18,6 +18,9 @@ from kdump.diff.shown import RecordDifference, shown_records
 from kdump.log.paths import expanded
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, Workplace, in_process
+
+_MOST_GROUPS: Final = 256
+"""Tasks; one for each partition would cost more than most comparisons."""
 
 
 class DiffOptions(NamedTuple):
@@ -149,7 +152,10 @@ def diff(
             on_error(error.located(path))
     tasks = _tasks(partitions_of(found), options, manifest, tuple(one.path for one in found))
     work = Work(PartitionTask.run, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_lost)
-    for item in run([[task] for task in tasks], work):
+    size = max(1, -(-len(tasks) // _MOST_GROUPS))
+    groups = [tasks[first : first + size] for first in range(0, len(tasks), size)]
+    # A single partition need not wait for another process.
+    for item in (run if len(groups) > 1 else in_process)(groups, work):
         if isinstance(item, KdumpError):
             on_error(item)
         else:

@@ -56,7 +56,11 @@ def _between(comparison: Comparison, kind: DifferenceKind, first: int, last: int
 
 def _records(comparison: Comparison, number: int, first: int, last: int) -> Iterator[tuple[StoredRecord, int]]:
     copy = comparison.copies[number]
-    rows = np.flatnonzero((copy.table.last >= first) & (copy.table.first <= last) & copy.table.rows["is_valid"])
-    for record in read_stored(copy.table, rows, copy.opened, comparison.options.limit):
+    table = copy.table
+    begin = int(np.searchsorted(table.last_sorted, first))
+    end = int(np.searchsorted(table.first_sorted, last, side="right"))
+    rows = np.sort(table.order[begin:end])
+    rows = rows[table.rows["is_valid"][rows]]
+    for record in read_stored(table, rows, copy.opened, comparison.options.limit):
         if first <= record.offset <= last:
             yield record, number

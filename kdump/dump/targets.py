@@ -12,7 +12,17 @@ from pathlib import PurePosixPath
 from kdump.log.growing import GrowingFile
 from kdump.log.names import Kind
 from kdump.log.opening import open_source
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, TextFile, resolve, topic_of
+from kdump.log.paths import (
+    LogSegment,
+    LogSegment07,
+    OtherFile,
+    PathDirectory,
+    Sibling,
+    Stream,
+    TextFile,
+    resolve,
+    topic_of,
+)
 from kdump.log.source import Source
 from kdump.payloads.java import normalize_path, parse_long
 
@@ -52,7 +62,12 @@ class Target:
     @property
     def is_log(self) -> bool:
         """It holds batches."""
-        return self.kind in (Kind.LOG, Kind.CHECKPOINT)
+        return self.kind in (Kind.LOG, Kind.CHECKPOINT, Kind.LOG_07)
+
+    @property
+    def is_07(self) -> bool:
+        """It is a log of Kafka 0.7."""
+        return self.kind is Kind.LOG_07
 
     @property
     def topic(self) -> str | None:
@@ -65,14 +80,14 @@ class Target:
         return PurePosixPath(self.path).name
 
 
-def target_of(found: Stream | LogSegment | Sibling | TextFile) -> Target:
+def target_of(found: Stream | LogSegment | LogSegment07 | Sibling | TextFile) -> Target:
     """The target for what a PATH means."""
     match found:
         case Stream(path=path):
             return Target(path, Kind.LOG, None, unnamed=True)
         case TextFile(path=path):
             return Target(path, None, None)
-        case LogSegment() | Sibling():
+        case LogSegment() | LogSegment07() | Sibling():
             return Target(found.path, found.kind, found.base_offset)
 
 
@@ -82,8 +97,10 @@ def target_by_path(path: str) -> Target | None:
     return None if isinstance(found, PathDirectory | OtherFile) else target_of(found)
 
 
-def target_by_java_name(name: str) -> Target | None:
+def target_by_java_name(name: str, *, is_07: bool = False) -> Target | None:
     """The file that a name of ``--files`` means; None where the Java tool says ``Ignoring unknown file``.
+
+    ``is_07``: as the tool of Kafka 0.7 takes it, to which every name is that of a log.
 
     It is always a file of this machine: to the Java tool ``s3://b/0.log`` is a file in the directory ``s3:``.
     """
@@ -91,7 +108,9 @@ def target_by_java_name(name: str) -> Target | None:
     file_name = PurePosixPath(path).name
     dot = file_name.rfind(".")
     try:
-        kind = Kind(file_name[dot:] if dot >= 0 else "")
+        kind = Kind.LOG_07 if is_07 else Kind(file_name[dot:] if dot >= 0 else "")
     except ValueError:
+        return None
+    if kind is Kind.LOG_07 and not is_07:
         return None
     return Target(path, kind, parse_long(file_name.partition(".")[0]), may_be_missing=kind is Kind.TXN_INDEX)

@@ -28,8 +28,8 @@ Epochs = list[tuple[int, int]]
 class FetchedBatches:
     """The batches of a log as a leader serves them, in file order; every array has shape (batches,).
 
-    ``segment``: the number of the file that holds it. ``is_valid``: its CRC is right. ``breaks``: numbers of batches
-    after which a reader does not get on within the file.
+    ``segment``: the number of the file that holds it. ``is_valid``: its CRC is right. ``bases``: base offsets of the
+    files. ``breaks``: numbers of batches after which a reader does not get on within the file.
     """
 
     base_offset: NDArray[np.int64]
@@ -38,6 +38,7 @@ class FetchedBatches:
     size: NDArray[np.int64]
     segment: NDArray[np.int64]
     is_valid: NDArray[np.bool_]
+    bases: Sequence[int]
     breaks: Sequence[int] = ()
 
 
@@ -128,10 +129,9 @@ class _Leader:
         self.batches = log.batches
         self.epochs = EpochCache(log.epochs)
         self.epochs.assign(epoch, log.log_end)
-        self._highest = np.maximum.accumulate(log.batches.last_offset) if log.batches.size.size else None
         self._bytes = np.concatenate(([0], np.cumsum(log.batches.size)))
-        bounds = np.flatnonzero(np.diff(log.batches.segment)) + 1
-        self._ends = np.append(bounds, log.batches.size.size)
+        self._bounds = np.searchsorted(log.batches.segment, np.arange(len(log.batches.bases) + 1)).tolist()
+        self._highest: dict[int, NDArray[np.int64]] = {}
         self._breaks = set(log.batches.breaks)
 
     def read(self, offset: int) -> tuple[int, int]:
@@ -140,16 +140,23 @@ class _Leader:
         Raises:
             _AppendFailedError: the file cannot be read there.
         """
-        if self._highest is None:
-            return 0, 0
-        first = int(np.searchsorted(self._highest, offset))
-        if first == self._highest.size:
-            return first, first
-        if first and first - 1 in self._breaks and self.batches.segment[first] == self.batches.segment[first - 1]:
-            raise _AppendFailedError(is_retried=True)
-        fits = int(np.searchsorted(self._bytes, self._bytes[first] + FETCH_BYTES, side="right")) - 1
-        end = int(self._ends[np.searchsorted(self._ends, first, side="right")])
-        return first, max(first + 1, min(fits, end))
+        segment = max(bisect_right(self.batches.bases, offset) - 1, 0)
+        for number in range(segment, len(self.batches.bases)):
+            begin, end = self._bounds[number], self._bounds[number + 1]
+            first = begin + int(np.searchsorted(self._rising(number), offset))
+            if first < end:
+                if first > begin and first - 1 in self._breaks:
+                    raise _AppendFailedError(is_retried=True)
+                fits = int(np.searchsorted(self._bytes, self._bytes[first] + FETCH_BYTES, side="right")) - 1
+                return first, max(first + 1, min(fits, end))
+        return 0, 0
+
+    def _rising(self, segment: int) -> NDArray[np.int64]:
+        """The highest last offset of each batch of a segment and those before it."""
+        if segment not in self._highest:
+            part = slice(self._bounds[segment], self._bounds[segment + 1])
+            self._highest[segment] = np.maximum.accumulate(self.batches.last_offset[part])
+        return self._highest[segment]
 
 
 class _Follower:
@@ -256,7 +263,7 @@ def _replicate(leader: _Leader, follower: _Follower) -> bool:
         elif is_out_of_range or offset > leader.log_end:
             offset, epoch = _after_out_of_range(leader, follower)
         else:
-            first, last = leader.read(offset)
+            first, last = leader.read(offset) if offset < leader.log_end else (0, 0)
             if first == last:
                 follower.follow(leader)
                 return True

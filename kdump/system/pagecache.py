@@ -8,8 +8,14 @@ mincore(2)).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Final
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, Final
+
+if TYPE_CHECKING:
+    import ctypes
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _GATHERED: Final = 8 << 20
@@ -18,18 +24,73 @@ _READ_AHEAD: Final = 8 << 20
 """The system reads at most about so much after the bytes that it was asked for."""
 _SMALL: Final = 4 << 20
 """Bytes of the first files of a process that stay: a command on small files must not load ctypes."""
-_AT_ONCE: Final = 1 << 16
-"""Bytes of files that are read at once to see whether they are resident: this costs less than asking for the pages."""
 _MAP_SHARED: Final = 1
 _LOWEST_BIT: Final = bytes(number & 1 for number in range(256))
 
 
 class _Process:
-    """What this process did: bytes of the files that it opened, and whether it said that pages stay."""
+    """What this process did: bytes of the files that it opened, and whether it said that pages stay.
+
+    ``shared``: paths of files whose pages another process gives back.
+    """
 
     opened = 0
     is_told = False
-    scratch = memoryview(bytearray(_AT_ONCE))
+    shared: ClassVar[frozenset[str]] = frozenset()
+
+
+def share(paths: Iterable[str]) -> None:
+    """Leave the pages of these files to another process: see ``SharedPages``."""
+    _Process.shared = frozenset(paths)
+
+
+class SharedPages:
+    """The pages that several processes of a job bring in. None of them knows which ones the others brought in.
+
+    Args:
+        most: bytes of files whose pages may wait until they are given back.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._waiting: dict[str, bytes] = {}
+        """What was resident of a file before the job, in the order of its tasks."""
+
+    def add(self, path: str) -> None:
+        """A process is to read a part of this file."""
+        if path in self._waiting:
+            return
+        with _opened(path) as opened:
+            self._waiting[path] = b"" if opened is None else _resident(*opened, path) or b""
+        while len(self._waiting) > 1 and sum(map(len, self._waiting.values())) * _PAGE > self._most:
+            self._give_back(next(iter(self._waiting)))
+
+    def close(self) -> None:
+        """No process reads any more."""
+        for path in list(self._waiting):
+            self._give_back(path)
+
+    def _give_back(self, path: str) -> None:
+        resident = self._waiting.pop(path)
+        if resident:
+            with _opened(path) as opened:
+                if opened is not None:
+                    _give_back(opened[0], resident, 0, len(resident) * _PAGE)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[tuple[int, os.stat_result] | None]:
+    """A descriptor and the status of a regular file; None for all else, which whoever reads it judges."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except (OSError, ValueError):
+        yield None
+        return
+    try:
+        status = os.fstat(descriptor)
+        yield (descriptor, status) if stat.S_ISREG(status.st_mode) else None
+    finally:
+        os.close(descriptor)
 
 
 class BroughtPages:
@@ -45,7 +106,7 @@ class BroughtPages:
 
     def __init__(self, descriptor: int, status: os.stat_result, path: str) -> None:
         self._descriptor = descriptor
-        self._resident = _resident(descriptor, status, path)
+        self._resident = None if path in _Process.shared else _resident(descriptor, status, path)
         self._start = self._end = self._given_back = 0
 
     def read(self, start: int, end: int) -> None:
@@ -66,8 +127,12 @@ class BroughtPages:
         self._give_back(self._start, self._end + _READ_AHEAD)
 
     def _give_back(self, start: int, end: int) -> None:
-        for first, after in _absent(self._resident or b"", start // _PAGE, -(-end // _PAGE)):
-            os.posix_fadvise(self._descriptor, first * _PAGE, (after - first) * _PAGE, os.POSIX_FADV_DONTNEED)
+        _give_back(self._descriptor, self._resident or b"", start, end)
+
+
+def _give_back(descriptor: int, resident: bytes, start: int, end: int) -> None:
+    for first, after in _absent(resident, start // _PAGE, -(-end // _PAGE)):
+        os.posix_fadvise(descriptor, first * _PAGE, (after - first) * _PAGE, os.POSIX_FADV_DONTNEED)
 
 
 def _absent(resident: bytes, first: int, after: int) -> Iterator[tuple[int, int]]:
@@ -87,8 +152,6 @@ def _resident(descriptor: int, status: os.stat_result, path: str) -> bytes | Non
     _Process.opened += size
     if _Process.opened <= _SMALL or not size or not hasattr(os, "posix_fadvise"):
         return None
-    if size <= _AT_ONCE and _is_resident(descriptor, size):
-        return None
     try:
         if not _may_ask(status, descriptor):
             raise PermissionError("it belongs to another user")
@@ -99,28 +162,29 @@ def _resident(descriptor: int, status: os.stat_result, path: str) -> bytes | Non
     return resident if 0 in resident else None
 
 
-def _is_resident(descriptor: int, size: int) -> bool:
-    """All of the file can be read without waiting for a disk."""
-    try:
-        return os.preadv(descriptor, [_Process.scratch], 0, os.RWF_NOWAIT) == size
-    except OSError:
-        return False
-
-
 def _may_ask(status: os.stat_result, descriptor: int) -> bool:
     """The kernel tells the truth: of files that others own and that one may not write it says that all is resident."""
     return os.geteuid() in (0, status.st_uid) or os.access(f"/proc/self/fd/{descriptor}", os.W_OK, effective_ids=True)
 
 
-def _mincore(descriptor: int, size: int) -> bytes:
-    """A byte for each page of the file. Raises OSError."""
-    import ctypes
+@cache
+def _system() -> ctypes.CDLL:
+    """The C library."""
+    import ctypes  # slow, and not needed for small files
 
     system = ctypes.CDLL(None, use_errno=True)
     system.mmap.restype = ctypes.c_void_p
     system.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
     system.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
     system.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    return system
+
+
+def _mincore(descriptor: int, size: int) -> bytes:
+    """A byte for each page of the file. Raises OSError."""
+    import ctypes
+
+    system = _system()
     # Nothing can be read through this mapping (PROT_NONE), so no file that another process cuts can kill this one.
     address = system.mmap(None, size, 0, _MAP_SHARED, descriptor, 0)
     if address == ctypes.c_void_p(-1).value:

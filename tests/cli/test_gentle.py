@@ -79,7 +79,6 @@ def test_idle_where_the_system_has_no_such_priority(folder: Path, monkeypatch: p
 @pytest.mark.parametrize("verbose", [True, False])
 def test_pages_that_stay_are_told_with_v(folder: Path, monkeypatch: pytest.MonkeyPatch, verbose: bool) -> None:
     monkeypatch.setattr(pagecache, "_SMALL", 0)
-    monkeypatch.setattr(pagecache, "_AT_ONCE", 0)
     monkeypatch.setattr(pagecache, "_may_ask", lambda status, descriptor: False)
     monkeypatch.setattr(pagecache._Process, "is_told", False)
     # A process runs one command.

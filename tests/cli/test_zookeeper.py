@@ -86,9 +86,9 @@ def test_a_damaged_directory(root: Path) -> None:
     directory = "damaged/z384-log-mid-flip"
     status, out, errors = run("stats", "--at", "now", "--output", "records", directory, cwd=root)
     assert (status, len(out.splitlines())) == (DAMAGE, 76)
-    assert "KD436 zookeeper-no-start" in errors
+    assert "KD446 zookeeper-no-start" in errors
     found = rows("stats", "--at", "now", "--output", "jsonl", directory, cwd=root, status=DAMAGE)
-    assert (found[0]["failure"], found[-1]["code"]) == ("java.io.IOException: CRC check failed", "KD436")
+    assert (found[0]["failure"], found[-1]["code"]) == ("java.io.IOException: CRC check failed", "KD446")
 
 
 def test_before_the_files(root: Path) -> None:
@@ -143,9 +143,9 @@ def test_dump_of_snapshots(root: Path) -> None:
 def test_dump_of_a_damaged_log(root: Path) -> None:
     log = "damaged/z384-log-mid-flip/version-2/log.ba"
     found = rows("dump", "--output", "jsonl", log, cwd=root, status=DAMAGE)
-    assert [row.get("zxid", row.get("code")) for row in found] == [0xBA, 0xBB, 0xBC, "KD431"]
+    assert [row.get("zxid", row.get("code")) for row in found] == [0xBA, 0xBB, 0xBC, "KD441"]
     found = rows("dump", "--output", "jsonl", "--resync", log, cwd=root, status=DAMAGE)
-    assert [row.get("zxid", row.get("code")) for row in found] == [0xBA, 0xBB, 0xBC, 0xBE, 0xBF, "KD431"]
+    assert [row.get("zxid", row.get("code")) for row in found] == [0xBA, 0xBB, 0xBC, 0xBE, 0xBF, "KD441"]
 
 
 def codes(directory: str, root: Path) -> tuple[int, list[str]]:
@@ -156,19 +156,19 @@ def codes(directory: str, root: Path) -> tuple[int, list[str]]:
 @pytest.mark.parametrize(
     ("case", "status", "expected"),
     [
-        ("ok", CLEAN, ["KD439"]),
-        ("log-mid-flip", DAMAGE, ["KD431", "KD435", "KD436"]),
-        ("log-mid-len0", DAMAGE, ["KD432", "KD435", "KD439"]),
-        ("log-torn-half", CLEAN, ["KD432", "KD439"]),
-        ("log-magic", DAMAGE, ["KD431", "KD435", "KD436"]),
-        ("log-middle-gone", DAMAGE, ["KD434", "KD439"]),
-        ("log-dup", CLEAN, ["KD434", "KD439"]),
-        ("snap-crc", DAMAGE, ["KD433", "KD439"]),
-        ("snap-empty", DAMAGE, ["KD433", "KD439"]),
-        ("snap-all-gone", DAMAGE, ["KD436"]),
-        ("snap-name-higher", DAMAGE, ["KD437", "KD439"]),
-        ("log-missing-txn", DAMAGE, ["KD434", "KD434", "KD437", "KD439"]),
-        ("empty-dir", CLEAN, ["KD439"]),
+        ("ok", CLEAN, ["KD449"]),
+        ("log-mid-flip", DAMAGE, ["KD441", "KD445", "KD446"]),
+        ("log-mid-len0", DAMAGE, ["KD442", "KD445", "KD449"]),
+        ("log-torn-half", CLEAN, ["KD442", "KD449"]),
+        ("log-magic", DAMAGE, ["KD441", "KD445", "KD446"]),
+        ("log-middle-gone", DAMAGE, ["KD444", "KD449"]),
+        ("log-dup", CLEAN, ["KD444", "KD449"]),
+        ("snap-crc", DAMAGE, ["KD443", "KD449"]),
+        ("snap-empty", DAMAGE, ["KD443", "KD449"]),
+        ("snap-all-gone", DAMAGE, ["KD446"]),
+        ("snap-name-higher", DAMAGE, ["KD447", "KD449"]),
+        ("log-missing-txn", DAMAGE, ["KD444", "KD444", "KD447", "KD449"]),
+        ("empty-dir", CLEAN, ["KD449"]),
     ],
 )
 def test_verify(root: Path, case: str, status: int, expected: list[str]) -> None:
@@ -177,7 +177,7 @@ def test_verify(root: Path, case: str, status: int, expected: list[str]) -> None
 
 def test_verify_of_sound_directories(root: Path) -> None:
     for directory in ("0.7.0/data", "1.1.1/data", "1.1.1/data-running", "3.9.1/data", "3.9.1/data-snap-gz"):
-        assert codes(directory, root) == (CLEAN, ["KD439"])
+        assert codes(directory, root) == (CLEAN, ["KD449"])
     assert codes("3.9.1/data/version-2/log.77", root) == (CLEAN, [])
     assert codes("3.9.1/data-snap-gz/version-2/snapshot.c.gz", root) == (CLEAN, [])
     _, out, _ = run("verify", "3.9.1/data", cwd=root)

@@ -34,7 +34,7 @@ def command_of(name: str) -> click.Command:
     return command
 
 
-SMALL = {"man", "completion", "help"}
+SMALL = {"explain", "man", "completion", "help"}
 """Commands that kdump(1) describes."""
 NAMES = ["kdump", *(f"kdump-{name}" for name in cli.list_commands(click.Context(cli)) if name not in SMALL)]
 SPARK = "kdump-spark"

@@ -52,9 +52,9 @@ def test_ranges_are_those_of_the_contents(replicas: Truth) -> None:
             end for side in ("only_leader", "only_follower") for pair in contents[side] for end in pair if end >= lower
         }
         changed = covered["record"] | covered["leader-epoch"] | covered["damage"]
-        missing = covered["gap"] | covered["lag"] | covered["tail"] | covered["compacted"]
+        missing = covered["gap"] | covered["lag"] | covered["tail"] | covered["compaction"]
         assert {offset for offset in different if offset >= lower} <= changed, line["id"]
-        lone = one_side - changed - missing - covered["retention"] - covered["deleted"]
+        lone = one_side - changed - missing - covered["retention"] - covered["deletes"]
         assert all("s07" in line["id"] for _ in lone), line["id"]
         everything = offsets(contents["only_leader"]) | offsets(contents["only_follower"])
         assert covered["record"] | covered["leader-epoch"] <= different, line["id"]
@@ -134,7 +134,7 @@ def test_deleted_records(tmp_path: Path) -> None:
         make_copy(tmp_path / name / "t-0", [row(0, 5, 10)])
         offsets_of = {"log-start-offset-checkpoint": {TOPIC: start}}
         make_log_directory(tmp_path / name, node=ord(name), offsets=offsets_of)
-    assert told(compared(tmp_path / "a" / "t-0", tmp_path / "b" / "t-0")) == [("deleted", 0, 4, (1,))]
+    assert told(compared(tmp_path / "a" / "t-0", tmp_path / "b" / "t-0")) == [("deletes", 0, 4, (1,))]
 
 
 def test_gaps(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_gap_within_a_segment(tmp_path: Path) -> None:
     for name, key in (("repeated", None), ("unique", b"unique")):
         whole = make_copy(tmp_path / name / "a" / "t-0", [[*row(0), MadeBatch(5, key=key), *row(10)]])
         cut = make_copy(tmp_path / name / "b" / "t-0", [row(0, 10)])
-        kind = "compacted" if key is None else "gap"
+        kind = "compaction" if key is None else "gap"
         assert told(compared(whole, cut)) == [(kind, 5, 9, (1,))]
         known = {"cleaner-offset-checkpoint": {("other", 0): 1}}
         make_log_directory(cut.parent, node=1, offsets={**known, "recovery-point-offset-checkpoint": {TOPIC: 15}})

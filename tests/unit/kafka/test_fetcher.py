@@ -39,7 +39,7 @@ def log(
     count = len(batches)
     valid = np.array([number not in damaged for number in range(count)], np.bool_)
     size = np.full(count, 100, np.int64)
-    fetched = FetchedBatches(first, last, epoch, size, np.zeros(count, np.int64), valid, breaks)
+    fetched = FetchedBatches(first, last, epoch, size, np.zeros(count, np.int64), valid, [start], breaks)
     if end is None:
         end = int(last[-1]) + 1 if count else start
     return ReplicaLog(start, end, end if high_watermark is None else high_watermark, epochs, start, fetched)
