@@ -39,7 +39,7 @@ Examples:
   kdump stats --what-if retention=7d orders-0   which segments would be deleted
   kdump stats --at -1h __consumer_offsets-*     what was committed an hour ago
   kdump stats --at now __cluster_metadata-0     what the cluster knows
-  kdump stats --at-zxid 0x1f /var/lib/zookeeper the tree after a transaction""",
+  kdump stats --at-zxid 0x1f /var/lib/zookeeper  the tree after a transaction""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @click.option(
