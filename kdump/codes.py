@@ -743,7 +743,6 @@ class Codes(Enum):
         "The snapshot and the records of the log give different images. Nodes that load the snapshot and nodes that "
         "read the log then disagree about the cluster. One of the two was changed.",
     )
-
     STRAY = Code(
         "KD431",
         "stray-partition",
@@ -768,6 +767,73 @@ class Codes(Enum):
         "When the broker starts, it makes an empty log. The records come back from the leader. If no other replica "
         "has them, they are lost, and nothing says so.",
         Severity.WARNING,
+    )
+
+    ZOOKEEPER_LOG = Code(
+        "KD441",
+        "zookeeper-log",
+        "a damaged transaction log of ZooKeeper",
+        "The header of the log is wrong, or the checksum or the length of a transaction. ZooKeeper throws an exception "
+        "there, and does not start. Use the data directory of another server of the ensemble, or move the log and "
+        "those after it away: what they hold is then lost.",
+    )
+    ZOOKEEPER_TORN = Code(
+        "KD442",
+        "zookeeper-torn",
+        "a transaction of ZooKeeper that is not whole",
+        "The log ends in a part of a transaction. ZooKeeper takes this for the end of the log and says nothing. At the "
+        "end of the newest log it is what a crash leaves: no client was told that the transaction succeeded.",
+        Severity.WARNING,
+    )
+    ZOOKEEPER_SNAPSHOT = Code(
+        "KD443",
+        "zookeeper-snapshot",
+        "a snapshot of ZooKeeper that cannot be used",
+        "The snapshot does not end as a snapshot ends, its checksum is wrong, or it breaks the format. ZooKeeper takes "
+        "the next older one, and needs the logs since then. Without an older one it may not start, or start empty.",
+    )
+    ZOOKEEPER_GAP = Code(
+        "KD444",
+        "zookeeper-gap",
+        "transactions of ZooKeeper are missing",
+        "The zxids of the transactions are not consecutive: a log is gone, or was cut. ZooKeeper does not notice it, "
+        "and restores a tree without the changes of the missing transactions, if no snapshot has them.",
+    )
+    ZOOKEEPER_LOST = Code(
+        "KD445",
+        "zookeeper-lost",
+        "transactions that ZooKeeper does not read",
+        "Whole transactions lie after the place where ZooKeeper stops reading the log. If it starts, their changes are "
+        "lost, unless a snapshot has them.",
+    )
+    ZOOKEEPER_NO_START = Code(
+        "KD446",
+        "zookeeper-no-start",
+        "ZooKeeper does not start",
+        "ZooKeeper throws this exception when it restores the tree of the directory, and ends. Other findings say "
+        "where the damage is.",
+    )
+    ZOOKEEPER_DIGEST = Code(
+        "KD447",
+        "zookeeper-digest",
+        "the tree of ZooKeeper has another digest than its log says",
+        "ZooKeeper 3.6 and later write a digest of the whole tree beside each transaction. The restored tree has "
+        "another one: a snapshot or a log was changed or exchanged, or transactions are missing. ZooKeeper only logs "
+        "it.",
+    )
+    ZOOKEEPER_STATE = Code(
+        "KD448",
+        "zookeeper-state",
+        "the files of ZooKeeper do not go back so far",
+        "The tree at a moment needs a snapshot from before it, or all logs from the first one on. There are none.",
+    )
+    ZOOKEEPER_RESTORE = Code(
+        "KD449",
+        "zookeeper-restore",
+        "what ZooKeeper restores",
+        "What a server restores of the directory when it starts: how many nodes and sessions, up to which transaction, "
+        "from which snapshot.",
+        Severity.INFO,
     )
 
     OFFSETS_BACKWARDS = Code(
@@ -1119,6 +1185,7 @@ INPUT_CODES: Final = HOSTILE_CODES | {
     Codes.NOT_A_SEGMENT_FILE,
     Codes.NO_SEGMENTS,
     Codes.UNWRITABLE,
+    Codes.ZOOKEEPER_STATE,
 }
 """Errors of the input or the output itself, not damage in it: exit status 3."""
 REFUSALS: Final = frozenset(

@@ -81,6 +81,7 @@ class DumpArguments(LogArguments, EngineArguments):
     value_decoder: str | None
     redact: bool
     redact_key: str | None
+    show_secrets: bool
     color: str
     pager: bool
     # Which rows are shown.
@@ -158,6 +159,7 @@ class StatsArguments(LogArguments, EngineArguments):
     what_if: tuple[WhatIf, ...]
     at: int | None
     at_offset: int | None
+    at_zxid: int | None
     between: Range | None
     between_offsets: Range | None
     history: HistoryOf | None

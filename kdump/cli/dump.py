@@ -12,7 +12,7 @@ import click
 from kdump.cli import exit_status, view_options
 from kdump.cli.arguments import DumpArguments
 from kdump.cli.common import begin, common_options, limit_option, log_format_option, reading_options
-from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions
+from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions, zookeeper_facts
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
@@ -94,6 +94,10 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     options_given.check(DUMP)
     if given.explain is not None:
         return _explain(given.explain, given)
+    if options_given.first(("a file of ZooKeeper",)) is not None:
+        from kdump.cli.zookeeper import dump_zookeeper
+
+        return dump_zookeeper(given)
     console = Console(
         color=given.color,
         escapes=given.output != "table",
@@ -194,6 +198,7 @@ def _facts(given: DumpArguments) -> dict[str, str | bool | None]:
         "text files only": text_file if not names_files and all(map(is_text_file, paths)) else None,
         "a stream": next(filter(reads_once, paths), None),
         "a URI": any(map(is_uri, paths)),
+        **zookeeper_facts(() if given.files is not None else paths),
     }
 
 

@@ -17,7 +17,7 @@ from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, OutputForma
 from kdump.codes import KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
-from kdump.rows.filetables import CHECKPOINT, EPOCH, PROPERTY
+from kdump.rows.filetables import CHECKPOINT, EPOCH, NODE, PROPERTY, SESSION, TRANSACTION
 from kdump.rows.schema import Column, ColumnType, Table
 from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD_METADATA
 
@@ -103,6 +103,7 @@ _OPTIONS: Final = (
         is_flag=True,
         help="Replace keys and values by keyed hashes of the same size.",
     ),
+    click.option("--show-secrets", is_flag=True, help="Files of ZooKeeper: with passwords, salts and keys."),
     click.option("--redact-key", metavar="SECRET", help="--redact with the same hashes in every run."),
     color_option("tables"),
     click.option("--pager", is_flag=True, help="Show the output in $PAGER when it goes to a terminal."),
@@ -179,8 +180,17 @@ def fields(given: DumpArguments, shown: Table) -> tuple[str, ...] | None:
 
 def fields_of_text_files(given: DumpArguments) -> tuple[str, ...] | None:
     """Those of ``--fields`` where every PATH is a text file; UsageError for a column that rows of none have."""
-    columns = tuple(dict.fromkeys(name for shown in (CHECKPOINT, EPOCH, PROPERTY) for name in shown.names))
-    return fields(given, Table("text file", tuple(Column(name, ColumnType.TEXT) for name in columns)))
+    return _fields_of(given, "text file", CHECKPOINT, EPOCH, PROPERTY)
+
+
+def fields_of_zookeeper(given: DumpArguments) -> tuple[str, ...] | None:
+    """Those of ``--fields`` for files of ZooKeeper; UsageError for a column that rows of none have."""
+    return _fields_of(given, "file of ZooKeeper", TRANSACTION, SESSION, NODE)
+
+
+def _fields_of(given: DumpArguments, what: str, *tables: Table) -> tuple[str, ...] | None:
+    columns = tuple(dict.fromkeys(name for shown in tables for name in shown.names))
+    return fields(given, Table(what, tuple(Column(name, ColumnType.TEXT) for name in columns)))
 
 
 def list_fields() -> str:

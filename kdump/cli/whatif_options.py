@@ -108,6 +108,21 @@ class HistoryParam(click.ParamType[HistoryOf]):
         return HistoryOf(kind, name)
 
 
+class ZxidParam(click.ParamType[int]):
+    """The number of a transaction of ZooKeeper: ``0x`` and hexadecimal digits, or decimal."""
+
+    name = "Z"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Usage error for anything else."""
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"0[xX]([0-9a-fA-F]{1,16})|([0-9]{1,19})", str(value))
+        if match is None:
+            self.fail(f"'{value}' is no zxid: 0x and hexadecimal digits, or a decimal number", param, ctx)
+        return int(match[1], 16) if match[1] else int(match[2])
+
+
 def whatif_options(function: _Function) -> _Function:
     """The options; the function takes them by the names in StatsArguments."""
     for option in (
@@ -169,6 +184,12 @@ def whatif_options(function: _Function) -> _Function:
             type=click.IntRange(0),
             metavar="N",
             help="As --at, after the last whole batch up to this offset of the metadata log.",
+        ),
+        click.option(
+            "--at-zxid",
+            type=ZxidParam(),
+            metavar="Z",
+            help="The tree of ZooKeeper after all transactions up to this one (0x hexadecimal, or decimal).",
         ),
         click.option(
             "--at",

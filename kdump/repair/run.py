@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.files import listing
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.opening import open_source
@@ -154,7 +155,10 @@ class Repair:
             KdumpError: the path cannot be read, or its repair is refused.
         """
         found = as_log_07(resolve(path)) if self._options.is_07 else resolve(path)
-        if isinstance(found, PathDirectory):
+        if isinstance(found, PathDirectory) and self._options.is_07 and found.is_partition(listing(found.path)):
+            # Also one without a log: the loader makes one.
+            yield self._logs_07(found.folder, is_whole=True)
+        elif isinstance(found, PathDirectory):
             yield from self._directory(found)
         elif isinstance(found, LogSegment07):
             yield self._logs_07(path, is_whole=False)

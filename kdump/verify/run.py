@@ -23,6 +23,7 @@ from kdump.log.paths import (
     Sibling,
     Stream,
     as_log_07,
+    is_zookeeper,
     resolve,
 )
 from kdump.verify.logdir import Checkpoints, PartitionExtent, check_log_directory
@@ -89,6 +90,9 @@ class Verification:
             KdumpError: MISSING, UNREADABLE, NO_SEGMENTS or NOT_A_SEGMENT_FILE.
         """
         self._failed.clear()
+        if is_zookeeper(path):
+            yield from _zookeeper(path)
+            return
         match as_log_07(resolve(path)) if self._is_07 else resolve(path):
             case PathDirectory() as directory:
                 yield from self._directory(directory)
@@ -208,6 +212,15 @@ def findings(path: str, *, deep: bool = True) -> Iterator[Finding]:
     ):
         if isinstance(item, Finding):
             yield item
+
+
+def _zookeeper(path: str) -> Iterator[Item]:
+    """Check a data directory of ZooKeeper, or one of its files."""
+    from kdump.verify.zookeeperdata import check_zookeeper
+    from kdump.zookeeper.datafiles import data_sets
+
+    for found in data_sets([path]):
+        yield from check_zookeeper(found, restores=files.is_directory(path))
 
 
 def checked_log(file: Sibling) -> str | None:
