@@ -743,6 +743,32 @@ class Codes(Enum):
         "The snapshot and the records of the log give different images. Nodes that load the snapshot and nodes that "
         "read the log then disagree about the cluster. One of the two was changed.",
     )
+
+    STRAY = Code(
+        "KD431",
+        "stray-partition",
+        "a directory that the metadata does not place on this broker",
+        "The topic was deleted or made again, or the partition was moved away, while the broker did not run; or "
+        "partition.metadata is missing. When the broker starts, it gives the directory a name that ends in -stray and "
+        "does not serve it. Nothing deletes it. Look whether somebody still needs the data.",
+        Severity.WARNING,
+    )
+    WRONG_TOPIC_ID = Code(
+        "KD432",
+        "wrong-topic-id",
+        "a directory with the topic id of another topic",
+        "The topic id in partition.metadata belongs to a topic of another name, and the broker has this partition of "
+        "it. A broker loads the log and does not serve it: fetches fail with an inconsistent topic id. Put the "
+        "partition.metadata back that belongs here.",
+    )
+    PARTITION_NOT_HERE = Code(
+        "KD433",
+        "partition-not-here",
+        "a partition that the metadata places here has no directory",
+        "When the broker starts, it makes an empty log. The records come back from the leader. If no other replica "
+        "has them, they are lost, and nothing says so.",
+        Severity.WARNING,
+    )
     ZOOKEEPER_LOG = Code(
         "KD441",
         "zookeeper-log",
@@ -808,32 +834,6 @@ class Codes(Enum):
         "What a server restores of the directory when it starts: how many nodes and sessions, up to which transaction, "
         "from which snapshot.",
         Severity.INFO,
-    )
-
-    STRAY = Code(
-        "KD431",
-        "stray-partition",
-        "a directory that the metadata does not place on this broker",
-        "The topic was deleted or made again, or the partition was moved away, while the broker did not run; or "
-        "partition.metadata is missing. When the broker starts, it gives the directory a name that ends in -stray and "
-        "does not serve it. Nothing deletes it. Look whether somebody still needs the data.",
-        Severity.WARNING,
-    )
-    WRONG_TOPIC_ID = Code(
-        "KD432",
-        "wrong-topic-id",
-        "a directory with the topic id of another topic",
-        "The topic id in partition.metadata belongs to a topic of another name, and the broker has this partition of "
-        "it. A broker loads the log and does not serve it: fetches fail with an inconsistent topic id. Put the "
-        "partition.metadata back that belongs here.",
-    )
-    PARTITION_NOT_HERE = Code(
-        "KD433",
-        "partition-not-here",
-        "a partition that the metadata places here has no directory",
-        "When the broker starts, it makes an empty log. The records come back from the leader. If no other replica "
-        "has them, they are lost, and nothing says so.",
-        Severity.WARNING,
     )
 
     OFFSETS_BACKWARDS = Code(

@@ -73,7 +73,7 @@ def test_secrets_are_hidden(root: Path) -> None:
 def test_rows_and_page(root: Path) -> None:
     head, *found = rows("stats", "--at", "now", "--output", "jsonl", "1.1.1/data-running", cwd=root)
     assert (head["type"], head["zxid"], head["snapshot"], head["failure"]) == ("zookeeper", 749, "snapshot.1b7", None)
-    assert [row["type"] for row in found[:3]] == ["session", "session", "node"]
+    assert [row["type"] for row in found[:3]] == ["session", "session", "broker"]
     status, page, errors = run("stats", "--at", "now", "1.1.1/data-running", cwd=root)
     assert (status, errors) == (CLEAN, "")
     assert page.startswith("1.1.1/data-running after zxid 0x2ed")
