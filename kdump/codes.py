@@ -743,7 +743,6 @@ class Codes(Enum):
         "The snapshot and the records of the log give different images. Nodes that load the snapshot and nodes that "
         "read the log then disagree about the cluster. One of the two was changed.",
     )
-
     STRAY = Code(
         "KD431",
         "stray-partition",
@@ -769,6 +768,7 @@ class Codes(Enum):
         "has them, they are lost, and nothing says so.",
         Severity.WARNING,
     )
+
     ZOOKEEPER_LOG = Code(
         "KD441",
         "zookeeper-log",

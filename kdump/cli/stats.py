@@ -39,7 +39,7 @@ Examples:
   kdump stats --what-if retention=7d orders-0   which segments would be deleted
   kdump stats --at -1h __consumer_offsets-*     what was committed an hour ago
   kdump stats --at now __cluster_metadata-0     what the cluster knows
-  kdump stats --at-zxid 0x1f /var/lib/zookeeper the tree after a transaction""",
+  kdump stats --at-zxid 0x1f /var/lib/zookeeper  the tree after a transaction""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @click.option(
@@ -155,6 +155,8 @@ def _answer(given: StatsArguments) -> tuple[str, Callable[[StatsArguments, Conso
         from kdump.cli.zookeeper import answer_zookeeper
 
         return f"--{option.replace('_', '-')}", answer_zookeeper
+    if given.history is not None and given.history.kind == "group":
+        raise click.UsageError("--history group=NAME goes with files of ZooKeeper")
     from kdump.cli.state import answer_state
 
     return f"--{option.replace('_', '-')}", answer_state

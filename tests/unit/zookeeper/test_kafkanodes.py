@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from kdump.zookeeper.changes import node_changes
 from kdump.zookeeper.kafkanodes import kafka_rows
-from kdump.zookeeper.restore import tree_at
+from kdump.zookeeper.restore import restore, tree_at
 from kdump.zookeeper.tree import OPEN_ACL, Release, ZNode, ZNodeTree
 from tests.harness.archives import unpack_cases
 from tests.harness.zookeepercases import data_set
@@ -96,3 +97,19 @@ def test_odd_members(member: str, value: str) -> None:
     ):  # fmt: skip
         tree.put(path, ZNode(data, OPEN_ACL))
     assert list(kafka_rows(tree, show_secrets=False))
+
+
+def test_every_change_of_a_group(root: Path) -> None:
+    """A replay of the changes below /consumers gives the nodes below it, at the end of the logs."""
+    for version in ("0.7.0", "1.1.1", "3.9.1"):
+        files = data_set(root / version / "data")
+        nodes: dict[str, bytes | None] = {}
+        for change in node_changes(files):
+            if "/consumers/" not in change.path:
+                continue
+            if change.operation in ("delete", "expire"):
+                del nodes[change.path]
+            elif change.operation in ("create", "set"):
+                nodes[change.path] = change.data
+        tree = restore(files).tree
+        assert nodes == {path: node.data for path, node in tree.nodes.items() if "/consumers/" in path}
