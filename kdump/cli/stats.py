@@ -155,6 +155,8 @@ def _answer(given: StatsArguments) -> tuple[str, Callable[[StatsArguments, Conso
         from kdump.cli.zookeeper import answer_zookeeper
 
         return f"--{option.replace('_', '-')}", answer_zookeeper
+    if given.history is not None and given.history.kind == "group":
+        raise click.UsageError("--history group=NAME goes with files of ZooKeeper")
     from kdump.cli.state import answer_state
 
     return f"--{option.replace('_', '-')}", answer_state

@@ -85,14 +85,14 @@ class WhatIfParam(click.ParamType[WhatIf]):
 
 
 class HistoryOf(NamedTuple):
-    """Whose history is asked for: ``kind`` is ``topic``, ``partition`` or ``broker``."""
+    """Whose history is asked for: ``kind`` is ``topic``, ``partition``, ``broker`` or ``group``."""
 
     kind: str
     name: str
 
 
 class HistoryParam(click.ParamType[HistoryOf]):
-    """``topic=NAME``, ``partition=NAME-0`` or ``broker=ID``."""
+    """``topic=NAME``, ``partition=NAME-0``, ``broker=ID`` or ``group=NAME``."""
 
     name = "OF"
 
@@ -101,8 +101,8 @@ class HistoryParam(click.ParamType[HistoryOf]):
         if isinstance(value, HistoryOf):
             return value
         kind, equals, name = str(value).partition("=")
-        if kind not in ("topic", "partition", "broker") or not equals or not name:
-            self.fail(f"'{value}' is none of topic=NAME, partition=NAME-0, broker=ID", param, ctx)
+        if kind not in ("topic", "partition", "broker", "group") or not equals or not name:
+            self.fail(f"'{value}' is none of topic=NAME, partition=NAME-0, broker=ID, group=NAME", param, ctx)
         if kind == "broker" and not name.isdecimal():
             self.fail(f"'{name}' is no broker id", param, ctx)
         return HistoryOf(kind, name)
@@ -165,7 +165,8 @@ def whatif_options(function: _Function) -> _Function:
             "--history",
             type=HistoryParam(),
             metavar="topic=NAME",
-            help="All changes of a topic, a partition (partition=NAME-0) or a broker (broker=ID) in the metadata log.",
+            help="All changes of a topic, a partition (partition=NAME-0) or a broker (broker=ID) in the metadata log; "
+            "in files of ZooKeeper also of a group (group=NAME).",
         ),
         click.option(
             "--between-offsets",

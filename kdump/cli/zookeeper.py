@@ -29,6 +29,9 @@ def answer_zookeeper(given: StatsArguments, console: Console) -> int:
         console.out.write(text.encode("utf-8", "surrogateescape"))
 
     for files in _sets(given.paths, given.max_decompressed_size, status.fail):
+        if given.at is None and given.at_zxid is None:
+            _show_changes(files, given, write, status)
+            continue
         try:
             found = _restored(files, given)
         except KdumpError as error:
@@ -54,6 +57,19 @@ def answer_zookeeper(given: StatsArguments, console: Console) -> int:
                 console.complain(f"kdump: {finding_line(finding, color=False).rstrip()}")
     console.close()
     return status.code
+
+
+def _show_changes(files: DataSet, given: StatsArguments, write: Callable[[str], None], status: RunStatus) -> None:
+    """Show the changes of nodes that ``--between`` and ``--history`` ask for."""
+    from kdump.stats.state.zookeeperchanges import change_rows, change_text
+
+    wanted = None if given.history is None else (given.history.kind, given.history.name)
+    span = (None, None) if given.between is None else (given.between.first, given.between.end)
+    try:
+        for row in change_rows(files, span, wanted, show_secrets=given.show_secrets):
+            write(json_line(list(row), list(row.values())) if given.output == "jsonl" else change_text(row))
+    except KdumpError as error:
+        status.fail(error.located(files.path))
 
 
 def dump_zookeeper(given: DumpArguments) -> int:

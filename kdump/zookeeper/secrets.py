@@ -18,6 +18,11 @@ _SIGNS: Final = (b"SCRAM-", b"password", b"secret")
 """Bytes that are taken for a sign of secrets in data that is no JSON."""
 
 
+def is_secret(name: str) -> bool:
+    """The value of a config is a password, a key or a SCRAM credential."""
+    return name.startswith(_SCRAM) or is_secret_config(name)
+
+
 def data_without_secrets(path: str | None, data: bytes | None) -> bytes | None:
     """The data of a node of Kafka's configs without salts, keys and passwords; all other data as they are."""
     if data is None or _CONFIG not in (path or ""):
@@ -25,7 +30,7 @@ def data_without_secrets(path: str | None, data: bytes | None) -> bytes | None:
     try:
         values = json.loads(data)
         configs = values["config"]
-        secret = [name for name in configs if name.startswith(_SCRAM) or is_secret_config(name)]
+        secret = [name for name in configs if is_secret(name)]
         for name in secret:
             configs[name] = REDACTED
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -123,6 +123,10 @@ class ZNodeTree:
             case _:
                 self._change(body, transaction)
 
+    def owned_by(self, session: int) -> frozenset[str]:
+        """The paths of the ephemeral nodes of a session."""
+        return frozenset(self._owned.get(session, ()))
+
     def digest(self) -> int:
         """The digest of the whole tree, as 3.6 and later write it beside transactions and in snapshots."""
         total = sum(_node_digest(path, node) for path, node in self.nodes.items() if not path.startswith("/zookeeper/"))

@@ -73,7 +73,7 @@ def test_secrets_are_hidden(root: Path) -> None:
 def test_rows_and_page(root: Path) -> None:
     head, *found = rows("stats", "--at", "now", "--output", "jsonl", "1.1.1/data-running", cwd=root)
     assert (head["type"], head["zxid"], head["snapshot"], head["failure"]) == ("zookeeper", 749, "snapshot.1b7", None)
-    assert [row["type"] for row in found[:3]] == ["session", "session", "node"]
+    assert [row["type"] for row in found[:3]] == ["session", "session", "broker"]
     status, page, errors = run("stats", "--at", "now", "1.1.1/data-running", cwd=root)
     assert (status, errors) == (CLEAN, "")
     assert page.startswith("1.1.1/data-running after zxid 0x2ed")
@@ -191,3 +191,22 @@ def test_every_command_refuses_or_reads_every_damaged_file(root: Path) -> None:
         status, _, errors = run(*command, *files[:200], cwd=root)
         assert status in (DAMAGE, UNREADABLE, USAGE)
         assert "internal error" not in errors
+
+
+def test_offsets_of_a_group_over_time(root: Path) -> None:
+    found = rows("stats", "--history", "group=g1", "--output", "jsonl", "1.1.1/data", cwd=root)
+    path = "/chroot/kafka/consumers/g1/offsets/t-b/0"
+    history = [(row["operation"], row["data"]) for row in found if row["path"] == path]
+    assert history[0][0] == "create"
+    assert history[-1] == ("set", "2")
+    assert all("/consumers/g1" in row["path"] for row in found)
+    assert any(row["operation"] == "expire" and row["ephemeral"] for row in found)
+    start, end = found[3]["timestamp"], found[9]["timestamp"]
+    part = rows(
+        "stats", "--history", "group=g1", "--between", f"{start}..{end}", "--output", "jsonl", "1.1.1/data", cwd=root
+    )
+    assert part == [row for row in found if start <= row["timestamp"] < end]
+    status, text, errors = run("stats", "--history", "topic=t-del", "1.1.1/data", cwd=root)
+    assert (status, errors) == (CLEAN, "")
+    assert "create /chroot/kafka/admin/delete_topics/t-del" in text
+    assert run("stats", "--history", "group=g1", "1.1.1", cwd=root)[0] == USAGE

@@ -10,7 +10,14 @@ from kdump.stats.rowtable import row_table
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
 from kdump.zookeeper.datafiles import DataSet
+from kdump.zookeeper.kafkanodes import kafka_rows
 from kdump.zookeeper.restore import RestoredTree
+
+
+def _titles(*names: str) -> dict[str, str]:
+    """Columns that have the names of the members."""
+    return {name: name for name in names}
+
 
 _COLUMNS: Final = {
     "path": "path",
@@ -21,6 +28,21 @@ _COLUMNS: Final = {
     "ephemeralOwner": "owner",
     "numChildren": "children",
 }
+_KAFKA: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "broker": ("brokers", _titles("id", "host", "port", "endpoints", "rack", "root")),
+    "controller": ("controller", _titles("id", "epoch", "root")),
+    "topic": ("topics", _titles("name", "partitions", "topicId", "root")),
+    "partition": ("partitions", _titles("topic", "partition", "leader", "replicas", "isr", "leaderEpoch", "root")),
+    "config": ("configs", _titles("resourceType", "resourceName", "name", "value", "client", "root")),
+    "acl": (
+        "ACLs",
+        _titles("resourceType", "resourceName", "principal", "operation", "permissionType", "host", "patternType"),
+    ),
+    "consumer": ("consumers", _titles("group", "id", "subscription", "root")),
+    "owner": ("owners of partitions", _titles("group", "topic", "partition", "owner", "root")),
+    "offset": ("offsets of groups", _titles("group", "topic", "partition", "offset", "timestamp", "root")),
+}
+"""Headings and columns of what Kafka keeps, by the type of the rows, in the order of the page."""
 _MOST_CHARACTERS: Final = 200
 """Characters of the data of a node in a table."""
 
@@ -33,7 +55,7 @@ def node_records(found: RestoredTree, *, show_secrets: bool) -> Iterator[dict[st
 
 
 def zookeeper_rows(found: RestoredTree, files: DataSet, *, show_secrets: bool) -> Iterator[dict[str, Any]]:
-    """What tree it is, its sessions and its nodes, each with a type."""
+    """What tree it is, its sessions, what Kafka keeps in it, and its nodes, each with a type."""
     yield {
         "type": "zookeeper",
         "file": files.path,
@@ -45,6 +67,7 @@ def zookeeper_rows(found: RestoredTree, files: DataSet, *, show_secrets: bool) -
     }
     for session, timeout in sorted(found.tree.sessions.items()):
         yield {"type": "session", "session": session, "timeout": timeout}
+    yield from kafka_rows(found.tree, show_secrets=show_secrets)
     for node in node_records(found, show_secrets=show_secrets):
         yield {"type": "node", **node}
 
@@ -68,4 +91,14 @@ def zookeeper_page(found: RestoredTree, files: DataSet, *, show_secrets: bool, w
         }
         for node in found.tree.shown_nodes(show_secrets=show_secrets)
     ]
-    return head + row_table(_COLUMNS, rows, width=width, color=color)
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for row in kafka_rows(found.tree, show_secrets=show_secrets):
+        if "port" in row:
+            row["port"] = str(row["port"])
+        kinds.setdefault(row["type"], []).append(row)
+    parts = [
+        f"{title}\n{row_table(columns, kinds[kind], width=width, color=color)}\n"
+        for kind, (title, columns) in _KAFKA.items()
+        if kind in kinds
+    ]
+    return head + "".join(parts) + "nodes\n" + row_table(_COLUMNS, rows, width=width, color=color)
