@@ -1,29 +1,58 @@
-"""kdump: a forensic tool for Kafka log segments.
+"""kdump: a forensic tool for Kafka log segments, as a library.
 
-``findings(path)`` yields each ``Finding`` of a segment, a partition or a log directory; ``payloads.decode(topic, key,
-value)`` reads a record of one of Kafka's internal topics; every error that kdump raises on purpose is a ``KdumpError``.
+The names in ``__all__`` are all of it; docs/library.md explains them. Every other module of kdump may change.
 """
 
 from __future__ import annotations
 
-import importlib
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kdump import payloads
-    from kdump.codes import Finding, KdumpError
-    from kdump.verify.run import findings
+    from kdump.codes import DamageError, KdumpError
+    from kdump.library.logfindings import LogFinding as Finding
+    from kdump.library.logfindings import findings
+    from kdump.library.records import LogBatch as Batch
+    from kdump.library.records import LogRecord as Record
+    from kdump.library.scans import Scan, scan
+    from kdump.payloads import decode
 
 __version__ = "0.1.0"
-__all__ = ["Finding", "KdumpError", "__version__", "findings", "payloads"]
+__all__ = [
+    "Batch",
+    "DamageError",
+    "Finding",
+    "KdumpError",
+    "Record",
+    "Scan",
+    "__version__",
+    "decode",
+    "findings",
+    "scan",
+]
 
-_HOMES = {"Finding": "kdump.codes", "KdumpError": "kdump.codes", "findings": "kdump.verify.run"}
+_HOMES = {
+    "Batch": ("kdump.library.records", "LogBatch"),
+    "DamageError": ("kdump.codes", "DamageError"),
+    "Finding": ("kdump.library.logfindings", "LogFinding"),
+    "KdumpError": ("kdump.codes", "KdumpError"),
+    "Record": ("kdump.library.records", "LogRecord"),
+    "Scan": ("kdump.library.scans", "Scan"),
+    "decode": ("kdump.payloads", "decode"),
+    "findings": ("kdump.library.logfindings", "findings"),
+    "scan": ("kdump.library.scans", "scan"),
+}
+"""Where each name comes from, and its name there: no two classes of kdump have the same name."""
 
 
 def __getattr__(name: str) -> object:
     """Import what the library offers when it is asked for: the command line starts without it."""
-    if name == "payloads":
-        return importlib.import_module("kdump.payloads")
     if name not in _HOMES:
         raise AttributeError(f"module 'kdump' has no attribute '{name}'")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    home, inner = _HOMES[name]
+    value = globals()[name] = getattr(import_module(home), inner)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,17 +16,17 @@ from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once
-from kdump.codes import Codes, KdumpError
+from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
-from kdump.dump.targets import Target, target_by_java_name, target_of
+from kdump.dump.targets import Target, found_targets, target_by_java_name
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
 from kdump.log.names import is_uri
 from kdump.log.opening import open_source
-from kdump.log.paths import OtherFile, PathDirectory, TextFile, is_text_file, resolve
+from kdump.log.paths import is_text_file
 from kdump.payloads.java import split_commas
 from kdump.reading.printing import Emit
 from kdump.reading.reporter import Reporter
@@ -142,7 +141,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
             except KdumpError as error:
                 run.fail(error)
         else:
-            for target in _targets(run, paths, given.all_files):
+            for target in found_targets(map(strip_credentials, paths), run.fail, all_files=given.all_files):
                 if finder is None or finder.wants(target, map(strip_credentials, paths)):
                     dump_one(target)
         return run
@@ -276,7 +275,7 @@ def _dump_on_spark(spark: Session, options: DumpOptions, given: DumpArguments, c
     paths = given.paths
     run = DumpRun(options, console.out.write, console.reporter(verbose=given.verbose))
     collected = CollectedRun(run, console.out.write)
-    targets = _targets(run, paths, all_files=False)
+    targets = found_targets(map(strip_credentials, paths), run.fail)
     tasks = plan_dump((target.path for target in targets), whole_partitions=options.read_committed)
     work = dump_work(list(map(strip_credentials, paths)), options, verbose=given.verbose)
     try:
@@ -295,25 +294,3 @@ def _dump_names(run: DumpRun, files: str, dump_one: Callable[[Target], None]) ->
         else:
             strip_credentials(target.path)
             dump_one(target)
-
-
-def _targets(run: DumpRun, paths: Sequence[str], all_files: bool) -> Iterator[Target]:
-    for path in map(strip_credentials, paths):
-        try:
-            found = resolve(path)
-            if isinstance(found, PathDirectory):
-                for file in found.files(run.fail, all_files=all_files):
-                    yield replace(target_of(file), is_listed=True)
-            elif isinstance(found, OtherFile) and not isinstance(found, TextFile):
-                raise _no_segment_file(found)
-            else:
-                yield target_of(found)
-        except KdumpError as error:
-            run.fail(error)
-
-
-def _no_segment_file(file: OtherFile) -> KdumpError:
-    error = file.error
-    if error.code is Codes.NOT_A_SEGMENT_FILE:
-        error.message = "not a segment file by its name (a stream can be read with -)"
-    return error

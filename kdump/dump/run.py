@@ -5,11 +5,11 @@ An error of one file is reported, and the next file follows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.codes import INPUT_CODES, Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOptions
@@ -17,7 +17,7 @@ from kdump.dump.targets import Target
 from kdump.log.files import exists
 from kdump.log.source import Source
 from kdump.log.walk import Chunk
-from kdump.reading.printing import Emit, Printer, TextBytes, TextRow
+from kdump.reading.printing import Printer, RowsT, RowT
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
 from kdump.reading.view import LogView
@@ -34,7 +34,7 @@ class DumpRun:
 
     Args:
         options: what is shown, and in which format.
-        emit: takes whole lines for stdout.
+        emit: takes the rows, of a text whole lines for stdout.
         reporter: takes what goes to stderr.
         budget: how many batches or records are shown.
         is_first: nothing was written before this run.
@@ -43,7 +43,7 @@ class DumpRun:
     def __init__(
         self,
         options: DumpOptions,
-        emit: Emit,
+        emit: Callable[[Any], None],
         reporter: Reporter,
         *,
         budget: RowBudget | None = None,
@@ -64,7 +64,7 @@ class DumpRun:
         for _ in self.steps(target):
             pass
 
-    def steps(self, target: Target) -> Iterator[None]:
+    def steps(self, target: Target) -> Generator[None, None, None]:
         """Dump one file in steps of some megabytes."""
         if self._budget.is_spent:
             return
@@ -135,7 +135,7 @@ class DumpRun:
                     self.reporter.note(f"{target.path}: {view.bytes_read:,} bytes, {decoder} decoder")
                 self._sum_up_undecoded(target.path)
 
-    def _view(self, target: Target, source: Source) -> LogView[TextRow, TextBytes]:
+    def _view(self, target: Target, source: Source) -> LogView[Any, Any]:
         options, output = self._options, self._output
         view_options = options.view
         if options.read_committed:
@@ -228,7 +228,7 @@ def _has_more(source: Source, position: int) -> bool:
     return False
 
 
-def _redacting(printer: Printer[TextRow, TextBytes], secret: bytes) -> Printer[TextRow, TextBytes]:
+def _redacting(printer: Printer[RowT, RowsT], secret: bytes) -> Printer[RowT, RowsT]:
     from kdump.dump.redacted import RedactingPrinter  # not needed by a plain dump
 
     return RedactingPrinter(printer, secret)

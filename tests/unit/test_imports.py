@@ -24,7 +24,7 @@ RANKS = [
     {"tasks"},
     {"dump", "verify"},
     {"convert", "stats", "repair"},
-    {"spark"},
+    {"spark", "library"},
     {"cli"},
 ]
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}

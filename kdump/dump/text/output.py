@@ -28,7 +28,7 @@ from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, is_uri, sibling
 from kdump.log.opening import open_source, read_whole
 from kdump.log.walk import Chunk
 from kdump.payloads.java import normalize_path, parse_int, parse_long
-from kdump.reading.printing import TextBytes
+from kdump.reading.printing import TextBytes, TextRow
 
 if TYPE_CHECKING:
     from kdump.dump.text.decoders import TextDecoding
@@ -52,7 +52,7 @@ def text_output(options: TextOptions) -> OutputMaker:
     return partial(TextOutput, options)
 
 
-class TextOutput(DumpOutput):
+class TextOutput(DumpOutput[TextRow, TextBytes]):
     """The compatible text of a run.
 
     Args:

@@ -1,0 +1,93 @@
+"""Rows of logs for a program: Arrow record batches, or objects. Other files have no such rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, Protocol
+
+from kdump.codes import Codes, DamageError, Finding, KdumpError
+from kdump.dump.output import DumpOutput, Undecoded
+from kdump.dump.targets import Target
+from kdump.log.walk import Chunk
+from kdump.payloads.decoded import PayloadError, RecordDecoder
+from kdump.reading.printing import Printer, RowsT, RowT
+from kdump.rows.schema import Row
+
+if TYPE_CHECKING:
+    from kdump.reading.transactions import Transactions
+
+
+class PrinterMaker(Protocol[RowT, RowsT]):
+    """Makes the printer of a log."""
+
+    def __call__(
+        self,
+        target: Target,
+        transactions: Callable[[], Transactions | None],
+        decoder: RecordDecoder | None,
+        on_undecoded: Callable[[Row, PayloadError], None],
+    ) -> Printer[RowT, RowsT]:
+        """Args: the log, its transactions (None: a stream), its decoder, and who takes what does not decode."""
+
+
+class PrintedOutput(DumpOutput[RowT, RowsT], Generic[RowT, RowsT]):
+    """Rows of logs as a printer makes them.
+
+    Args:
+        make_printer: makes the printer of a log.
+        on_finding: takes damage that was skipped, and contents that do not decode, with their path.
+        run: as of DumpOutput.
+    """
+
+    def __init__(
+        self, make_printer: PrinterMaker[RowT, RowsT], on_finding: Callable[[Finding], None], *run: Any
+    ) -> None:
+        super().__init__(*run)
+        self._make_printer = make_printer
+        self._on_finding = on_finding
+        self._path = ""
+
+    def ignore(self, name: str) -> None:
+        """See DumpOutput."""
+        self.reporter.note(f"{name}: ignored, not a segment file by its name")
+
+    def begin(self, target: Target) -> None:
+        """See DumpOutput."""
+        self._path = target.path
+
+    def small_file(self, target: Target) -> None:
+        """See DumpOutput; only logs have such rows."""
+        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "not a log: only JSON lines, CSV and tables show its rows")
+
+    def begin_log(self, target: Target) -> None:
+        """See DumpOutput: rows have no headings."""
+
+    def printer(
+        self, target: Target, transactions: Callable[[], Transactions | None], undecoded: Undecoded
+    ) -> Printer[RowT, RowsT]:
+        """See DumpOutput."""
+
+        def report(row: Row, error: PayloadError) -> None:
+            undecoded(row["offset"], error)
+            self.skipped(Finding(error.code, f"offset {row['offset']}: {error.message}", row["position"]))
+
+        return self._make_printer(target, transactions, self.options.decoding.decoder(target.topic), report)
+
+    def begin_entries(self, chunk: Chunk | None) -> None:
+        """See DumpOutput: rows have no headings."""
+
+    def skipped(self, finding: Finding) -> None:
+        """See DumpOutput."""
+        self._on_finding(replace(finding, path=self._path))
+
+    def shows_damage(self, target: Target, error: DamageError) -> bool:
+        """See DumpOutput."""
+        return False
+
+    def end(self, target: Target) -> None:
+        """See DumpOutput."""
+
+    def finish(self) -> Iterator[str]:
+        """See DumpOutput."""
+        return iter(())
