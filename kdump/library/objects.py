@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property, partial
-from itertools import pairwise, repeat
+from functools import cached_property
+from itertools import chain, islice, repeat
+from operator import getitem
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.codes import Codes
@@ -40,6 +41,7 @@ def _columns_of(attributes: Iterable[str], table: Table) -> tuple[str, ...]:
     return tuple(by_attribute[attribute] for attribute in attributes)
 
 
+_ROWS_AT_A_TIME: Final = 4096
 _TABLE: Final = RECORD_DECODED
 _BATCH_COLUMNS: Final = _columns_of(LogBatch.__slots__, BATCH)
 _ORIGIN_COLUMNS: Final = _columns_of(RecordOrigin.__slots__, _TABLE)
@@ -174,17 +176,25 @@ class _ObjectBlocks:
             if part is None:
                 yield BatchRun(first, last, None)
                 continue
-            count = part.stop - part.start
-            columns = [self._of_records(rows, name, part, contents, count) for name in _OWN_COLUMNS]
-            columns.insert(_ORIGIN_AT, map(origins.__getitem__, shown.records.batch[part].tolist()))
-            yield BatchRun(first, last, map(partial(tuple.__new__, LogRecord), zip(*columns, strict=False)))
+            counts = shown.records.row_count[first:last].tolist()
+            own_origins = chain.from_iterable(map(repeat, origins[first:last], counts))
+            yield BatchRun(first, last, chain.from_iterable(self._made(rows, part, contents, own_origins)))
 
-    def _of_records(
-        self, rows: ColumnarRecords, name: str, part: slice, contents: _Contents, count: int
-    ) -> Iterable[Any]:
+    def _made(
+        self, rows: ColumnarRecords, part: slice, contents: _Contents, origins: Iterator[RecordOrigin]
+    ) -> Iterator[Iterable[LogRecord]]:
+        """The records of a part of the rows, some at a time: so many values stay in the processor's cache."""
+        for start in range(part.start, part.stop, _ROWS_AT_A_TIME):
+            some = slice(start, min(start + _ROWS_AT_A_TIME, part.stop))
+            columns = [self._of_records(rows, name, some, contents) for name in _OWN_COLUMNS]
+            columns.insert(_ORIGIN_AT, origins)
+            # The first column is the first to end, so that nobody takes an origin too many.
+            yield map(tuple.__new__, repeat(LogRecord), zip(*columns, strict=False))
+
+    def _of_records(self, rows: ColumnarRecords, name: str, part: slice, contents: _Contents) -> Iterable[Any]:
         column = _TABLE.column(name)
         assert column.of_records is not None
-        return _values(column.of_records(rows, part), contents, count)
+        return _values(column.of_records(rows, part), contents, part.stop - part.start)
 
     def _states(self, block: BatchBlock) -> NDArray[np.int8] | None:
         if not (block.headers["attributes"] & TRANSACTIONAL).any():
@@ -223,11 +233,17 @@ def _numbers(numbers: NDArray[np.integer], is_set: NDArray[np.bool_] | None) -> 
 
 def _values(value: RowValue, contents: _Contents, count: int) -> Iterable[Any]:
     """The values of a column of ``count`` records; strings are cut out while they are iterated over."""
+    import numpy as np
+
     from kdump.rows.columnar import Constant, HeaderLists, JsonTexts, Numbers, Strings
 
     match value:
         case Constant(constant):
             return repeat(constant, count)
+        case Numbers(numbers, None):
+            if (numbers == numbers[:1]).all():
+                return repeat(int(numbers[0]) if count else 0, count)
+            return _numbers(numbers, None)
         case Numbers(numbers, is_set):
             return _numbers(numbers, is_set)
         case Strings(_, start, size):
@@ -241,9 +257,18 @@ def _values(value: RowValue, contents: _Contents, count: int) -> Iterable[Any]:
             if bounds[0] == bounds[-1]:
                 return repeat((), count)
             used = slice(int(bounds[0]), int(bounds[-1]))
-            keys = map(decode_utf8, contents.cut_all(headers.key_start[used], headers.key_size[used]))
-            pairs = tuple(zip(keys, contents.cut(headers.value_start[used], headers.value_size[used]), strict=True))
-            return [pairs[first:end] for first, end in pairwise((bounds - bounds[0]).tolist())]
+            keys = list(contents.cut_all(headers.key_start[used], headers.key_size[used]))
+            texts = {key: decode_utf8(key) for key in set(keys)}
+            values = contents.cut(headers.value_start[used], headers.value_size[used])
+            pairs = zip(map(texts.__getitem__, keys), values, strict=True)
+            # Most records have none.
+            lists: list[tuple[tuple[str, bytes | None], ...]] = [()] * count
+            numbers = np.diff(bounds)
+            rows = np.flatnonzero(numbers)
+            made = map(tuple, map(islice, repeat(pairs), numbers[rows].tolist()))
+            for row, found in zip(rows.tolist(), made, strict=True):
+                lists[row] = found
+            return lists
 
 
 class _Contents:
@@ -259,11 +284,15 @@ class _Contents:
 
     def cut(self, start: NDArray[np.int64], size: NDArray[np.integer]) -> Iterable[bytes | None]:
         """``arena[start:start + size]`` of every row, None for a size below 0."""
-        cut = self.cut_all(start, size)
-        if (size >= 0).all():
-            return cut
-        return (None if length < 0 else data for data, length in zip(cut, size.tolist(), strict=True))
+        is_null = size < 0
+        if not is_null.any():
+            return self.cut_all(start, size)
+        found: list[bytes | None] = list(self.cut_all(start, size))
+        for row in is_null.nonzero()[0].tolist():
+            found[row] = None
+        return found
 
     def cut_all(self, start: NDArray[np.int64], size: NDArray[np.integer]) -> Iterator[bytes]:
         """``arena[start:start + size]`` of every row; without meaning for a size below 0."""
-        return map(self._data.__getitem__, map(slice, start.tolist(), (start + size).tolist()))
+        cut: Callable[[bytes, slice], bytes] = getitem
+        return map(cut, repeat(self._data), map(slice, start.tolist(), (start + size).tolist()))

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, get_args
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOptions
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 OnDamage = Literal["raise", "skip", "mark"]
 Isolation = Literal["read_uncommitted", "read_committed"]
+ObjectT = TypeVar("ObjectT")
 _LOG: Final = logging.getLogger("kdump")
 _NO_LOG: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
 _WRONG_PATHS: Final = _NO_LOG | {Codes.MISSING}
@@ -164,6 +165,26 @@ class _Pass:
         self.found.append(LogFinding(finding, finding.path or ""))
 
 
+class ObjectIterator(chain[ObjectT]):
+    """Iterates over the objects of a scan. It may be left at any object: what it has open is closed with it.
+
+    A chain and no generator, because one more Python frame for each record costs a tenth of the speed.
+    """
+
+    _pieces: Generator[Iterable[ObjectT], None, None]
+
+    @classmethod
+    def of(cls, pieces: Generator[Iterable[ObjectT], None, None]) -> ObjectIterator[ObjectT]:
+        """All objects of all pieces."""
+        made = cast("ObjectIterator[ObjectT]", cls.from_iterable(pieces))
+        made._pieces = pieces
+        return made
+
+    def close(self) -> None:
+        """Close the file that is open. After the piece at hand there are no more objects."""
+        self._pieces.close()
+
+
 class Scan:
     """Records of logs, which are read each time that they are asked for. See ``kdump.scan``.
 
@@ -175,16 +196,16 @@ class Scan:
         self._request = request
         self.findings: list[LogFinding] = []
 
-    def __iter__(self) -> Iterator[LogRecord]:
+    def __iter__(self) -> ObjectIterator[LogRecord]:
         """The records in the order of the log, one log after the other.
 
         Raises:
             KdumpError: a path cannot be read; DamageError: with ``on_damage="raise"``, damage. The records before it
                 come first.
         """
-        yield from chain.from_iterable(self._objects(with_records=True))
+        return ObjectIterator.of(self._objects(with_records=True))
 
-    def batches(self) -> Iterator[LogBatch]:
+    def batches(self) -> ObjectIterator[LogBatch]:
         """The batches, by their headers: no record is decoded. Ranges give the batches that overlap them.
 
         Raises:
@@ -193,7 +214,7 @@ class Scan:
         """
         if self._request.selection.by_contents:
             raise ValueError("keys and headers select records, not batches")
-        return chain.from_iterable(self._objects(with_records=False))
+        return ObjectIterator.of(self._objects(with_records=False))
 
     @property
     def schema(self) -> pa.Schema:
@@ -246,7 +267,7 @@ class Scan:
         self.findings = []
         return _Pass(self._request, self.findings)
 
-    def _objects(self, *, with_records: bool) -> Iterator[Iterable[Any]]:
+    def _objects(self, *, with_records: bool) -> Generator[Iterable[Any], None, None]:
         going = self._begin()
 
         def make_printer(

@@ -18,7 +18,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -259,7 +259,7 @@ class _ArrowBlocks:
             return []
         table = self._printer.table
         batches = ColumnarBatches(block, table.type, self._printer.context)
-        every = np.arange(block.headers.size)
+        every = np.ones(block.headers.size, np.int64)
         return pa.RecordBatch.from_arrays(
             [_of_batches(table.column(field.name), batches, every, field) for field in self._printer.schema],
             schema=self._printer.schema,
@@ -322,7 +322,7 @@ class _RecordArrays:
             return self._timestamps()
         if column.of_records is not None:
             return _array(column.of_records(self._rows, slice(0, count)), field, count)
-        array = _of_batches(column, self._batches, self._rows.records.batch, field)
+        array = _of_batches(column, self._batches, self._rows.records.row_count, field)
         return self._with_overflows(array) if column.name == "problem" and not self._is_plain else array
 
     def _timestamps(self) -> pa.Array:
@@ -339,25 +339,33 @@ class _RecordArrays:
         return pa.array(texts, pa.string())
 
 
-def _of_batches(column: Column, batches: ColumnarBatches, batch: NDArray[np.integer], field: pa.Field) -> pa.Array:
-    """A column of batches for rows; ``batch``, shape (rows,), is the number of each row's batch."""
+def _of_batches(column: Column, batches: ColumnarBatches, count: NDArray[np.int64], field: pa.Field) -> pa.Array:
+    """A column of batches for rows; ``count``, shape (batches,), is how many rows each batch has."""
     if column.of_batches is None:
         raise ValueError(f"no column {column.name} of batches")
     match column.of_batches(batches):
         case Constant(constant):
-            return pa.repeat(pa.scalar(constant, field.type), batch.size)
+            return pa.repeat(pa.scalar(constant, field.type), int(count.sum()))
         case Flags(flags):
-            return pa.array(flags.take(batch))
+            return _repeated(flags, count, field)
         case Choices(index, options):
             if column.meaning is Meaning.TIMESTAMP_TYPE and field.type == pa.int32():
                 codes = np.array([_TIMESTAMP_TYPES[option or ""] for option in options], np.int32)
-                return pa.array(codes.take(index.astype(np.intp)).take(batch))
+                return _repeated(codes.take(index.astype(np.intp)), count, field)
             if index.size and (index == index[0]).all():
-                return pa.repeat(pa.scalar(options[int(index[0])], field.type), batch.size)
-            return pa.array(options, field.type).take(pa.array(index.astype(np.int32).take(batch)))
+                return pa.repeat(pa.scalar(options[int(index[0])], field.type), int(count.sum()))
+            return pa.array(options, field.type).take(pa.array(index.astype(np.int32).repeat(count)))
         case Numbers(numbers, is_set):
-            values = numbers.astype(_NUMBERS[field.type]).take(batch)
-            return pa.array(values, mask=None if is_set is None else ~is_set.take(batch))
+            if is_set is None:
+                return _repeated(numbers.astype(_NUMBERS[field.type]), count, field)
+            return pa.array(numbers.astype(_NUMBERS[field.type]).repeat(count), mask=~is_set.repeat(count))
+
+
+def _repeated(values: NDArray[Any], count: NDArray[np.int64], field: pa.Field) -> pa.Array:
+    """The value of each batch for all its rows. Mostly it is the same for all."""
+    if values.size and (values == values[0]).all():
+        return pa.repeat(pa.scalar(values[0].item(), field.type), int(count.sum()))
+    return pa.array(values.repeat(count))
 
 
 def _array(value: RowValue, field: pa.Field, count: int) -> pa.Array:

@@ -49,7 +49,8 @@ def in_order(parts: Sequence[ArrowRows], schema: pa.Schema) -> Iterator[pa.Recor
     batches = [part for part in parts if not isinstance(part, list) and part.num_rows]
     if not alone:
         if batches:
-            yield pa.concat_batches(batches)
+            # Joining copies, also one batch alone.
+            yield batches[0] if len(batches) == 1 else pa.concat_batches(batches)
         return
     made = row_batch(alone, schema)
     if not batches:

@@ -38,7 +38,7 @@ def told(code: str, *words: str) -> Any:
 def test_importing_kdump_costs_nothing() -> None:
     found = [told(_TELL) for _ in range(5)]
     assert min(seconds for seconds, _ in found) < 0.015
-    assert set(found[0][1]) - sys.stdlib_module_names == {"kdump"}
+    assert {name.partition(".")[0] for name in found[0][1]} - sys.stdlib_module_names == {"kdump"}
 
 
 def test_the_face_is_all_that_there_is() -> None:
