@@ -9,9 +9,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kdump import testing
     from kdump.codes import DamageError, KdumpError
+    from kdump.library.answers import (
+        GroupOffset,
+        LogFigures,
+        RepairPlan,
+        StartPrediction,
+        figures,
+        group_offsets,
+        repair_plan,
+        start_prediction,
+    )
     from kdump.library.logfindings import LogFinding as Finding
     from kdump.library.logfindings import findings
+    from kdump.library.opened import OpenedLog, OpenedSegment
+    from kdump.library.opened import open_log as open
     from kdump.library.records import LogBatch as Batch
     from kdump.library.records import LogRecord as Record
     from kdump.library.scans import Scan, scan
@@ -22,20 +35,43 @@ __all__ = [
     "Batch",
     "DamageError",
     "Finding",
+    "GroupOffset",
     "KdumpError",
+    "LogFigures",
+    "OpenedLog",
+    "OpenedSegment",
     "Record",
+    "RepairPlan",
     "Scan",
+    "StartPrediction",
     "__version__",
     "decode",
+    "figures",
     "findings",
+    "group_offsets",
+    "open",
+    "repair_plan",
     "scan",
+    "start_prediction",
+    "testing",
 ]
 
 _HOMES = {
     "Batch": ("kdump.library.records", "LogBatch"),
     "DamageError": ("kdump.codes", "DamageError"),
     "Finding": ("kdump.library.logfindings", "LogFinding"),
+    "GroupOffset": ("kdump.library.answers", "GroupOffset"),
+    "LogFigures": ("kdump.library.answers", "LogFigures"),
+    "RepairPlan": ("kdump.library.answers", "RepairPlan"),
+    "StartPrediction": ("kdump.library.answers", "StartPrediction"),
+    "figures": ("kdump.library.answers", "figures"),
+    "group_offsets": ("kdump.library.answers", "group_offsets"),
+    "repair_plan": ("kdump.library.answers", "repair_plan"),
+    "start_prediction": ("kdump.library.answers", "start_prediction"),
     "KdumpError": ("kdump.codes", "KdumpError"),
+    "OpenedLog": ("kdump.library.opened", "OpenedLog"),
+    "OpenedSegment": ("kdump.library.opened", "OpenedSegment"),
+    "open": ("kdump.library.opened", "open_log"),
     "Record": ("kdump.library.records", "LogRecord"),
     "Scan": ("kdump.library.scans", "Scan"),
     "decode": ("kdump.payloads", "decode"),
@@ -47,6 +83,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Import what the library offers when it is asked for: the command line starts without it."""
+    if name == "testing":
+        return import_module("kdump.testing")
     if name not in _HOMES:
         raise AttributeError(f"module 'kdump' has no attribute '{name}'")
     home, inner = _HOMES[name]

@@ -19,7 +19,7 @@ from kdump.log.files import strip_credentials
 from kdump.system.units import counted
 
 if TYPE_CHECKING:
-    from kdump.stats.figures import FiguresReport
+    from kdump.stats.groupfigures import FiguresReport
     from kdump.stats.grouping import By
     from kdump.stats.run import StatsOptions, StatsRun
     from kdump.verify.run import Judge

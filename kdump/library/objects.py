@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from itertools import chain, islice, repeat
 from operator import getitem
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from kdump.codes import Codes
 from kdump.format.batch import TRANSACTIONAL, BatchHeader
@@ -47,6 +47,7 @@ _BATCH_COLUMNS: Final = _columns_of(LogBatch.__slots__, BATCH)
 _ORIGIN_COLUMNS: Final = _columns_of(RecordOrigin.__slots__, _TABLE)
 _OWN_COLUMNS: Final = _columns_of((name for name in LogRecord._fields if name != "origin"), _TABLE)
 
+_CUT: Final = cast("Callable[[bytes, slice], bytes]", getitem)
 _ORIGIN_AT: Final = LogRecord._fields.index("origin")
 
 
@@ -294,5 +295,4 @@ class _Contents:
 
     def cut_all(self, start: NDArray[np.int64], size: NDArray[np.integer]) -> Iterator[bytes]:
         """``arena[start:start + size]`` of every row; without meaning for a size below 0."""
-        cut: Callable[[bytes, slice], bytes] = getitem
-        return map(cut, repeat(self._data), map(slice, start.tolist(), (start + size).tolist()))
+        return map(_CUT, repeat(self._data), map(slice, start.tolist(), (start + size).tolist()))
