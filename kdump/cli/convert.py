@@ -12,7 +12,7 @@ import click
 
 from kdump.cli import engine_options, exit_status
 from kdump.cli.arguments import ConvertArguments
-from kdump.cli.common import begin, common_options, limit_option, reading_options
+from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, reading_options
 from kdump.cli.conflicts import CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
@@ -122,7 +122,7 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
     options.check(CONVERT)
     _check_level(given)
     conversion = _conversion(given)
-    if given.form == "parquet" and not _has_pyarrow():
+    if given.form == "parquet" and not has_pyarrow("--to parquet"):
         return exit_status.UNREADABLE
     console = Console(show_traceback=given.traceback)
     begin(given, console)
@@ -270,13 +270,3 @@ def _check_level(given: ConvertArguments) -> None:
     lowest, highest = LEVELS[CODEC_NAMES.index(given.codec)]
     if not lowest <= given.level <= highest:
         raise click.UsageError(f"--level {given.level}: {given.codec} has levels {lowest} to {highest}")
-
-
-def _has_pyarrow() -> bool:
-    """Whether pyarrow is installed. If not, report which extra has it."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        click.echo("kdump: --to parquet needs pyarrow: pip install 'kdump[parquet]'", err=True)
-        return False
-    return True

@@ -10,7 +10,7 @@ import click
 
 from kdump.cli import engine_options, exit_status, view_options
 from kdump.cli.arguments import DumpArguments
-from kdump.cli.common import begin, common_options, limit_option, reading_options
+from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, reading_options
 from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
@@ -28,12 +28,12 @@ from kdump.log.names import is_uri
 from kdump.log.opening import open_source
 from kdump.log.paths import is_text_file
 from kdump.payloads.java import split_commas
-from kdump.reading.printing import Emit
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
 from kdump.reading.view import ViewOptions
 
 if TYPE_CHECKING:
+    from kdump.rows.tablefiles import TableForm, TableWriter
     from kdump.spark.sessions import Session
 
 _COUNT_ONLY = 1 << 62
@@ -97,8 +97,16 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
         show_traceback=given.traceback,
     )
     begin(given, console)
-    options = _text_options(given) if given.is_text else _row_options(given, console)
     status = RunStatus(console.show_error)
+    writer: TableWriter | None = None
+    if given.output in ("arrow", "parquet"):
+        if not has_pyarrow(f"--output {given.output}"):
+            return exit_status.UNREADABLE
+        if console.is_terminal:
+            raise click.UsageError(f"--output {given.output} is for a file or a pipe, not for a terminal")
+        options, writer = _table_options(given, given.output, console)
+    else:
+        options = _text_options(given) if given.is_text else _row_options(given, console)
     try:
         is_local_only = options_given.first(DUMP_LOCAL_ONLY) is not None
         spark = engine_options.session(
@@ -107,19 +115,21 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     except KdumpError as error:
         status.fail(error)
         return status.code
-    run = _dump_here(options, given, console) if spark is None else _dump_on_spark(spark, options, given, console)
+    run = (
+        _dump_here(options, given, console, writer) if spark is None else _dump_on_spark(spark, options, given, console)
+    )
     console.close()
     status.add(damaged=run.damaged, unreadable=run.unreadable)
     return status.code
 
 
-def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> DumpRun:
-    """Dump all files in this process, and print the reports at the end."""
+def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, writer: TableWriter | None) -> DumpRun:
+    """Dump all files in this process, and print the reports at the end. ``writer`` takes rows that are no text."""
     paths = given.paths
     wanted = coordinated(given)
     finder = None if wanted is None else PartitionFinder(wanted, given.partitions)
 
-    def execute(emit: Emit, reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> DumpRun:
+    def execute(emit: Callable[[Any], None], reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> DumpRun:
         run = DumpRun(options, emit, reporter, budget=budget)
 
         def dump_one(target: Target) -> None:
@@ -158,7 +168,9 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
         for word in paths:
             console.note(f"{strip_credentials(word)}: ignored, as DumpLogSegments ignores it beside --files")
     reporter = console.reporter(verbose=given.verbose)
-    run = execute(console.out.write, reporter, budget, follow=given.follow)
+    run = execute(console.out.write if writer is None else writer.add, reporter, budget, follow=given.follow)
+    if writer is not None:
+        writer.close()
     console.out.flush()
     for line in () if finder is None else finder.notes():
         reporter.note(line)
@@ -248,6 +260,19 @@ def _row_options(given: DumpArguments, console: Console) -> DumpOptions:
         with_records=table.type == "record",
         max_bytes=given.max_bytes,
     )
+
+
+def _table_options(given: DumpArguments, form: TableForm, console: Console) -> tuple[DumpOptions, TableWriter]:
+    """Arrow and Parquet, and who writes the rows. UsageError for unknown columns."""
+    from kdump.dump.printed import arrow_output
+    from kdump.rows.arrow import row_schema
+    from kdump.rows.tablefiles import TableWriter
+
+    table = view_options.table(given, view_options.selection(given))
+    schema = row_schema(table, view_options.fields(given, table))
+    with_records = table.type == "record"
+    options = _options(given, arrow_output(table, schema), with_records=with_records, max_bytes=given.max_bytes)
+    return options, TableWriter(schema, form, console.out.write)
 
 
 def _options(given: DumpArguments, output: OutputMaker, *, with_records: bool, max_bytes: int | None) -> DumpOptions:

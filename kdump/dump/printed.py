@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
-from kdump.dump.output import DumpOutput, Undecoded
+from kdump.dump.output import DumpOutput, OutputMaker, Undecoded
 from kdump.dump.targets import Target
+from kdump.log.context import FileContext
 from kdump.log.walk import Chunk
 from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.reading.printing import Printer, RowsT, RowT
-from kdump.rows.schema import Row
+from kdump.rows.schema import Row, Table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kdump.reading.transactions import Transactions
+    from kdump.rows.arrow import ArrowPrinter, ArrowRows
 
 
 class PrinterMaker(Protocol[RowT, RowsT]):
@@ -91,3 +96,42 @@ class PrintedOutput(DumpOutput[RowT, RowsT], Generic[RowT, RowsT]):
     def finish(self) -> Iterator[str]:
         """See DumpOutput."""
         return iter(())
+
+
+def arrow_printer(
+    table: Table, schema: pa.Schema, on_malformed: Callable[[str, int, Codes, str], bool] | None = None
+) -> PrinterMaker[Row, ArrowRows]:
+    """Makes printers of Arrow rows with the names and values of JSON lines.
+
+    Args:
+        table: BATCH or a table of records.
+        schema: columns of ``row_schema(table)``.
+        on_malformed: as of ArrowPrinter, with the path before; None: all rows are shown.
+    """
+    from kdump.rows.arrow import ArrowPrinter
+
+    def make(
+        target: Target,
+        transactions: Callable[[], Transactions | None],
+        decoder: RecordDecoder | None,
+        on_undecoded: Callable[[Row, PayloadError], None],
+    ) -> ArrowPrinter:
+        printer = ArrowPrinter(
+            table,
+            schema,
+            FileContext.of(target.path),
+            transactions=transactions,
+            decoder=decoder,
+            on_undecoded=on_undecoded,
+            is_plain=True,
+        )
+        if on_malformed is not None:
+            printer.on_malformed = partial(on_malformed, target.path)
+        return printer
+
+    return make
+
+
+def arrow_output(table: Table, schema: pa.Schema) -> OutputMaker:
+    """Makes Arrow rows for a dump; see ``arrow_printer``. Findings have no rows there."""
+    return partial(PrintedOutput, arrow_printer(table, schema), lambda finding: None)

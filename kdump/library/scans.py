@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, get_args
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOptions
-from kdump.dump.printed import PrintedOutput, PrinterMaker
+from kdump.dump.printed import PrintedOutput, PrinterMaker, arrow_printer
 from kdump.dump.run import DumpRun
 from kdump.dump.targets import Target, found_targets
 from kdump.library.arguments import (
@@ -288,29 +288,10 @@ class Scan:
         return going.pieces(make_printer, with_records=with_records)
 
     def _record_batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        from kdump.rows.arrow import ArrowPrinter
         from kdump.rows.arrowparts import ArrowParts
 
         going = self._begin()
-        table = self._request.table
-
-        def make_printer(
-            target: Target,
-            transactions: Callable[[], Transactions | None],
-            decoder: RecordDecoder | None,
-            on_undecoded: Callable[[Row, PayloadError], None],
-        ) -> ArrowPrinter:
-            return ArrowPrinter(
-                table,
-                schema,
-                FileContext.of(target.path),
-                transactions=transactions,
-                decoder=decoder,
-                on_malformed=partial(going.malformed, target.path),
-                on_undecoded=on_undecoded,
-                is_plain=True,
-            )
-
+        make_printer = arrow_printer(self._request.table, schema, going.malformed)
         parts = ArrowParts(schema)
         pieces = going.pieces(make_printer, with_records=True)
         try:

@@ -22,7 +22,7 @@ def dumped(*words: str, kind: str = "records", resync: bool = True, cwd: Path | 
     run = command("dump", *options, *words, cwd=cwd or Path.cwd())
     assert run.returncode in (0, 1), run.stderr
     rows = map(json.loads, run.stdout.splitlines())
-    return [_stored(row) for row in rows if row["type"] != "finding"]
+    return [_stored(row) for row in rows if row.get("type") != "finding"]
 
 
 def of_records(records: Iterable[kdump.Record], names: Iterable[str]) -> list[Row]:
